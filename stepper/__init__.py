@@ -1,0 +1,1 @@
+"""A debugger for the loops of a neural network (under construction)."""

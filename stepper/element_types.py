@@ -1,0 +1,113 @@
+"""The element types of the IR, and the numpy dtype in which a tensor of each is held.
+
+A value's dtype *is* its element type: types that numpy lacks come from ml_dtypes, and the three that neither has (u3,
+u6, nf4) are one-field structured dtypes over uint8, which hold the codes. Such an array can be moved about (reshape,
+gather, concatenate) but not computed with, which is just what the operations may do before a Convert unpacks it.
+Names and aliases: the reader's own lists (element_type of <data>, precision of <port>).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+"""A tensor. Kernels may also meet and return numpy scalars (`np.generic`), which are its rank-0 form."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """One element type: its name in the IR, the dtype of a tensor of it in memory, and its width in the .bin file."""
+
+    name: str
+    dtype: np.dtype[Any]
+    bits: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _type(name: str, dtype: Any, bits: int) -> ElementType:
+    return ElementType(name, np.dtype(dtype), bits)
+
+
+STRING_DTYPE: Final = np.dtypes.StringDType()
+
+ELEMENT_TYPES: Final[dict[str, ElementType]] = {
+    element_type.name: element_type
+    for element_type in (
+        _type("boolean", np.bool_, 8),
+        _type("bf16", ml_dtypes.bfloat16, 16),
+        _type("f16", np.float16, 16),
+        _type("f32", np.float32, 32),
+        _type("f64", np.float64, 64),
+        _type("i4", ml_dtypes.int4, 4),
+        _type("i8", np.int8, 8),
+        _type("i16", np.int16, 16),
+        _type("i32", np.int32, 32),
+        _type("i64", np.int64, 64),
+        _type("u1", ml_dtypes.uint1, 1),
+        _type("u2", ml_dtypes.uint2, 2),
+        _type("u3", [("u3", np.uint8)], 3),
+        _type("u4", ml_dtypes.uint4, 4),
+        _type("u6", [("u6", np.uint8)], 6),
+        _type("u8", np.uint8, 8),
+        _type("u16", np.uint16, 16),
+        _type("u32", np.uint32, 32),
+        _type("u64", np.uint64, 64),
+        _type("nf4", [("nf4", np.uint8)], 4),
+        _type("f8e4m3", ml_dtypes.float8_e4m3fn, 8),
+        _type("f8e5m2", ml_dtypes.float8_e5m2, 8),
+        _type("f8e8m0", ml_dtypes.float8_e8m0fnu, 8),
+        _type("f4e2m1", ml_dtypes.float4_e2m1fn, 4),
+        ElementType("string", STRING_DTYPE, 0),
+    )
+}
+
+BOOLEAN: Final = ELEMENT_TYPES["boolean"]
+F32: Final = ELEMENT_TYPES["f32"]
+I32: Final = ELEMENT_TYPES["i32"]
+I64: Final = ELEMENT_TYPES["i64"]
+STRING: Final = ELEMENT_TYPES["string"]
+
+UNKNOWN_NAMES: Final = frozenset({"dynamic", "undefined", "unspecified", ""})
+"""What a file writes where the type is not known before the run."""
+
+_PRECISIONS: Final = {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)} | {"bool": "boolean", "bin": "u1"}
+_BY_DTYPE: Final = {element_type.dtype: element_type for element_type in ELEMENT_TYPES.values()}
+
+FLOATING: Final = frozenset(
+    ELEMENT_TYPES[name].dtype for name in ("bf16", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1")
+)
+"""dtypes that hold floating-point numbers (numpy's `kind` does not tell for those of ml_dtypes)."""
+
+
+def by_name(name: str) -> ElementType | None:
+    """The type that `element_type="..."` of <data> names; None for one that does not exist or is not known yet."""
+    return ELEMENT_TYPES.get(name)
+
+
+def by_precision(name: str) -> ElementType | None:
+    """The type that `precision="..."` of a <port> names: FP32, I64, BOOL, BIN, and all names of <data>."""
+    lower = name.lower()
+    return ELEMENT_TYPES.get(_PRECISIONS.get(lower, lower))
+
+
+def of(value: Any) -> ElementType:
+    """The element type of an array or numpy scalar; KeyError for a dtype that no element type has."""
+    return of_dtype(value.dtype)
+
+
+def of_dtype(dtype: np.dtype[Any]) -> ElementType:
+    """The element type whose tensors have this dtype; KeyError for a dtype that no element type has."""
+    if dtype.kind in "TUS":
+        return STRING
+    return _BY_DTYPE[dtype.newbyteorder("=") if dtype.byteorder == ">" else dtype]
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether values of this dtype are floating-point numbers, ml_dtypes' included."""
+    return dtype in FLOATING

@@ -1,0 +1,23 @@
+"""How two or more inputs of an element-wise operation are made to fit: the attribute `auto_broadcast`.
+
+Source: the broadcast rules of the operation sets; `pdpd` in an IR always has axis 0, that is it aligns to the left.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import shape_text
+
+AutoBroadcast = Literal["numpy", "pdpd", "none"]
+
+
+def aligned(a: Array, b: Array, mode: str) -> tuple[Array, Array]:
+    """`a` and `b` so that numpy's own broadcasting does what `mode` asks; KernelError where it forbids their shapes."""
+    if mode == "none" and a.shape != b.shape:
+        raise KernelError(f"shapes {shape_text(a.shape)} and {shape_text(b.shape)} differ and auto_broadcast is none")
+    if mode == "pdpd" and b.ndim < a.ndim:
+        return a, b.reshape(b.shape + (1,) * (a.ndim - b.ndim))
+    return a, b

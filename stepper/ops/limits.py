@@ -1,0 +1,28 @@
+"""How large a tensor a kernel may make out of small inputs: a number in a file must not exhaust the memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.errors import TensorTooLarge
+from stepper.ops.axes import shape_text
+
+LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=512 * 2**20)
+"""The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
+
+
+def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
+    """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
+
+    Raises TensorTooLarge with the shape, its size and the limit.
+    """
+    size = math.prod(shape) * (np.dtype(dtype).itemsize or 16)
+    limit = LARGEST_TENSOR.get()
+    if size > limit:
+        megabytes = f"{size / 2**20:,.0f} MB, the limit is {limit / 2**20:,.0f} MB"
+        raise TensorTooLarge(f"a tensor of shape {shape_text(shape)} takes {megabytes}")

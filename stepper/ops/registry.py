@@ -1,0 +1,197 @@
+"""One registry of kernels: which function computes which operation, and how attribute texts become its arguments.
+
+A kernel is a plain function: the inputs are positional arguments in port order, the attributes keyword-only ones. Its
+signature is its description, and nothing is said twice:
+
+* an attribute's annotation says how its text is read (`int`, `float`, `bool`, `str`, `tuple[int, ...]`, `Literal[...]`,
+  `ElementType`, each also `| None`); a hyphen in the file is an underscore here; one without a default is mandatory;
+* an input with a default may be absent; `*inputs` takes any number;
+* a return annotation of `tuple[...]` means several outputs, anything else exactly one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Final, Literal, TypeVar
+
+from stepper import element_types
+from stepper.element_types import ElementType
+from stepper.errors import KernelError
+from stepper.operation_types import DEFINITIONS
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What computes one operation type in some of its definition versions.
+
+    `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
+    differs from its default. A stateful kernel takes its state first (None at the start) and returns (outputs, state).
+    """
+
+    type: str
+    versions: tuple[int, ...]
+    function: Function = field(repr=False)
+    direct: Function | None = field(default=None, repr=False)
+    stateful: bool = False
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.function)
+
+    @cached_property
+    def _annotations(self) -> dict[str, Any]:
+        return typing.get_type_hints(self.function)
+
+    @cached_property
+    def attributes(self) -> dict[str, inspect.Parameter]:
+        """The keyword-only parameters by name."""
+        parameters = self._signature.parameters
+        return {name: parameter for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY}
+
+    @cached_property
+    def several_outputs(self) -> bool:
+        """Whether the function returns a tuple of outputs rather than one array."""
+        annotation = self._annotations.get("return")
+        if self.stateful:
+            annotation = typing.get_args(annotation)[0]
+        return typing.get_origin(annotation) is tuple
+
+    def accepted_inputs(self) -> tuple[int, int | None]:
+        """The least and the greatest number of inputs (None: any number)."""
+        parameters = list(self._signature.parameters.values())[1 if self.stateful else 0 :]
+        positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        least = sum(p.default is p.empty for p in positional)
+        unbounded = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        return least, None if unbounded else len(positional)
+
+    def bind(self, texts: Mapping[str, str]) -> Function:
+        """The function with the attributes of one layer settled: inputs in, output(s) out.
+
+        `texts` are the attributes as the file has them; unknown ones are ignored, as OpenVINO does.
+        Raises KernelError for one that is missing or cannot be read.
+        """
+        given = {name.replace("-", "_"): text for name, text in texts.items()}
+        arguments = {}
+        for name, parameter in self.attributes.items():
+            if name in given:
+                arguments[name] = read_attribute(name, given[name], self._annotations[name])
+            elif parameter.default is parameter.empty:
+                raise KernelError(f"the attribute '{name}' is missing, which {self.type} demands")
+        changed = {name: value for name, value in arguments.items() if value != self.attributes[name].default}
+        if not changed:
+            return self.direct or self.function
+        return partial(self.function, **changed)
+
+
+_KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
+
+
+def kernel(type: str, *versions: int, direct: Function | None = None, stateful: bool = False) -> Callable[[F], F]:
+    """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
+    unknown = set(versions) - set(DEFINITIONS[type])
+    assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
+
+    def enter(function: F) -> F:
+        entry = Kernel(type, versions, function, direct, stateful)
+        for version in versions:
+            assert (type, version) not in _KERNELS, f"two kernels for {type}-{version}"
+            _KERNELS[type, version] = entry
+        return function
+
+    return enter
+
+
+def find(type: str, version: int) -> Kernel | None:
+    """The kernel of the definition `version` (see operation_types.definition) of an operation type."""
+    return _KERNELS.get((type, version))
+
+
+def all_kernels() -> Mapping[tuple[str, int], Kernel]:
+    """Every (type, definition version) that has a kernel."""
+    return types.MappingProxyType(_KERNELS)
+
+
+def read_attribute(name: str, text: str, annotation: Any) -> Any:
+    """An attribute's value from its text in the file, as the annotation of the kernel's argument asks.
+
+    Raises KernelError with the name, the text and what was expected.
+    """
+    annotation, optional = _without_none(annotation)
+    origin = typing.get_origin(annotation)
+    try:
+        if origin is tuple:
+            item = typing.get_args(annotation)[0]
+            parts = text.replace("[", "").replace("]", "").split(",")
+            return tuple(_READERS[item](part.strip()) for part in parts if part.strip())
+        if origin is Literal:
+            return _choice(text, typing.get_args(annotation))
+        if annotation is ElementType and optional and text.lower() in element_types.UNKNOWN_NAMES:
+            return None
+        return _READERS[annotation](text)
+    except (ValueError, OverflowError):
+        expected = _EXPECTED.get(annotation) or f"one of {', '.join(map(str, typing.get_args(annotation)))}"
+        if origin is tuple:
+            expected = f"a list of which each is {_EXPECTED[typing.get_args(annotation)[0]]}"
+        raise KernelError(f"the attribute '{name}' is '{text}', expected {expected}") from None
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
+        return annotation, False
+    (rest,) = (part for part in typing.get_args(annotation) if part is not types.NoneType)
+    return rest, True
+
+
+def _boolean(text: str) -> bool:
+    lower = text.strip().lower()
+    if lower in ("true", "1"):
+        return True
+    if lower in ("false", "0"):
+        return False
+    raise ValueError(text)
+
+
+def _choice(text: str, choices: tuple[str, ...]) -> str:
+    lower = text.strip().lower()
+    for choice in choices:
+        if choice.lower() == lower:
+            return choice
+    raise ValueError(text)
+
+
+def _integer(text: str) -> int:
+    value = int(text)
+    if not -(2**63) <= value < 2**64:
+        raise OverflowError(text)
+    return value
+
+
+def _element_type(text: str) -> ElementType:
+    found = element_types.by_name(text.strip()) or element_types.by_precision(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+_READERS: Final[dict[Any, Callable[[str], Any]]] = {
+    int: _integer,
+    float: float,
+    bool: _boolean,
+    str: str,
+    ElementType: _element_type,
+}
+_EXPECTED: Final[dict[Any, str]] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    ElementType: f"an element type ({', '.join(element_types.ELEMENT_TYPES)})",
+}

@@ -1,0 +1,41 @@
+"""Every kernel computes what OpenVINO computed for the project's own recorded cases."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from stepper import ops
+from stepper.element_types import is_floating
+from stepper.operation_types import definition
+from tests.ops.recording import RECORDED, Case, cases, families
+
+ALL = [pytest.param(family, case, id=f"{family}-{case.name}") for family in families() for case in cases(family)]
+
+
+@functools.cache
+def recorded(family: str) -> dict[str, np.ndarray]:
+    with np.load(RECORDED / f"{family}.npz", allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize(("family", "case"), ALL)
+def test_kernel_computes_what_the_runtime_computed(family: str, case: Case) -> None:
+    version = definition(case.type, case.version)
+    assert version is not None
+    kernel = ops.find(case.type, version)
+    assert kernel is not None, f"no kernel for {case.type}-{version}"
+    with np.errstate(all="ignore"):
+        results = kernel.bind(case.attributes)(*case.inputs)
+    outputs = results if kernel.several_outputs else (results,)
+    for index in range(case.outputs):
+        actual, expected = np.asarray(outputs[index]), recorded(family)[f"{case.name}/{index}"]
+        assert actual.shape == expected.shape, f"output {index}"
+        if is_floating(actual.dtype):
+            close = {"rtol": case.rtol, "atol": case.atol}
+            np.testing.assert_allclose(actual.astype(np.float64), expected.astype(np.float64), **close)
+        else:
+            np.testing.assert_array_equal(actual, expected)
+            assert actual.dtype == expected.dtype
