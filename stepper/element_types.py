@@ -9,6 +9,7 @@ Names and aliases: the reader's own lists (element_type of <data>, precision of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import ml_dtypes
@@ -90,6 +91,7 @@ def by_name(name: str) -> ElementType | None:
     return ELEMENT_TYPES.get(name)
 
 
+@lru_cache(maxsize=256)
 def by_precision(name: str) -> ElementType | None:
     """The type that `precision="..."` of a <port> names: FP32, I64, BOOL, BIN, and all names of <data>."""
     lower = name.lower()

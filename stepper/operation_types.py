@@ -222,7 +222,7 @@ DEFINITIONS: Final[dict[str, tuple[int, ...]]] = {
 
 _ALIASES: Final = {"const": "Constant"}
 _BY_LOWER: Final = {name.lower(): name for name in DEFINITIONS} | _ALIASES
-_TAKEN_FROM_OPSET2: Final = frozenset({"MVN", "ROIPooling", "ReorgYolo"})
+_READ_EARLIER: Final = frozenset({"MVN", "ROIPooling", "ReorgYolo", "RNNCell"})
 _OPSET: Final = re.compile(r"opset([1-9][0-9]{0,3})")
 
 
@@ -240,11 +240,11 @@ def opset_number(version: str) -> int | None:
 def definition(name: str, opset: int) -> int | None:
     """The opset of the definition that `opset` means for this type; None where it has none yet (or ever).
 
-    Three types are written with opset1 although they began with opset2, as OpenVINO's reader accepts them.
+    Four types are written with an opset before their first, as OpenVINO writes and reads them.
     """
     versions = DEFINITIONS.get(name, ())
-    if name in _TAKEN_FROM_OPSET2:
-        opset = max(opset, 2)
+    if name in _READ_EARLIER:
+        opset = max(opset, versions[0])
     return max((version for version in versions if version <= opset), default=None)
 
 

@@ -1,0 +1,80 @@
+"""What only a whole graph can show: inputs that nothing feeds, Results and bodies out of order, cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stepper.ir.model import Graph, Layer, Model, Source
+from stepper.ir.xml import Place
+
+
+def check(model: Model) -> None:
+    """Raise ModelError for the first fault in any graph of the model."""
+    for path, graph in model.graphs():
+        where = "".join(f"{layer} > " for layer in path)
+        for layer in graph.layers:
+            _check_inputs(model, graph, layer, where)
+            _check_outputs(model, layer, where)
+        _check_cycles(model, graph, where)
+
+
+def _fail(model: Model, layer: Layer, where: str, message: str) -> None:
+    Place(model.path, layer.line, f"{where}{layer}").fail(message)
+
+
+def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
+    may_be_absent = layer.type == "Loop" and layer.bodies[0].first_draft
+    for port, source in zip(layer.inputs, graph.sources[layer.id], strict=True):
+        if source is None and not may_be_absent:
+            _fail(model, layer, where, f"no edge reaches its input port {port.id}")
+    if layer.type == "Result" and len(layer.inputs) != 1:
+        _fail(model, layer, where, f"has {len(layer.inputs)} input ports, expected one")
+    if layer.type == "Loop" and len(layer.inputs) < 2 and not may_be_absent:
+        _fail(model, layer, where, "has no inputs for trip count and execution condition, which are mandatory")
+    if layer.type == "If" and not layer.inputs:
+        _fail(model, layer, where, "has no input for its condition")
+
+
+def _check_outputs(model: Model, layer: Layer, where: str) -> None:
+    """A body must give every output that the layer has, and only those."""
+    for body in layer.bodies:
+        given = {entry.output for entry in body.outputs} - {None}
+        missing = set(range(len(layer.outputs))) - given
+        if missing:
+            ids = ", ".join(str(layer.outputs[index].id) for index in sorted(missing))
+            _fail(model, layer, where, f"the port map of its <{body.role}> gives nothing to output port {ids}")
+        if len(given) > len(layer.outputs):
+            text = f"the port map of its <{body.role}> has {len(given)} outputs, the layer {len(layer.outputs)}"
+            _fail(model, layer, where, text)
+
+
+def _check_cycles(model: Model, graph: Graph, where: str) -> None:
+    """Peel off, layer by layer, what depends on nothing that is left; what cannot be peeled off is a cycle."""
+    waiting = {key: sum(source is not None for source in sources) for key, sources in graph.sources.items()}
+    consumers: dict[int, list[int]] = {key: [] for key in waiting}
+    for key, sources in graph.sources.items():
+        for source in sources:
+            if source is not None:
+                consumers[source.layer].append(key)
+    ready = [key for key, count in waiting.items() if count == 0]
+    while ready:
+        for consumer in consumers[ready.pop()]:
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                ready.append(consumer)
+    left = {key for key, count in waiting.items() if count}
+    if left:
+        ring = _ring(graph.sources, left)
+        names = " -> ".join(f"{key} '{graph.by_id[key].name}'" for key in ring)
+        _fail(model, graph.by_id[ring[0]], where, f"its value depends on itself: {names}")
+
+
+def _ring(sources: Mapping[int, tuple[Source | None, ...]], left: set[int]) -> list[int]:
+    """A cycle among layers of which each has a producer that is left: walk back until one comes again."""
+    key = min(left)
+    walk: dict[int, None] = {}
+    while key not in walk:
+        walk[key] = None
+        key = next(source.layer for source in sources[key] if source is not None and source.layer in left)
+    keys = list(walk)
+    return [*reversed(keys[keys.index(key) :]), keys[-1]]

@@ -1,0 +1,105 @@
+"""What a Constant and a Parameter must say about their tensor, checked when the file is read."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from stepper import element_types
+from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.ir.model import Layer, Model
+from stepper.ir.packing import packed_size
+from stepper.ir.shapes import LARGEST_DIMENSION, PartialShape
+from stepper.ir.weights import Weights
+from stepper.ir.xml import Place
+
+_NUMBER: Final = re.compile(r"\s*[0-9]{1,19}\s*")
+
+
+def constant_type(constant: Layer) -> ElementType | None:
+    """The element type of a Constant: that of its <data>, else (older files) that of its output port."""
+    text = constant.attributes.get("element_type")
+    if text is not None:
+        return element_types.by_name(text)
+    return constant.outputs[0].element_type if constant.outputs else None
+
+
+def constant_shape(constant: Layer) -> tuple[int, ...] | None:
+    """The shape of a Constant: that of its <data>, else (older files) that of its output port; None if it has none."""
+    text = constant.attributes.get("shape")
+    if text is None:
+        dims = constant.outputs[0].dims
+        return None if any(dim < 0 for dim in dims) else dims
+    try:
+        return PartialShape.parse(text).static
+    except ValueError:
+        return None
+
+
+def constant_value(model: Model, constant: Layer) -> Array:
+    """The tensor of a Constant, a view of the mapped .bin where its type allows. ModelError where there is no .bin."""
+    place = Place(model.path, constant.line, str(constant))
+    if model.weights is None:
+        place.fail(f"its value is in {model.path.with_suffix('.bin')}, which does not exist")
+    element_type, shape = constant_type(constant), constant_shape(constant)
+    assert element_type is not None and shape is not None, "check_constant has seen to it"
+    offset, size = int(constant.attributes["offset"]), int(constant.attributes["size"])
+    try:
+        return model.weights.constant(element_type, shape, offset, size)
+    except ValueError as error:
+        place.fail(f"its bytes in the .bin are no {element_type} tensor of this shape: {error}")
+
+
+def check_constant(place: Place, constant: Layer, weights: Weights | None) -> None:
+    """Element type, shape, offset and size: present, sound, in agreement, and inside the .bin."""
+    if len(constant.outputs) != 1:
+        place.fail(f"has {len(constant.outputs)} output ports, expected one")
+    element_type, shape = constant_type(constant), constant_shape(constant)
+    if element_type is None:
+        written = constant.attributes.get("element_type", "")
+        place.fail(
+            f"the element type '{written}' does not exist; expected one of {', '.join(element_types.ELEMENT_TYPES)}"
+        )
+    if shape is None:
+        place.fail(f"the shape '{constant.attributes.get('shape', '')}' is no list of non-negative integers")
+    offset, size = (_byte_count(place, constant, name) for name in ("offset", "size"))
+    count = math.prod(shape)
+    if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:
+        place.fail(f"the shape {list(shape)} is larger than any memory")
+    needed = 4 * (count + 2) if element_type.dtype == STRING_DTYPE else packed_size(element_type, count)
+    if size < needed:
+        place.fail(f"{size} bytes are too few for {element_type}{list(shape)}, which needs {needed}")
+    # An empty constant is written with size 1 (semantics 5.7), maybe behind the last byte.
+    if weights is not None and count and offset + size > weights.size:
+        message = f"bytes {offset} to {offset + size} lie outside {weights.path.name}, which has {weights.size}"
+        place.fail(message)
+
+
+def _byte_count(place: Place, constant: Layer, name: str) -> int:
+    text = constant.attributes.get(name)
+    if text is None:
+        place.fail(f"<data> has no attribute '{name}', which is mandatory")
+    if not _NUMBER.fullmatch(text) or int(text) > LARGEST_DIMENSION:
+        place.fail(f"the attribute '{name}' is '{text[:80]}', expected a number of bytes")
+    return int(text)
+
+
+def check_parameter(place: Place, parameter: Layer, *, in_body: bool) -> None:
+    """Element type and shape: sound, and present, but that a body's Parameter may leave them to its output port."""
+    if len(parameter.outputs) != 1:
+        place.fail(f"has {len(parameter.outputs)} output ports, expected one")
+    attributes = parameter.attributes
+    for name in ("element_type", "shape"):
+        if name not in attributes and not in_body:
+            place.fail(f"<data> has no attribute '{name}', which is mandatory")
+    written = attributes.get("element_type")
+    known = written is None or written in element_types.UNKNOWN_NAMES or element_types.by_name(written) is not None
+    if not known:
+        expected = ", ".join(element_types.ELEMENT_TYPES)
+        place.fail(f"the element type '{written}' does not exist; expected one of {expected}")
+    if "shape" in attributes:
+        try:
+            PartialShape.parse(attributes["shape"])
+        except ValueError:
+            place.fail(f"the shape '{attributes['shape'][:80]}' cannot be read, expected for example '1,?,2..8'")

@@ -1,0 +1,181 @@
+"""The model as the file has it: immutable, every part with the line of the XML that it came from; only look-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from stepper.element_types import ElementType
+from stepper.ir.shapes import PartialShape
+from stepper.ir.weights import Weights
+
+
+class Port(NamedTuple):
+    """One port of a layer. `dims` are as declared (-1: unknown; OpenVINO does not trust them either)."""
+
+    id: int
+    element_type: ElementType | None
+    dims: tuple[int, ...]
+    names: tuple[str, ...]
+    line: int
+
+
+class Edge(NamedTuple):
+    """A connection inside one graph, by layer ids and port ids."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    line: int
+
+
+class Source(NamedTuple):
+    """Where an input's value comes from: the layer and the index (not the id) of its output port."""
+
+    layer: int
+    output: int
+
+
+class Slicing(NamedTuple):
+    """How a port map entry with an `axis` cuts (an input) or joins (an output) along it, iteration by iteration.
+
+    `part_size` is None where the file does not say.
+    """
+
+    axis: int
+    start: int
+    end: int
+    stride: int
+    part_size: int | None
+
+
+class InputMapping(NamedTuple):
+    """An `<input>` of a port map: from the outer layer's input to a body Parameter.
+
+    `input` is the index of the outer layer's input, None where nothing outside is connected (external_port_id -1).
+    """
+
+    input: int | None
+    parameter: int
+    slicing: Slicing | None
+    purpose: str | None
+    condition: bool
+    line: int
+
+
+class OutputMapping(NamedTuple):
+    """An `<output>` of a port map: from a body Result to the outer layer's output (None: to no output)."""
+
+    output: int | None
+    result: int
+    slicing: Slicing | None
+    purpose: str | None
+    line: int
+
+
+class BackEdge(NamedTuple):
+    """After each iteration the value of `from_layer` (a Result) becomes that of `to_layer` (a Parameter)."""
+
+    from_layer: int
+    to_layer: int
+    line: int
+
+
+BodyRole = Literal["body", "then_body", "else_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A nested graph of a TensorIterator, Loop or If with its port map."""
+
+    role: BodyRole
+    graph: Graph
+    inputs: tuple[InputMapping, ...]
+    outputs: tuple[OutputMapping, ...]
+    back_edges: tuple[BackEdge, ...]
+    first_draft: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One operation of a graph; `type` is spelt as the specification does, `definition` is the opset of its definition.
+
+    `definition` is None for an operation of an extension. A loop has one body, an If two, everything else none.
+    """
+
+    id: int
+    name: str
+    type: str
+    version: str
+    definition: int | None
+    attributes: Mapping[str, str]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    bodies: tuple[Body, ...]
+    line: int
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether this is a TensorIterator or a Loop."""
+        return self.type in ("TensorIterator", "Loop")
+
+    def __str__(self) -> str:
+        return f"layer {self.id} '{self.name}' ({self.type})"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Layers and edges; the model's own graph, or a body."""
+
+    layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...]
+    sources: Mapping[int, tuple[Source | None, ...]]
+    line: int
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Layer]:
+        """Layers by id; ids of a body live in their own name space."""
+        return {layer.id: layer for layer in self.layers}
+
+    @cached_property
+    def parameters(self) -> tuple[Layer, ...]:
+        """The Parameters in file order, which is the order of the model's inputs."""
+        return tuple(layer for layer in self.layers if layer.type == "Parameter")
+
+    @cached_property
+    def results(self) -> tuple[Layer, ...]:
+        """The Results in file order, which is the order of the model's outputs."""
+        return tuple(layer for layer in self.layers if layer.type == "Result")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A whole model. `weights` is None where there is no .bin: such a model opens for its structure."""
+
+    path: Path
+    name: str
+    version: int
+    graph: Graph
+    weights: Weights | None
+
+    def graphs(self) -> Iterator[tuple[tuple[Layer, ...], Graph]]:
+        """Every graph of the model, outer before inner, each with the layers that lead to it."""
+        stack: list[tuple[tuple[Layer, ...], Graph]] = [((), self.graph)]
+        while stack:
+            path, graph = stack.pop()
+            yield path, graph
+            nested = [((*path, layer), body.graph) for layer in graph.layers for body in layer.bodies]
+            stack.extend(reversed(nested))
+
+
+def parameter_shape(parameter: Layer) -> PartialShape:
+    """The declared shape of a Parameter: that of its <data>, else that of its output port."""
+    text = parameter.attributes.get("shape")
+    if text is None:
+        return PartialShape.of_dims(parameter.outputs[0].dims)
+    return PartialShape.parse(text)

@@ -1,0 +1,82 @@
+"""How a .bin packs element types narrower than a byte, and strings (measured: semantics 5.9, 5.10)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import STRING_DTYPE, Array, ElementType
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def packed_size(element_type: ElementType, count: int) -> int:
+    """How many bytes `count` elements take; u3 comes in groups of 8 elements, u6 in groups of 4."""
+    if element_type.name == "u3":
+        return 3 * -(-count // 8)
+    if element_type.name == "u6":
+        return 3 * -(-count // 4)
+    return -(-count * element_type.bits // 8)
+
+
+def unpack(raw: Bytes, element_type: ElementType, count: int) -> Array:
+    """The first `count` elements in `raw`, a rank-1 array of the type's dtype."""
+    codes = _codes(raw, element_type)[:count]
+    dtype = element_type.dtype
+    if element_type.name == "i4":
+        return ((codes ^ 8).astype(np.int8) - 8).astype(dtype)
+    if dtype.names or element_type.name == "f4e2m1":
+        return codes.view(dtype)
+    return codes.astype(dtype)
+
+
+def _codes(raw: Bytes, element_type: ElementType) -> Bytes:
+    """The bit patterns, one a byte."""
+    match element_type.name:
+        case "u1":
+            return np.unpackbits(raw)
+        case "u2":
+            return _split(raw, [0, 2, 4, 6], 3)
+        case "u3":
+            first, second, high = _groups(raw)
+            low = np.hstack([_split2(first), _split2(second)]).reshape(-1)
+            return low | np.unpackbits(np.ascontiguousarray(high)) << np.uint8(2)
+        case "u6":
+            first, second, high = _groups(raw)
+            low = np.hstack([_split4(first), _split4(second)]).reshape(-1)
+            return low | _split2(high).reshape(-1) << np.uint8(4)
+        case _:
+            return _split(raw, [0, 4], 15)
+
+
+def _groups(raw: Bytes) -> tuple[Bytes, Bytes, Bytes]:
+    groups = raw.reshape(-1, 3)
+    return groups[:, 0], groups[:, 1], groups[:, 2]
+
+
+def _split(raw: Bytes, shifts: list[int], mask: int) -> Bytes:
+    codes: Bytes = (raw[:, None] >> np.array(shifts, np.uint8)) & np.uint8(mask)
+    return codes.reshape(-1)
+
+
+def _split2(raw: Bytes) -> Bytes:
+    return _split(raw, [6, 4, 2, 0], 3).reshape(-1, 4)
+
+
+def _split4(raw: Bytes) -> Bytes:
+    return _split(raw, [4, 0], 15).reshape(-1, 2)
+
+
+def strings(raw: bytes, count: int) -> Array:
+    """The texts of a string constant: int32 count n, n+1 int32 offsets, then UTF-8. ValueError where that is broken."""
+    header = np.frombuffer(raw, "<i4", 1)[0] if len(raw) >= 4 else -1
+    if header != count or len(raw) < 4 * (count + 2):
+        raise ValueError(f"a string constant of {count} texts has a header that says {header}")
+    offsets = np.frombuffer(raw, "<i4", count + 1, 4).tolist()
+    body = raw[4 * (count + 2) :]
+    if offsets[0] != 0 or sorted(offsets) != offsets or offsets[-1] > len(body):
+        raise ValueError("the offsets of a string constant do not ascend within its bytes")
+    texts = [body[begin:end].decode("utf-8", "replace") for begin, end in itertools.pairwise(offsets)]
+    return np.array(texts, STRING_DTYPE)

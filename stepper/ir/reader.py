@@ -1,0 +1,221 @@
+"""From the XML to the model: `read(path)`.
+
+Steps: parse (xml.py); the net's own graph, then every body on a work list (never by recursion, so that no depth of
+nesting can overflow); per graph its layers, then its edges; port maps and back edges (port_maps.py); at the end what
+only the whole can show (checks.py).
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from stepper import element_types, operation_types
+from stepper.errors import ModelError
+from stepper.ir import checks, xml
+from stepper.ir.constants import check_constant, check_parameter
+from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
+from stepper.ir.edges import read_edges, sources_of
+from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port
+from stepper.ir.port_maps import read_body
+from stepper.ir.weights import Weights
+from stepper.ir.xml import Element, Place
+
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_PORTS: Final[tuple[Port, ...]] = ()
+
+
+def read(path: str | Path) -> Model:
+    """Read an IR: `path` names the .xml, the .bin stands beside it under the same name (or is missing).
+
+    Raises ModelError with file, line, layer and what was expected, for everything that is wrong in the files.
+    """
+    path = Path(path)
+    with _no_garbage_collection():
+        root = xml.parse(path)
+        place = Place(path)
+        version = _net_version(place, root)
+        weights = _open_weights(path)
+        graph = _GraphReader(place, weights).read(root)
+        if not graph.layers:
+            place.at(root).fail("the net has no layers")
+        model = Model(path, root.get("name", ""), version, graph, weights)
+        checks.check(model)
+    return model
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Nothing that a reader makes is garbage: searching it again and again would double the time of a large model."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _net_version(place: Place, root: Element) -> int:
+    if root.tag != "net":
+        place.at(root).fail(f"the root element is <{root.tag!s}>, expected <net>: this is no OpenVINO IR")
+    version = xml.integer(place, root, "version")
+    if version not in READABLE_VERSIONS:
+        place.at(root).fail(f"the net's version is {version}, expected {' or '.join(map(str, READABLE_VERSIONS))}")
+    return version
+
+
+def _open_weights(path: Path) -> Weights | None:
+    weights = path.with_suffix(".bin")
+    if weights == path:
+        raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
+    return Weights(weights) if weights.exists() else None
+
+
+class _GraphReader:
+    """Reads one graph and, from a work list, those nested in it; inner ones first when the parts are put together."""
+
+    def __init__(self, place: Place, weights: Weights | None) -> None:
+        self._place = place
+        self._weights = weights
+
+    def read(self, root: Element) -> Graph:
+        """The graph of `root` with all bodies in it."""
+        graphs: dict[Element, Graph] = {}
+        for element in reversed([root, *root.iter("body", "then_body", "else_body")]):  # document order, so inner first
+            graphs[element] = self._graph(element, graphs)
+        return graphs[root]
+
+    def _graph(self, element: Element, graphs: Mapping[Element, Graph]) -> Graph:
+        layers_element = xml.child(element, "layers")
+        layers: tuple[Layer, ...] = ()
+        if layers_element is not None:
+            tags = ("layer", FIRST_DRAFT_TAGS["layer"])
+            layers = tuple(self._layer(child, graphs) for child in layers_element if child.tag in tags)
+        edges_element = element.find("edges")
+        edges: tuple[Edge, ...] = () if edges_element is None else read_edges(self._place, edges_element)
+        by_id = self._unique(layers)
+        return Graph(layers, edges, sources_of(self._place, by_id, edges), xml.line_of(element))
+
+    def _unique(self, layers: tuple[Layer, ...]) -> dict[int, Layer]:
+        by_id: dict[int, Layer] = {}
+        for layer in layers:
+            if (first := by_id.setdefault(layer.id, layer)) is not layer:
+                message = f"the id {layer.id} is taken already by {first} on line {first.line}"
+                Place(self._place.path, layer.line, str(layer)).fail(message)
+        return by_id
+
+    def _layer(self, element: Element, graphs: Mapping[Element, Graph]) -> Layer:
+        place = self._place
+        identity = xml.integer(place, element, "id")
+        name, written_type = element.get("name"), element.get("type")
+        if name is None or written_type is None:
+            place = place.at(element, f"layer {identity}")
+            name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
+        type = operation_types.canonical_type(written_type)
+        line = element.sourceline or 0
+        place = Place(place.path, line, f"layer {identity} '{name}' ({type})")
+        version = element.get("version")
+        if version is None:
+            # Only the first draft shows operations without one.
+            version = "opset5" if element.tag != "layer" else xml.text(place, element, "version")
+        data, inputs, outputs = _EMPTY, _NO_PORTS, _NO_PORTS
+        for child in element:
+            match child.tag:
+                case "data":
+                    data = MappingProxyType(dict(child.attrib))
+                case "input":
+                    inputs = _ports(place, child, is_output=False)
+                case "output":
+                    outputs = _ports(place, child, is_output=True)
+        bodies = self._bodies(place, element, type, graphs) if type in BODIES else ()
+        definition = _definition(place, type, version)
+        layer = Layer(identity, name, type, version, definition, data, inputs, outputs, bodies, line)
+        if type == "Constant":
+            check_constant(place, layer, self._weights)
+        elif type == "Parameter":
+            check_parameter(place, layer, in_body=_is_in_body(element))
+        return layer
+
+    def _bodies(self, place: Place, element: Element, type: str, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
+        bodies = []
+        for tag, port_map in BODIES[type]:
+            child = element.find(tag)
+            if child is None:
+                place.fail(f"has no <{tag}>")
+            role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
+            bodies.append(read_body(place, element, role, port_map, graphs[child]))
+        return tuple(bodies)
+
+
+def _is_in_body(layer: Element) -> bool:
+    layers = layer.getparent()
+    return layers is not None and (owner := layers.getparent()) is not None and owner.tag != "net"
+
+
+def _definition(place: Place, type: str, version: str) -> int | None:
+    """The opset of the definition meant; None for operations of an extension, which have no opset."""
+    found = _known_definition(type, version)
+    return found if found is not None else _unusual_definition(place, type, version)
+
+
+@lru_cache(maxsize=1024)
+def _known_definition(type: str, version: str) -> int | None:
+    opset = operation_types.opset_number(version)
+    return None if opset is None else operation_types.definition(type, opset)
+
+
+def _unusual_definition(place: Place, type: str, version: str) -> int | None:
+    """The definition of an extension's operation that has a known name; a ModelError for what does not exist."""
+    opset = operation_types.opset_number(version)
+    if opset is None:
+        return operation_types.definition(type, 1 << 16) if type in operation_types.DEFINITIONS else None
+    versions = operation_types.DEFINITIONS.get(type)
+    if versions is None:
+        similar = operation_types.similar_types(type)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        place.fail(f"no operation set has an operation of type '{type}'{hint}")
+    return place.fail(f"{version} has no {type}; it begins with opset{versions[0]}")
+
+
+def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
+    ports = []
+    for element in side.iterchildren("port"):
+        written = element.get("precision")
+        if written is None and is_output:
+            place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
+        element_type = None if written is None else _precision(place, element, written)
+        identity = element.get("id", "")
+        if not identity.isdecimal() or len(identity) > 9:
+            xml.integer(place, element, "id")
+            place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
+        names = element.get("names")
+        try:
+            dims = tuple([int(text) for text in element.itertext("dim", with_tail=False)])
+        except ValueError:
+            place.at(element).fail(f"a <dim> of port {identity} is no integer")
+        if dims and not (min(dims) >= -1 and max(dims) < 2**63):
+            place.at(element).fail(f"a <dim> of port {identity} is out of range, expected -1 or more")
+        port_names = () if names is None else _split_names(names)
+        ports.append(Port(int(identity), element_type, dims, port_names, element.sourceline or 0))
+    return tuple(ports)
+
+
+def _precision(place: Place, element: Element, written: str) -> element_types.ElementType | None:
+    element_type = element_types.by_precision(written)
+    if element_type is None and written.lower() not in element_types.UNKNOWN_NAMES:
+        place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
+    return element_type
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    """The tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
+    if "\\" not in text:
+        return tuple(text.split(",")) if text else ()
+    parts = text.replace("\\,", "\0").split(",")
+    return tuple(part.replace("\0", ",") for part in parts)

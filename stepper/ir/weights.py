@@ -1,0 +1,48 @@
+"""The .bin file: mapped into memory and never read whole; each constant checked against it before it is used."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.errors import ModelError
+from stepper.ir import packing
+
+
+class Weights:
+    """The bytes of a .bin file, mapped lazily."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.size = path.stat().st_size
+            with path.open("rb") as file:
+                empty = self.size == 0
+                self._bytes = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}: cannot be mapped into memory: {error}") from None
+
+    def constant(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> Array:
+        """The tensor at these bytes: a read-only view of the file, or an unpacked copy of sub-byte types and strings.
+
+        ValueError where the bytes do not hold such a tensor. The range is checked by the reader (`checked_range`).
+        """
+        count = math.prod(shape)
+        if element_type.dtype == STRING_DTYPE:
+            raw = np.frombuffer(self._bytes, np.uint8, size, offset) if size else np.empty(0, np.uint8)
+            return packing.strings(raw.tobytes(), count).reshape(shape)
+        if count == 0:
+            return np.empty(shape, element_type.dtype)
+        if element_type.bits < 8:
+            raw = np.frombuffer(self._bytes, np.uint8, packing.packed_size(element_type, count), offset)
+            return packing.unpack(raw, element_type, count).reshape(shape)
+        if element_type.name == "boolean":
+            return np.asarray(np.frombuffer(self._bytes, np.uint8, count, offset) != 0).reshape(shape)
+        array: Array = np.frombuffer(self._bytes, element_type.dtype, count, offset).reshape(shape)
+        # The file aligns nothing (semantics 5.7); an unaligned view would slow down every use.
+        return array if array.flags.aligned else array.copy()
