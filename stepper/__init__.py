@@ -1,1 +1,45 @@
-"""A debugger for the loops of a neural network (under construction)."""
+"""A debugger for the loops of a neural network: the public names.
+
+    model = stepper.read_model("model.xml")
+    outputs = stepper.run(model, {"x": array})            # by name, tensor name or position
+    machine = stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, {"x": array}))
+    for event in machine.run(stepper.Every.ITERATION):    # stops after each iteration of each loop
+        print(event.kind, event.tick, event.frame.activation.iteration)
+
+Names are resolved when they are first used, so that `import stepper` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepper.engine import Every as Every
+    from stepper.engine import Machine as Machine
+    from stepper.engine import compile_model as compile_model
+    from stepper.engine.feeds import bind_inputs as bind_inputs
+    from stepper.engine.run import run as run
+    from stepper.errors import StepperError as StepperError
+    from stepper.ir import read as read_model
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "read_model": ("stepper.ir", "read"),
+    "run": ("stepper.engine", "run"),
+    "compile_model": ("stepper.engine", "compile_model"),
+    "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
+    "Machine": ("stepper.engine", "Machine"),
+    "Every": ("stepper.engine", "Every"),
+    "StepperError": ("stepper.errors", "StepperError"),
+}
+
+__all__ = ["Every", "Machine", "StepperError", "bind_inputs", "compile_model", "read_model", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stepper' has no attribute '{name}'")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

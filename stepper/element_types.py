@@ -110,6 +110,14 @@ def of_dtype(dtype: np.dtype[Any]) -> ElementType:
     return _BY_DTYPE[dtype.newbyteorder("=") if dtype.byteorder == ">" else dtype]
 
 
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The element type's name for messages; numpy's own name for a dtype that no element type has."""
+    try:
+        return of_dtype(dtype).name
+    except KeyError:
+        return str(dtype)
+
+
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether values of this dtype are floating-point numbers, ml_dtypes' included."""
     return dtype in FLOATING

@@ -37,8 +37,8 @@ def read_body(place: Place, layer: Element, role: BodyRole, port_map_tag: str, g
 def _is_first_draft(layer: Element, role: BodyRole, entries: Iterable[Element]) -> bool:
     if layer.find(f"{role}/{FIRST_DRAFT_TAGS['layers']}") is not None or layer.tag == FIRST_DRAFT_TAGS["layer"]:
         return True
-    draft = ("condition", FIRST_DRAFT_ATTRIBUTES["internal_layer_id"])
-    return any(name in entry.attrib for entry in entries for name in draft)
+    marks = {"condition", *FIRST_DRAFT_ATTRIBUTES.values()}
+    return any(marks & set(entry.attrib) for entry in (*entries, *layer.findall("back_edges/edge")))
 
 
 def _input(place: Place, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool) -> InputMapping:

@@ -4,7 +4,40 @@ from importlib import import_module
 
 from stepper.ops.registry import Kernel, all_kernels, find
 
-_FAMILIES = ("elementwise",)  # fmt: skip - one family a line
+_FAMILIES = (
+    "variables",
+    "elementwise",
+    "comparison",
+    "bitwise",
+    "unary",
+    "error_function",
+    "activation",
+    "reduction",
+    "normalization",
+    "convert",
+    "quantize",
+    "random_numbers",
+    "matmul",
+    "attention",
+    "recurrent",
+    "sequences",
+    "convolution",
+    "deformable",
+    "interpolation",
+    "pooling",
+    "nms",
+    "multiclass_nms",
+    "roi",
+    "position_sensitive_roi",
+    "shape",
+    "slicing",
+    "movement",
+    "gather_scatter",
+    "space",
+    "sorting",
+    "segments",
+    "strings",
+)  # fmt: skip - one family a line
 
 for _family in _FAMILIES:
     import_module(f"stepper.ops.{_family}")

@@ -1,6 +1,6 @@
-"""Element-wise arithmetic, comparison and logic of two tensors.
+"""Element-wise arithmetic of two tensors, and the choice between two by a third.
 
-Source: the operation sets' pages of each operation (category Arithmetic, Comparison, Logical). Integers wrap.
+Source: the operation sets' pages of each operation (category Arithmetic, and Select). Integers wrap.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.ops.broadcasting import AutoBroadcast, aligned
+from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 
@@ -30,14 +31,68 @@ def multiply(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> 
     return np.multiply(*aligned(a, b, auto_broadcast))
 
 
-@kernel("Divide", 1)
+def _quotient(a: Array, b: Array) -> Array:
+    return np.floor_divide(a, b) if a.dtype.kind in "iu" else np.divide(a, b)
+
+
+@kernel("Divide", 1, direct=_quotient)
 def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pythondiv: bool = True) -> Array:
     """a / b; of integers the quotient rounded down (m_pythondiv) or towards zero."""
     a, b = aligned(a, b, auto_broadcast)
-    if a.dtype.kind not in "iu":
-        return np.divide(a, b)
-    floor = np.floor_divide(a, b)
-    if m_pythondiv:
-        return floor
+    if m_pythondiv or a.dtype.kind != "i":
+        return _quotient(a, b)
     inexact_negative = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
-    return np.asarray(floor + inexact_negative, a.dtype)
+    quotient: Array = np.add(np.floor_divide(a, b), inexact_negative, dtype=a.dtype)
+    return quotient
+
+
+@kernel("Maximum", 1, direct=np.maximum)
+def maximum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """The greater of a and b; NaN where either is."""
+    return np.maximum(*aligned(a, b, auto_broadcast))
+
+
+@kernel("Minimum", 1, direct=np.minimum)
+def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """The lesser of a and b; NaN where either is."""
+    return np.minimum(*aligned(a, b, auto_broadcast))
+
+
+def _power(a: Array, b: Array) -> Array:
+    if b.dtype.kind != "i":
+        return np.power(a, b)
+    whole = np.power(a, np.maximum(b, 0))  # numpy refuses negative exponents of integers
+    reciprocal = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0)).astype(a.dtype)
+    return np.where(b < 0, reciprocal, whole)
+
+
+@kernel("Power", 1, direct=_power)
+def power(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """a to the power of b; of integers without the fraction, so 0 for most negative exponents."""
+    return _power(*aligned(a, b, auto_broadcast))
+
+
+@kernel("Mod", 1, direct=np.fmod)
+def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """The remainder of a / b with the sign of a."""
+    return np.fmod(*aligned(a, b, auto_broadcast))
+
+
+@kernel("FloorMod", 1, direct=np.remainder)
+def floor_mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """The remainder of a / b with the sign of b."""
+    return np.remainder(*aligned(a, b, auto_broadcast))
+
+
+@kernel("SquaredDifference", 1)
+def squared_difference(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """(a - b) squared."""
+    a, b = aligned(a, b, auto_broadcast)
+    return narrowed(np.square(widened(a) - widened(b)), a.dtype)
+
+
+@kernel("Select", 1, direct=np.where)
+def select(condition: Array, then: Array, otherwise: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+    """`then` where the condition holds, else `otherwise`."""
+    then, condition = aligned(then, condition, auto_broadcast)
+    return np.where(condition, *aligned(then, otherwise, auto_broadcast))

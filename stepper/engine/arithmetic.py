@@ -1,0 +1,148 @@
+"""Arithmetic of the two rule books: element types as declared, or as OpenVINO's CPU plugin computes them.
+
+The plugin computes f16, bf16 and f64 in f32 and rounds at the model's boundary, holds i64, u64 and u32 in i32 (runtime
+values wrap, constants saturate), saturates u8 and i8, and divides integers towards zero.
+Source: semantics 8.2 to 8.5 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.element_types import ELEMENT_TYPES, Array
+from stepper.engine.rules import Rules
+from stepper.ir.model import Layer
+
+Function = Callable[..., Any]
+
+_IN_PLACE_OF: Final = {"f16": "f32", "bf16": "f32", "f64": "f32", "i64": "i32", "u64": "i32", "u32": "i32"}
+_NARROWED: Final = {ELEMENT_TYPES[wide].dtype: ELEMENT_TYPES[held].dtype for wide, held in _IN_PLACE_OF.items()}
+_TYPE_ATTRIBUTES: Final = ("destination_type", "output_type", "index_element_type")
+_SATURATING: Final = ("Add", "Subtract", "Multiply")
+_INT32: Final = np.iinfo(np.int32)
+
+
+def narrowed(value: Any) -> Any:
+    """A runtime value as the plugin holds it: half and double precision as f32, wide integers wrapped to i32."""
+    target = _NARROWED.get(value.dtype)
+    return value if target is None else value.astype(target)
+
+
+def narrowed_constant(value: Array, rules: Rules) -> Array:
+    """A Constant as the rule book holds it; the plugin saturates wide integers there."""
+    if rules is Rules.SPEC or value.dtype not in _NARROWED:
+        return value
+    if value.dtype.kind in "iu":
+        value = np.clip(value, max(int(_INT32.min), int(np.iinfo(value.dtype).min)), int(_INT32.max))
+    result: Array = narrowed(value)
+    return result
+
+
+def restored(value: Any, dtype: np.dtype[Any] | None, rules: Rules) -> Array:
+    """A model's output at its boundary: under the plugin's rules back in the type that the file declares."""
+    array = np.asarray(value)
+    if rules is Rules.OPENVINO and dtype is not None and _NARROWED.get(dtype) == array.dtype:
+        return array.astype(dtype)
+    return array
+
+
+def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: Layer, *, stateful: bool) -> Function:
+    """The kernel of a layer as the plugin would compute it. `function_of` binds the kernel to attribute texts."""
+    attributes = dict(layer.attributes)
+    for name in _TYPE_ATTRIBUTES:
+        if name in attributes:
+            attributes[name] = _IN_PLACE_OF.get(attributes[name], attributes[name])
+    if layer.type == "Divide":
+        attributes["m_pythondiv"] = "false"
+    function = function_of(attributes)
+    if stateful:
+        return lambda state, *inputs: _narrowed_stateful(function(state, *inputs))
+    if layer.type == "Convert" and attributes.get("destination_type") == "boolean":
+        return lambda value: (value != 0) & (value == value)  # NaN becomes false (semantics 8.4)
+    if layer.type in _SATURATING:
+        return lambda *inputs: narrowed(_saturated(function, *inputs))
+    return lambda *inputs: _narrowed_all(function(*inputs))
+
+
+def _narrowed_all(result: Any) -> Any:
+    return tuple(map(narrowed, result)) if isinstance(result, (tuple, list)) else narrowed(result)
+
+
+def _narrowed_stateful(result: tuple[Any, Any]) -> tuple[Any, Any]:
+    outputs, state = result
+    return _narrowed_all(outputs), state
+
+
+def _saturated(function: Function, a: Any, b: Any) -> Any:
+    if a.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
+        return function(a, b)
+    limits = np.iinfo(a.dtype)
+    return np.clip(function(a.astype(np.int32), b.astype(np.int32)), limits.min, limits.max).astype(a.dtype)
+
+
+_MOVING: Final = frozenset(
+    {
+        "Parameter",
+        "Result",
+        "Constant",
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "Concat",
+        "Split",
+        "VariadicSplit",
+    }
+    | {
+        "Slice",
+        "StridedSlice",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Broadcast",
+        "Tile",
+        "Convert",
+        "Select",
+        "ShapeOf",
+    }
+    | {
+        "Identity",
+        "ReadValue",
+        "Assign",
+        "If",
+        "Loop",
+        "TensorIterator",
+        "Relu",
+        "Maximum",
+        "Minimum",
+        "Abs",
+        "Negative",
+    }
+    | {"Pad", "ScatterUpdate", "ScatterNDUpdate", "ScatterElementsUpdate", "Reverse"}
+)
+"""Operations that give the same whatever the width of the type in which they are computed."""
+
+
+def difference(layer: Layer) -> str | None:
+    """Where the plugin's arithmetic would give another result for this layer, as far as its declared types tell."""
+    types = {port.element_type for port in layer.outputs if port.element_type is not None}
+    names = {element_type.name for element_type in types}
+    if layer.type == "Divide" and any(element_type.dtype.kind in "iu" for element_type in types):
+        if layer.attributes.get("m_pythondiv", "true").lower() in ("true", "1"):
+            return "integer division rounds down; OpenVINO's rounds towards zero"
+        return None
+    if layer.type in _SATURATING and names & {"u8", "i8"}:
+        return "8-bit integers wrap; OpenVINO's saturate"
+    half = names & {"f16", "bf16", "f64"}
+    if half and layer.type not in _MOVING:
+        return f"computed in {half.pop()}; OpenVINO computes in f32 and rounds at the model's boundary"
+    return None
+
+
+def outside_int32(value: Any) -> bool:
+    """Whether an i64, u64 or u32 tensor has a value that i32, in which the plugin computes, does not hold."""
+    wide = value.dtype.kind in "iu" and value.dtype in _NARROWED and value.size > 0
+    return bool(wide and (value.max() > _INT32.max or value.min() < _INT32.min))

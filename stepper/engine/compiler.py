@@ -1,0 +1,265 @@
+"""From a Model to a CompiledModel: `compile_model`.
+
+Steps, graph by graph from the innermost outwards: leave out what no Result or Assign needs; order the rest (a layer
+after its sources, ReadValue before Assign of its variable, otherwise as in the file); give every output a slot; bind
+kernels; resolve port maps (plans.py); compute what follows from constants alone, once, in the bodies.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from stepper import ops
+from stepper.engine import arithmetic, plans
+from stepper.engine.program import BranchPlan, CompiledModel, Kind, LoopPlan, Operation, Program, Step, Value, step_of
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError, ModelError, UnsupportedOperation
+from stepper.ir.constants import constant_value
+from stepper.ir.model import Graph, Layer, Model
+
+_LARGEST_FOLDED = 256 * 2**20
+
+
+def compile_model(model: Model, rules: Rules = Rules.SPEC) -> CompiledModel:
+    """Settle everything that does not change from run to run.
+
+    Raises ModelError with the place for what the file says but cannot be (an attribute, a port map, a missing .bin). An
+    operation without a kernel is no error here: the run stops when it gets there.
+    """
+    notes: list[tuple[str, str]] = []
+    programs: dict[int, Program] = {}
+    for path, graph in reversed(list(model.graphs())):
+        programs[id(graph)] = _Compiler(model, rules, programs, notes, path, graph).compile()
+    main = programs[id(model.graph)]
+    return CompiledModel(model, rules, main, tuple(reversed(programs.values())), tuple(dict.fromkeys(notes)))
+
+
+def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
+    """Every layer that no kernel serves, with the layers that lead to its graph."""
+    return [
+        (path, layer)
+        for path, graph in model.graphs()
+        for layer in graph.layers
+        if not layer.bodies and layer.type not in ("Parameter", "Result", "Constant") and _kernel_of(layer) is None
+    ]
+
+
+def _kernel_of(layer: Layer) -> ops.Kernel | None:
+    return None if layer.definition is None else ops.find(layer.type, layer.definition)
+
+
+class _Compiler:
+    """Compiles one graph, of which the nested ones are compiled already."""
+
+    def __init__(
+        self,
+        model: Model,
+        rules: Rules,
+        programs: dict[int, Program],
+        notes: list[tuple[str, str]],
+        path: tuple[Layer, ...],
+        graph: Graph,
+    ) -> None:
+        self.model, self.rules, self.programs, self.notes = model, rules, programs, notes
+        self.path, self.graph = path, graph
+        self.slots: dict[tuple[int, int], int] = {}
+        self.template: list[Value] = []
+        self.constant: set[int] = set()
+
+    def compile(self) -> Program:
+        operations: list[Operation] = []
+        folded: list[Operation] = []
+        code: list[Step] = []
+        for layer in _ordered(self.graph):
+            if layer.type == "Result":
+                source = self.graph.sources[layer.id][0]
+                assert source is not None, "the reader has seen to it"
+                self.slots[layer.id, 0] = self.slots[source.layer, source.output]
+            elif layer.type == "Constant":
+                value = arithmetic.narrowed_constant(constant_value(self.model, layer), self.rules)
+                self._new_slot(layer, 0, value, constant=True)
+            elif layer.type == "Parameter":
+                self._new_slot(layer, 0, None)
+            else:
+                operation = self._operation(layer)
+                if self._fold(operation):
+                    folded.append(operation)
+                else:
+                    operations.append(operation)
+                    code.append(step_of(operation))
+        return self._program(operations, folded, code)
+
+    def _program(self, operations: list[Operation], folded: list[Operation], code: list[Step]) -> Program:
+        for parameter in self.graph.parameters:
+            if (parameter.id, 0) not in self.slots:  # nothing reads it, but it may still be fed and looked at
+                self._new_slot(parameter, 0, None)
+        results = tuple(self.slots[layer.id, 0] for layer in self.graph.results)
+        return Program(
+            graph=self.graph,
+            path=self.path,
+            operations=tuple(operations),
+            folded=tuple(folded),
+            code=tuple(code),
+            straight=all(step[1] for step in code),
+            template=tuple(self.template),
+            slots=self.slots,
+            parameters=tuple(self.slots[layer.id, 0] for layer in self.graph.parameters),
+            results=results,
+            dead_after=_dead_after(operations, set(results) | self.constant),
+        )
+
+    def _new_slot(self, layer: Layer, output: int, value: Value, *, constant: bool = False) -> int:
+        slot = len(self.template)
+        self.slots[layer.id, output] = slot
+        self.template.append(value)
+        if constant:
+            self.constant.add(slot)
+        return slot
+
+    def _operation(self, layer: Layer) -> Operation:
+        sources = self.graph.sources[layer.id]
+        inputs = tuple(-1 if source is None else self.slots[source.layer, source.output] for source in sources)
+        outputs = tuple(self._new_slot(layer, index, None) for index in range(len(layer.outputs)))
+        if layer.bodies:
+            kind = Kind.LOOP if layer.is_loop else Kind.BRANCH
+            return Operation(layer, kind, inputs, outputs, plans=self._plans(layer))
+        kernel = _kernel_of(layer)
+        if kernel is None:
+            return Operation(layer, Kind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)
+        function = self._bound(layer, kernel, len(inputs))
+        if kernel.stateful:
+            key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
+            return Operation(layer, Kind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
+        return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs)
+
+    def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
+        least, most = kernel.accepted_inputs()
+        if inputs < least or (most is not None and inputs > most):
+            expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+            self._fail(layer, f"has {inputs} inputs, expected {expected}")
+        if self.rules is Rules.SPEC and (difference := arithmetic.difference(layer)):
+            self.notes.append((self._where(layer), difference))
+        try:
+            if self.rules is Rules.OPENVINO:
+                return arithmetic.as_the_plugin(kernel.bind, layer, stateful=kernel.stateful)
+            return kernel.bind(layer.attributes)
+        except KernelError as error:
+            self._fail(layer, str(error))
+
+    def _plans(self, layer: Layer) -> tuple[LoopPlan | BranchPlan, ...]:
+        where = self._where(layer)
+        try:
+            if layer.is_loop:
+                program = self.programs[id(layer.bodies[0].graph)]
+                plan = plans.loop_plan(
+                    layer, program, self.graph, self.rules, lambda text: self.notes.append((where, text))
+                )
+                return (plan,)
+            return tuple(plans.branch_plan(body, self.programs[id(body.graph)]) for body in layer.bodies)
+        except plans.PlanError as error:
+            raise ModelError(f"{self.model.path}:{error.line or layer.line}: {where}: {error}") from None
+
+    def _where(self, layer: Layer) -> str:
+        return " > ".join([*(f"{step.type} '{step.name}'" for step in self.path), str(layer)])
+
+    def _fail(self, layer: Layer, message: str) -> NoReturn:
+        raise ModelError(f"{self.model.path}:{layer.line}: {self._where(layer)}: {message}")
+
+    def _fold(self, operation: Operation) -> bool:
+        """Compute an operation of a body now if all its inputs are constants; whether that was done.
+
+        An operation that fails is left to the run, where it fails at its place; so is the model's own graph, which runs
+        once anyway.
+        """
+        foldable = operation.kind is Kind.KERNEL and operation.inputs and self.constant.issuperset(operation.inputs)
+        if not self.path or not foldable:
+            return False
+        assert operation.function is not None
+        try:
+            with np.errstate(all="ignore"):
+                results = operation.function(*[self.template[slot] for slot in operation.inputs])
+        except Exception:
+            return False
+        outputs = tuple(results) if operation.several_outputs else (results,)
+        if sum(output.nbytes for output in outputs) > _LARGEST_FOLDED:
+            return False
+        for slot, value in zip(operation.outputs, outputs, strict=False):
+            self.template[slot] = value
+            self.constant.add(slot)
+        return True
+
+
+def _refusal(layer: Layer) -> Callable[..., Any]:
+    """The function of an operation without a kernel: it stops the run."""
+
+    def refuse(*_inputs: Any) -> Any:
+        version = f"{layer.type}-{layer.definition}" if layer.definition else f"{layer.type} of {layer.version}"
+        raise UnsupportedOperation(f"there is no kernel for {version} (line {layer.line} of the model)")
+
+    return refuse
+
+
+def _ordered(graph: Graph) -> list[Layer]:
+    """The layers that some Result or Assign needs, and all Parameters, each after its sources, else in file order."""
+    position = {layer.id: index for index, layer in enumerate(graph.layers)}
+    needed = _needed(graph)
+    waiting: dict[int, int] = {}
+    consumers: dict[int, list[int]] = {key: [] for key in needed}
+    for key in needed:
+        sources = {source.layer for source in graph.sources[key] if source is not None} | _reads_before(
+            graph, key, needed
+        )
+        waiting[key] = len(sources)
+        for source in sources:
+            consumers[source].append(key)
+    ready = [position[key] for key, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        layer = graph.layers[heapq.heappop(ready)]
+        order.append(layer)
+        for consumer in consumers[layer.id]:
+            waiting[consumer] -= 1
+            if waiting[consumer] == 0:
+                heapq.heappush(ready, position[consumer])
+    return order
+
+
+def _needed(graph: Graph) -> set[int]:
+    found = [layer.id for layer in graph.layers if layer.type in ("Result", "Assign")]
+    needed = set(found)
+    while found:
+        for source in graph.sources[found.pop()]:
+            if source is not None and source.layer not in needed:
+                needed.add(source.layer)
+                found.append(source.layer)
+    return needed
+
+
+def _reads_before(graph: Graph, key: int, needed: set[int]) -> set[int]:
+    """The ReadValues that must come before an Assign of the same variable."""
+    layer = graph.by_id[key]
+    if layer.type != "Assign":
+        return set()
+    variable = layer.attributes.get("variable_id")
+    return {
+        other.id
+        for other in graph.layers
+        if other.type == "ReadValue" and other.attributes.get("variable_id") == variable and other.id in needed
+    }
+
+
+def _dead_after(operations: list[Operation], kept: set[int]) -> tuple[tuple[int, ...], ...]:
+    last: dict[int, int] = {}
+    for index, operation in enumerate(operations):
+        for slot in (*operation.outputs, *operation.inputs):
+            last[slot] = index
+    dead: list[list[int]] = [[] for _ in operations]
+    for slot, index in last.items():
+        if slot >= 0 and slot not in kept:
+            dead[index].append(slot)
+    return tuple(tuple(slots) for slots in dead)

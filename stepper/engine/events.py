@@ -1,0 +1,47 @@
+"""What a running machine tells: one event for each move that somebody asked to see."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from stepper.engine.frames import Frame
+
+
+class Every(IntEnum):
+    """How finely a run is to be told, from nothing but the end to every operation."""
+
+    END = 0
+    LOOP = 1
+    ITERATION = 2
+    OPERATION = 3
+
+
+class EventKind(IntEnum):
+    """What happened. The tens are the coarsest `Every` under which it is told."""
+
+    FINISHED = 0
+    PAUSED = 1
+    ENTERED = 10
+    LEFT = 11
+    ITERATION = 20
+    OPERATION = 30
+    BEGUN = 31
+
+    def is_told(self, every: Every) -> bool:
+        """Whether a run that asks for `every` hears of it."""
+        return self // 10 <= every
+
+
+class Event(NamedTuple):
+    """A move of the machine, just made.
+
+    ENTERED and LEFT: a loop or a branch of an If; BEGUN: an iteration has got its inputs; ITERATION: it has run, its
+    pieces are recorded, and whether it was the last is known; OPERATION: one operation has run.
+    `tick` is the number of moves so far, the same in every replay. `frame` is where it happened: live state, to be
+    looked at before the next event.
+    """
+
+    kind: EventKind
+    tick: int
+    frame: Frame

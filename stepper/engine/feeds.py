@@ -1,0 +1,115 @@
+"""From what a user gives to the arrays of the model's Parameters: found by name or position, type and shape checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.engine.plans import parameter_type
+from stepper.errors import InputError, UsageError
+from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.ops.axes import shape_text
+
+
+def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
+    """One array for each Parameter of the model, in file order.
+
+    A key is a Parameter's name, one of its tensor names, or its position (int, or its digits). Raises UsageError for a
+    name that is unknown or ambiguous and for missing inputs, InputError for a value that does not fit.
+    """
+    parameters = model.graph.parameters
+    found: dict[int, Any] = {}
+    for key, value in given.items():
+        position = _position(parameters, key)
+        if position in found:
+            raise UsageError(f"input '{key}' is given twice, by two of its names")
+        found[position] = value
+    missing = [parameter for index, parameter in enumerate(parameters) if index not in found]
+    if missing:
+        raise UsageError(_missing_text(model, missing))
+    return [_converted(parameter, found[index]) for index, parameter in enumerate(parameters)]
+
+
+def input_names(parameter: Layer) -> tuple[str, ...]:
+    """The names by which a Parameter may be called: its own, then its tensor names."""
+    return tuple(dict.fromkeys((parameter.name, *parameter.outputs[0].names)))
+
+
+def describe_input(parameter: Layer) -> str:
+    """`name: type[shape]`, with further tensor names."""
+    element_type = parameter_type(parameter)
+    others = input_names(parameter)[1:]
+    also = f" (also: {', '.join(others)})" if others else ""
+    return f"{parameter.name}: {element_type or 'any type'}{parameter_shape(parameter)}{also}"
+
+
+def _position(parameters: tuple[Layer, ...], key: str | int) -> int:
+    if not isinstance(key, int):
+        matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
+        if len(matching) == 1:
+            return matching[0]
+        if len(matching) > 1:
+            positions = " or ".join(map(str, matching))
+            raise UsageError(f"the input name '{key}' is ambiguous; name its position: {positions}")
+        if key.isdecimal() and len(key) < 10:
+            key = int(key)
+    if isinstance(key, int) and 0 <= key < len(parameters):
+        return key
+    known = "; ".join(f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters)) or "none"
+    raise UsageError(f"the model has no input '{key}'; its inputs are {known}")
+
+
+def _missing_text(model: Model, missing: list[Layer]) -> str:
+    lines = [f"{len(missing)} of the model's {len(model.graph.parameters)} inputs are missing:"]
+    lines += [f"  {describe_input(parameter)}" for parameter in missing]
+    lines.append(f"give each with --input '{missing[0].name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
+    lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
+    return "\n".join(lines)
+
+
+def _converted(parameter: Layer, value: Any) -> Array:
+    """The value as an array of the Parameter's type; refused where that loses something, or the shape does not fit."""
+    element_type = parameter_type(parameter)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"input '{parameter.name}' is no tensor: {error}") from None
+    if not parameter_shape(parameter).accepts(array.shape):
+        declared = f"{element_type or 'any type'}{parameter_shape(parameter)}"
+        raise InputError(f"input '{parameter.name}' has shape {shape_text(array.shape)}, expected {declared}")
+    if element_type is None:
+        return _frozen(array)
+    return _frozen(_cast(parameter, array, element_type))
+
+
+def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
+    dtype = element_type.dtype
+    if array.dtype == dtype:
+        return array
+    refused = InputError(
+        f"input '{parameter.name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
+        "converting it would lose values; convert it yourself if that is meant"
+    )
+    if dtype == STRING_DTYPE or array.dtype.kind in "TUSO" or dtype.names:
+        if dtype == STRING_DTYPE and array.dtype.kind in "TUO" and all(isinstance(text, str) for text in array.flat):
+            return array.astype(STRING_DTYPE)
+        raise refused
+    if dtype == np.bool_ and array.dtype.kind in "iu" and not np.isin(array, (0, 1)).all():
+        raise refused
+    with np.errstate(all="ignore"):
+        cast: Array = array.astype(dtype)
+        back = cast.astype(array.dtype)
+    same = (back == array) | ((array != array) & (back != back))
+    if not bool(np.all(same)):
+        raise refused
+    return cast
+
+
+def _frozen(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

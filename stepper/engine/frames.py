@@ -1,0 +1,97 @@
+"""The state of a run: a stack of frames. A frame is one activation of one graph; nothing of a run lives elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.engine.loops import EndReason, SliceWalk
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.scans import Scan
+
+
+class Phase(Enum):
+    """What a frame does next: begin an iteration (or leave the loop), run operations, or close what it ran."""
+
+    BETWEEN = auto()
+    RUNNING = auto()
+    LEAVING = auto()
+
+
+class Slices(NamedTuple):
+    """One sliced input of a running loop: whose slot gets which part of which tensor."""
+
+    parameter: int
+    source: Array
+    walk: SliceWalk
+    prefix: tuple[slice, ...]
+
+
+@dataclass(slots=True)
+class Activation:
+    """One run of a loop or of a branch of an If, from the frame's point of view.
+
+    `iteration` is the one under way or just closed (-1 before the first); `limit` the number of iterations at most,
+    None for unlimited; `condition` what the condition last was; `ended` why there will be no further one. `casts` are Parameters
+    into which a back edge carries another type than they began with: slot and type.
+    """
+
+    operation: Operation
+    plan: LoopPlan | BranchPlan
+    iteration: int = -1
+    limit: int | None = None
+    condition: bool = True
+    ended: EndReason | None = None
+    slices: tuple[Slices, ...] = ()
+    scans: list[Scan] = field(default_factory=list)
+    casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
+
+    def copy(self) -> Activation:
+        """An independent copy; tensors are shared, for nobody writes to them."""
+        return replace(self, scans=[scan.copy() for scan in self.scans])
+
+
+@dataclass(slots=True)
+class Frame:
+    """One activation of a graph: which program, the value of every slot, and how far it has come.
+
+    `pc` is the index of the next operation. `activation` is None for the model's own graph.
+    """
+
+    program: Program
+    values: list[Value]
+    pc: int = 0
+    phase: Phase = Phase.RUNNING
+    activation: Activation | None = None
+
+    def copy(self) -> Frame:
+        """An independent copy; tensors are shared, for nobody writes to them."""
+        activation = self.activation.copy() if self.activation else None
+        return Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All of a machine's state at one tick; to be put back with `Machine.restore`, any number of times."""
+
+    tick: int
+    frames: tuple[Frame, ...]
+    states: dict[str, Any]
+    outputs: tuple[Array, ...] | None
+
+
+def place(frames: list[Frame], operation: Operation | None = None) -> str:
+    """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`."""
+    parts = ["model"]
+    for frame in frames[1:]:
+        assert frame.activation is not None
+        layer = frame.activation.operation.layer
+        iteration = f" #{frame.activation.iteration}" if layer.is_loop and frame.activation.iteration >= 0 else ""
+        parts.append(f"{layer.type} '{layer.name}'{iteration}")
+    if operation is not None:
+        parts.append(f"{operation.layer.type} '{operation.layer.name}'")
+    return " > ".join(parts)

@@ -1,0 +1,307 @@
+"""The machine: walks a stack of frames, move by move, and holds nothing of the run in local variables.
+
+    run ── advance ── _move ──┬─ _operate    operations, up to the next that opens a frame  (frame RUNNING, pc < end)
+                              │    └─ _enter    a loop or a branch: a new frame
+                              ├─ _close      an iteration's Results: scans, condition, end  (frame RUNNING, pc = end)
+                              ├─ begin       slices, back edges, iteration number           (frame BETWEEN)
+                              ├─ _iterate    begin, operate and close in one go, where nobody wants to hear of each
+                              └─ _leave      the loop's outputs; the frame goes             (frame LEAVING)
+
+Each arrow is a move and makes one tick, whether or not somebody asked to be told; so a tick names the same moment in
+every replay. The state between two moves is the stack alone: `snapshot` copies it, `restore` puts it back.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import Array
+from stepper.engine import arithmetic, outcomes, transitions
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
+from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, execute
+from stepper.engine.rules import Notes, Rules
+from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
+from stepper.ir.model import Graph, Layer
+from stepper.ops.axes import shape_text
+
+T = TypeVar("T")
+Observer = Callable[[str, Activation], None]
+
+
+class Machine:
+    """One run of a compiled model on given inputs; resumable at every event.
+
+    `inputs` are arrays in the order of the model's Parameters, of their types and shapes (see feeds.bind_inputs).
+    `max_iterations` ends the run with LimitReached where one loop wants more. `states` are the variables of
+    ReadValue/Assign and the streams of random operations, carried over from an earlier run.
+    `keep_values` keeps every value of the model's own graph to be looked at; without it they go after their last use.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        inputs: Sequence[Array],
+        *,
+        max_iterations: int | None = None,
+        states: Mapping[str, Any] | None = None,
+        keep_values: bool = True,
+    ) -> None:
+        self.compiled = compiled
+        self.rules = compiled.rules
+        self.max_iterations = max_iterations
+        self.keep_values = keep_values
+        self.notes = Notes()
+        for where, text in compiled.notes:
+            self.notes.add(where, text)
+        self.states: dict[str, Any] = dict(states or {})
+        self.tick = 0
+        self.outputs: tuple[Array, ...] | None = None
+        self.on_loop_end: Observer | None = None
+        self._pause_requested = False
+        main = compiled.main
+        frame = Frame(main, list(main.template))
+        for slot, value in zip(main.parameters, inputs, strict=True):
+            frame.values[slot] = value if self.rules is Rules.SPEC else arithmetic.narrowed(value)
+        self.stack = [frame]
+        self._context = contextvars.copy_context()
+        self._context.run(np.seterr, all="ignore")
+
+    # --- driving -------------------------------------------------------------------------------------------------
+
+    def run(self, every: Every = Every.ITERATION) -> Iterator[Event]:
+        """Walk to the end, telling the moves asked for. The generator may be dropped and another one taken any time.
+
+        Raises ExecutionError, UnsupportedOperation or LimitReached with the place; the stack then stands where it was.
+        """
+        while self.stack:
+            yield self.advance(every)
+
+    def advance(self, every: Every = Every.OPERATION) -> Event:
+        """Walk to the next move of the kind asked for, or to the end, or to where a pause was requested."""
+        return self._context.run(self._advance, every)
+
+    def request_pause(self) -> None:
+        """Make the running `advance` return with PAUSED before its next move; to be called from any thread."""
+        self._pause_requested = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has come to its end and `outputs` are there."""
+        return not self.stack
+
+    # --- state ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The whole state of the run now; tensors are shared, not copied."""
+        return Snapshot(self.tick, tuple(frame.copy() for frame in self.stack), dict(self.states), self.outputs)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put a state back; the snapshot stays as it is and may be used again."""
+        self.tick = snapshot.tick
+        self.stack = [frame.copy() for frame in snapshot.frames]
+        self.states = dict(snapshot.states)
+        self.outputs = snapshot.outputs
+
+    # --- moves ---------------------------------------------------------------------------------------------------
+
+    def _advance(self, every: Every) -> Event:
+        while self.stack:
+            if self._pause_requested:
+                self._pause_requested = False
+                return Event(EventKind.PAUSED, self.tick, self.stack[-1])
+            frame = self.stack[-1]
+            kind = self._move(frame, every)
+            if kind is not None and kind.is_told(every):
+                return Event(kind, self.tick, frame if kind is not EventKind.ENTERED else self.stack[-1])
+        raise StepperError("the run has ended; there is nothing to advance")
+
+    def _move(self, frame: Frame, every: Every) -> EventKind | None:
+        """Make the next move, or several where nobody wants to hear of each; what happened last."""
+        if frame.phase is Phase.RUNNING:
+            if frame.pc < len(frame.program.code):
+                return self._operate(frame, every)
+            return self._close(frame)
+        if frame.phase is Phase.LEAVING:
+            return self._leave(frame)
+        if every <= Every.ITERATION and frame.program.straight:
+            return self._iterate(frame, every)
+        self._guarded(frame, transitions.begin_iteration, frame)
+        self.tick += 1
+        return EventKind.BEGUN
+
+    def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
+        """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
+        activation, values, code = frame.activation, frame.values, frame.program.code
+        assert activation is not None
+        rules, end = self.rules, len(code)
+        while frame.phase is Phase.BETWEEN and not self._pause_requested:
+            steps = iter(code)
+            try:
+                self._check_limit(activation)
+                transitions.begin_iteration(frame)
+                execute(steps, values)
+                frame.pc = end
+                transitions.close_iteration(frame, rules)
+            except Exception as error:
+                self._iteration_failed(frame, end - operator.length_hint(steps), error)
+            self.tick += end + 2
+            if every is Every.ITERATION:
+                return EventKind.ITERATION
+        return None
+
+    def _iteration_failed(self, frame: Frame, taken: int, error: Exception) -> NoReturn:
+        """Put the frame where the failure was: before the operation that failed, or at the end of the body."""
+        if frame.phase is Phase.RUNNING and frame.pc == 0 and taken:
+            frame.pc = taken - 1
+            self.tick += taken
+            raise self._failure(error, frame.program.operations[taken - 1]) from error
+        raise self._failure(error) from error
+
+    def _operate(self, frame: Frame, every: Every) -> EventKind | None:
+        """One operation, or all up to the next that opens a frame."""
+        program = frame.program
+        one = every is Every.OPERATION or (not self.keep_values and frame.activation is None)
+        if not one:
+            self._execute_straight(frame)
+            if frame.pc == len(program.code):
+                return None
+        operation = program.operations[frame.pc]
+        if operation.plans:
+            self._guarded(frame, self._enter, frame, operation)
+            self.tick += 1
+            return EventKind.ENTERED
+        if one or operation.kind is Kind.STATEFUL:
+            self._guarded(frame, self._execute_one, frame, operation)
+        return EventKind.OPERATION
+
+    def _execute_straight(self, frame: Frame) -> None:
+        code, first = frame.program.code, frame.pc
+        steps = iter(code[first:] if first else code)
+        try:
+            execute(steps, frame.values)
+        except Exception as error:
+            frame.pc = len(code) - operator.length_hint(steps) - 1
+            self.tick += frame.pc - first
+            raise self._failure(error, frame.program.operations[frame.pc]) from error
+        frame.pc = len(code) - operator.length_hint(steps)
+        if code and code[frame.pc - 1][1] == 0 and frame.pc > first:
+            frame.pc -= 1  # the step that ended the walk is not for the hot loop and was not run
+        self.tick += frame.pc - first
+
+    def _execute_one(self, frame: Frame, operation: Operation) -> None:
+        values = frame.values
+        inputs = [values[slot] for slot in operation.inputs]
+        function, arity, *_ = frame.program.code[frame.pc]
+        if operation.kind is Kind.STATEFUL:
+            assert operation.function is not None
+            results, state = operation.function(self.states.get(operation.state_key), *inputs)
+            self.states[operation.state_key] = state
+            several = operation.several_outputs
+        else:
+            assert function is not None
+            results, several = function(*inputs), arity == 4
+        for slot, value in zip(operation.outputs, results if several else (results,), strict=False):
+            values[slot] = value
+        if not self.keep_values and frame.activation is None:
+            for slot in frame.program.dead_after[frame.pc]:
+                values[slot] = None
+        frame.pc += 1
+        self.tick += 1
+
+    def _enter(self, frame: Frame, operation: Operation) -> None:
+        if operation.kind is Kind.LOOP:
+            here = place(self.stack, operation)
+            inner = transitions.enter_loop(operation, frame.values, self.rules, lambda text: self.notes.add(here, text))
+        else:
+            inner = transitions.enter_branch(operation, frame.values, self.rules)
+        self.stack.append(inner)
+
+    def _close(self, frame: Frame) -> EventKind:
+        self.tick += 1
+        if frame.activation is None:
+            return self._finish(frame)
+        if isinstance(frame.activation.plan, LoopPlan):
+            self._guarded(frame, transitions.close_iteration, frame, self.rules)
+            return EventKind.ITERATION
+        return self._leave(frame)
+
+    def _leave(self, frame: Frame) -> EventKind:
+        """Hand the outputs of a loop or branch to the frame below."""
+        activation = frame.activation
+        assert activation is not None
+        operation, outer = activation.operation, self.stack[-2]
+
+        def note(text: str) -> None:
+            self.notes.add(place(self.stack[:-1], operation), text)
+
+        found = self._guarded(frame, outcomes.outputs, frame, self.rules, note)
+        for output, value in found.items():
+            outer.values[operation.outputs[output]] = value
+        self.stack.pop()
+        outer.pc += 1
+        self.tick += 1
+        if self.on_loop_end is not None and isinstance(activation.plan, LoopPlan):
+            self.on_loop_end(place(self.stack, operation), activation)
+        return EventKind.LEFT
+
+    def _finish(self, frame: Frame) -> EventKind:
+        values = [frame.values[slot] for slot in frame.program.results]
+        declared = [_declared_type(frame.program.graph, result) for result in frame.program.graph.results]
+        if self.rules is Rules.SPEC:
+            for result, value in zip(frame.program.graph.results, values, strict=True):
+                if arithmetic.outside_int32(value):
+                    self.notes.add(
+                        str(result), f"has values that i32 does not hold, in which OpenVINO computes {value.dtype}"
+                    )
+        self.outputs = tuple(
+            arithmetic.restored(value, dtype, self.rules) for value, dtype in zip(values, declared, strict=True)
+        )
+        self.stack.pop()
+        return EventKind.FINISHED
+
+    # --- failures ------------------------------------------------------------------------------------------------
+
+    def _check_limit(self, activation: Activation) -> None:
+        if self.max_iterations is not None and activation.iteration + 1 >= self.max_iterations:
+            raise LimitReached(f"the loop wants more than {self.max_iterations} iterations, the limit that was set")
+
+    def _guarded(self, frame: Frame, function: Callable[..., T], *arguments: Any) -> T:
+        """Call it; what goes wrong gets its place. The frame is left as it was before the move."""
+        try:
+            if function is transitions.begin_iteration and frame.activation is not None:
+                self._check_limit(frame.activation)
+            return function(*arguments)
+        except Exception as error:
+            running = frame.phase is Phase.RUNNING and frame.pc < len(frame.program.operations)
+            raise self._failure(error, frame.program.operations[frame.pc] if running else None) from error
+
+    def _failure(self, error: Exception, operation: Operation | None = None) -> StepperError:
+        """The error with its place, and for an operation with the shapes and types of its inputs."""
+        where = place(self.stack, operation)
+        text = str(error) or type(error).__name__
+        if isinstance(error, StepperError):
+            return type(error)(f"{where}: {text}")
+        if operation is not None and operation.inputs and not operation.plans:
+            values = self.stack[-1].values
+            text += f" (inputs: {', '.join(_described(values[slot]) for slot in operation.inputs)})"
+        if isinstance(error, (TensorTooLarge, MemoryError)):
+            return LimitReached(f"{where}: {text}")
+        return ExecutionError(f"{where}: {text}")
+
+
+def _described(value: Any) -> str:
+    return "nothing" if value is None else f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+
+
+def _declared_type(graph: Graph, result: Layer) -> np.dtype[Any] | None:
+    source = graph.sources[result.id][0]
+    assert source is not None, "the reader has seen to it"
+    declared = graph.by_id[source.layer].outputs[source.output].element_type or result.inputs[0].element_type
+    return None if declared is None else declared.dtype

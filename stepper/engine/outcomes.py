@@ -1,0 +1,82 @@
+"""What a loop or a branch gives to the graph around it when it ends; after no iteration too (semantics 2, 3.5, 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepper.engine import loops
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import ConcatenatedOutput, EndReason, LastValueOutput
+from stepper.engine.program import BranchPlan, LoopPlan, Value
+from stepper.engine.rules import Rules
+from stepper.engine.scans import Scan
+from stepper.errors import KernelError
+
+Note = Callable[[str], None]
+
+
+def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
+    """The outer layer's outputs by index, as they are if the loop ends with what it has done so far."""
+    activation = frame.activation
+    assert activation is not None
+    plan = activation.plan
+    if isinstance(plan, BranchPlan):
+        return {output: frame.values[slot] for output, slot in plan.outputs}
+    if activation.iteration < 0 and rules is Rules.OPENVINO and _never_by_constant(activation):
+        return _constant_false(frame, plan)
+    found: dict[int, Value] = {}
+    for entry in plan.last_values:
+        found[entry.output] = _last_value(frame, activation, entry, note)
+    for concatenated, scan in zip(plan.concatenated, activation.scans, strict=True):
+        found[concatenated.output] = _concatenated(plan, concatenated, scan, rules, note)
+    return found
+
+
+def _last_value(frame: Frame, activation: Activation, entry: LastValueOutput, note: Note) -> Value:
+    if activation.iteration >= 0:
+        return frame.values[entry.result]
+    if entry.merged is not None:
+        return frame.values[entry.merged]
+    if frame.values[entry.result] is not None:  # an invariant input or a constant that passes through the body
+        return frame.values[entry.result]
+    assert isinstance(activation.plan, LoopPlan)
+    note(f"output {entry.output} is undefined, for no iteration ran and no back edge gives it a value: zeros are used")
+    shape, dtype = activation.plan.program.declared(entry.result)
+    return loops.undefined_last_value(shape, dtype)
+
+
+def _concatenated(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: Rules, note: Note) -> Value:
+    if scan.length == 0:
+        shape, dtype = plan.program.declared(entry.result)
+        return loops.empty_concatenation(entry.slicing.axis, shape, dtype)
+    where = f"output {entry.output} (line {entry.line})"
+    try:
+        return scan.concatenated(entry.slicing, rules, lambda text: note(f"{where}: {text}"))
+    except KernelError as error:
+        raise KernelError(f"{where} cannot be concatenated: {error}") from None
+
+
+def _never_by_constant(activation: Activation) -> bool:
+    """Whether the condition is a Constant that is false, after which OpenVINO infers empty shapes (semantics 3.5)."""
+    plan = activation.plan
+    if activation.ended is not EndReason.INITIAL_CONDITION or not isinstance(plan, LoopPlan):
+        return False
+    return plan.constant_condition
+
+
+def _constant_false(frame: Frame, plan: LoopPlan) -> dict[int, Value]:
+    found: dict[int, Value] = {}
+    if plan.concatenated:
+        raise KernelError("its condition is a Constant that is false, and OpenVINO then refuses concatenated outputs")
+    for entry in plan.last_values:
+        if entry.merged is None:
+            shape, dtype = plan.program.declared(entry.result)
+        else:
+            initial = frame.values[entry.merged]
+            shape, dtype = initial.shape, initial.dtype
+        if not shape:
+            raise KernelError("its condition is a Constant that is false, and OpenVINO then refuses a scalar output")
+        found[entry.output] = np.zeros((0, *shape[1:]), dtype)
+    return found

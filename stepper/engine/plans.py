@@ -1,0 +1,294 @@
+"""Port maps resolved to slots: what each entry is (sliced, merged, invariant, ...) and where in the body it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepper import element_types
+from stepper.engine.loops import (
+    ConcatenatedOutput,
+    InvariantInput,
+    LastValueOutput,
+    MergedInput,
+    SlicedInput,
+    check_stride,
+)
+from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError
+from stepper.ir.constants import constant_type
+from stepper.ir.dialects import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.ir.model import Body, Graph, InputMapping, Layer, parameter_shape
+
+Note = Callable[[str], None]
+
+
+class PlanError(ValueError):
+    """A port map that cannot be; `line` is the line of the entry, 0 where the whole is meant."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def branch_plan(body: Body, program: Program) -> BranchPlan:
+    """One side of an If (If-8: input 0 is the condition; the port map's numbers are those of the layer)."""
+    mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
+    for parameter in program.graph.parameters:
+        if parameter.id not in mapped:
+            raise PlanError(
+                f"the Parameter {parameter.id} '{parameter.name}' of <{body.role}> is fed by nothing", body.line
+            )
+    inputs = [(entry.input, program.slot(entry.parameter)) for entry in body.inputs if entry.input is not None]
+    outputs = [(entry.output, program.slot(entry.result)) for entry in body.outputs if entry.output is not None]
+    return BranchPlan(program, tuple(inputs), tuple(outputs))
+
+
+def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: Note) -> LoopPlan:
+    """The whole port map of a TensorIterator or Loop.
+
+    Which of several claims to one Parameter counts follows semantics 3.11 and 4.3. `note` is told where the rule books
+    part. Raises PlanError for what neither allows.
+    """
+    body = layer.bodies[0]
+    _check_dialect(layer, body, rules, note)
+    is_loop = layer.type == "Loop"
+    trip_count, condition = _control_inputs(layer, body, outer) if is_loop else (None, None)
+    iterations = _iteration_parameters(layer, body) if is_loop else []
+    fed = {identity for identity, _ in iterations}
+    entries: dict[int, InputMapping] = {}
+    for entry in body.inputs:
+        if entry.input is not None and entry.parameter not in fed:
+            entries.setdefault(entry.parameter, entry)
+    merged_from = _back_edges(body, entries)
+    for entry in entries.values():
+        _check_slicing(entry, rules, note)
+        if outer.sources[layer.id][entry.input or 0] is None:
+            raise PlanError(f"no edge reaches input {entry.input}, which the port map leads into the body", entry.line)
+    _note_aliasing(body, entries, merged_from, note)
+    unfed = [p for p in program.graph.parameters if p.id not in entries and p.id not in fed]
+    for parameter in unfed:
+        note(f"nothing feeds the body's {parameter}: zeros are used, where OpenVINO leaves junk")
+    slot = program.slot
+    return LoopPlan(
+        program=program,
+        sliced=tuple(
+            SlicedInput(e.input, slot(e.parameter), e.slicing, e.line)
+            for e in entries.values()
+            if e.slicing is not None and e.input is not None
+        ),
+        merged=tuple(
+            MergedInput(e.input, slot(e.parameter), slot(merged_from[e.parameter]), e.line)
+            for e in entries.values()
+            if e.parameter in merged_from and e.input is not None
+        ),
+        invariant=tuple(
+            InvariantInput(e.input, slot(e.parameter), e.line)
+            for e in entries.values()
+            if e.slicing is None and e.parameter not in merged_from and e.input is not None
+        ),
+        unfed=tuple(slot(parameter.id) for parameter in unfed),
+        current_iteration=tuple(
+            (slot(identity), _numbered(body.graph.by_id[identity], rules)) for identity, _ in iterations
+        ),
+        trip_count=trip_count,
+        condition=condition,
+        constant_condition=condition is not None and _is_constant(layer, condition, outer),
+        condition_result=_condition_result(body, program, condition, rules) if is_loop else None,
+        last_values=_last_values(body, program, entries, merged_from),
+        concatenated=_concatenated(body, program, rules, note),
+        is_loop=is_loop,
+    )
+
+
+def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:
+    if body.first_draft:
+        if rules is Rules.OPENVINO:
+            raise PlanError("is written in the first draft of Loop-5, which OpenVINO refuses")
+        note("is written in the first draft of Loop-5, which OpenVINO refuses")
+    nested = [inner for inner in body.graph.layers if inner.type == "TensorIterator"]
+    if layer.type == "TensorIterator" and nested:
+        text = f"has a TensorIterator in its body ({nested[0]}), which OpenVINO refuses"
+        if rules is Rules.OPENVINO:
+            raise PlanError(text)
+        note(text)
+
+
+def _back_edges(body: Body, entries: dict[int, InputMapping]) -> dict[int, int]:
+    """Parameter -> Result. Of two edges to a Parameter the first counts; none counts to a sliced or unmapped one."""
+    merged: dict[int, int] = {}
+    for edge in body.back_edges:
+        entry = entries.get(edge.to_layer)
+        if entry is not None and entry.slicing is None:
+            merged.setdefault(edge.to_layer, edge.from_layer)
+    return merged
+
+
+_IN_PLACE = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
+
+
+def _note_aliasing(body: Body, entries: dict[int, InputMapping], merged_from: dict[int, int], note: Note) -> None:
+    """Where the plugin's back edges, which copy one after the other, would read what they overwrote (semantics 4.2)."""
+    graph = body.graph
+    for target, result in merged_from.items():
+        layer = graph.by_id[result]
+        while layer.type in _IN_PLACE or layer.type == "Result":
+            source = graph.sources[layer.id][0]
+            assert source is not None, "the reader has seen to it"
+            layer = graph.by_id[source.layer]
+        overwritten = layer.id in merged_from or (layer.id in entries and entries[layer.id].slicing is not None)
+        if layer.type == "Parameter" and layer.id != target and overwritten:
+            names = f"{layer.id} '{layer.name}' to {target} '{graph.by_id[target].name}'"
+            note(
+                f"a back edge carries Parameter {names} unchanged; OpenVINO's plugin may copy what it overwrote before"
+            )
+
+
+def _check_slicing(entry: InputMapping, rules: Rules, note: Note) -> None:
+    slicing = entry.slicing
+    if slicing is None:
+        return
+    try:
+        check_stride(slicing, rules)
+    except KernelError as error:
+        raise PlanError(str(error), entry.line) from None
+    default = (0, -1) if slicing.stride > 0 else (-1, 0)
+    begins_inside = slicing.start != default[0]
+    if begins_inside:
+        note(
+            f"the sliced input on line {entry.line} has start {slicing.start}: the specification begins there, "
+            "OpenVINO begins at the edge and only counts by it"
+        )
+    if slicing.axis < 0:
+        note(f"the sliced input on line {entry.line} has axis {slicing.axis}, which OpenVINO refuses")
+        if rules is Rules.OPENVINO:
+            raise PlanError(
+                f"the axis {slicing.axis} of a sliced input is negative, which OpenVINO refuses", entry.line
+            )
+
+
+def _iteration_parameters(layer: Layer, body: Body) -> list[tuple[int, int]]:
+    """(id, line) of the Parameters that get the iteration number; in the first draft the one that is not mapped."""
+    marked = [(entry.parameter, entry.line) for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
+    if not marked:
+        mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
+        free = [parameter for parameter in body.graph.parameters if parameter.id not in mapped]
+        if len(free) == 1 and _fits_iteration_number(free[0]):
+            marked = [(free[0].id, free[0].line)]
+    for identity, line in marked:
+        parameter = body.graph.by_id[identity]
+        if not _fits_iteration_number(parameter):
+            message = f"the current iteration goes into {parameter}, which must be i64 or i32, a scalar or of shape [1]"
+            raise PlanError(message, line)
+    return marked
+
+
+def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
+    """What makes an iteration number a value of the Parameter's type and shape."""
+    declared = parameter_type(parameter)
+    dtype = np.dtype(np.int32 if rules is Rules.OPENVINO or declared is element_types.I32 else np.int64)
+    if not parameter_shape(parameter).accepts(()):
+        return lambda iteration: np.array([iteration], dtype)
+    return dtype.type
+
+
+def _is_constant(layer: Layer, index: int, outer: Graph) -> bool:
+    source = outer.sources[layer.id][index]
+    return source is not None and outer.by_id[source.layer].type == "Constant"
+
+
+def _fits_iteration_number(parameter: Layer) -> bool:
+    element_type = parameter_type(parameter)
+    is_integer = element_type is None or element_type.name in ("i32", "i64")
+    shape = parameter_shape(parameter)
+    return is_integer and (shape.accepts(()) or shape.accepts((1,)))
+
+
+def parameter_type(parameter: Layer) -> element_types.ElementType | None:
+    """The declared element type of a Parameter; None where it is open."""
+    written = parameter.attributes.get("element_type")
+    return parameter.outputs[0].element_type if written is None else element_types.by_name(written)
+
+
+def _control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:
+    """The indices of the inputs that carry trip count and execution condition; None for one that is absent."""
+    if not body.first_draft:
+        return 0, 1
+    connected = [source is not None for source in outer.sources[layer.id]]
+    by_port = {port.id: index for index, port in enumerate(layer.inputs) if connected[index]}
+    mapped = {entry.input: entry for entry in body.inputs if entry.input is not None}
+    condition = next((index for index, entry in mapped.items() if entry.condition), None)
+    if condition is None and 1 in by_port and by_port[1] not in mapped and _is(layer, by_port[1], outer, "boolean"):
+        condition = by_port[1]
+    trip_count = by_port.get(0)
+    if trip_count == condition:
+        return None, condition
+    if trip_count is not None and trip_count in mapped and not _is(layer, trip_count, outer, "i64", "i32"):
+        return None, condition
+    return trip_count, condition
+
+
+def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
+    """Whether the input is a single element of one of these types, as far as the file says."""
+    source = outer.sources[layer.id][index]
+    assert source is not None
+    producer = outer.by_id[source.layer]
+    port = producer.outputs[source.output]
+    element_type = constant_type(producer) if producer.type == "Constant" else port.element_type
+    if producer.type == "Parameter":
+        element_type = parameter_type(producer)
+    return element_type is not None and element_type.name in names and int(np.prod(port.dims, dtype=object)) == 1
+
+
+def _condition_result(body: Body, program: Program, condition: int | None, rules: Rules) -> int | None:
+    """The slot of the body's condition; None where it does not count (the first draft without a condition input)."""
+    for entry in body.outputs:
+        if entry.purpose == EXECUTION_CONDITION:
+            return program.slot(entry.result)
+        if entry.output is None and rules is Rules.OPENVINO:
+            raise PlanError("a second <output> with external_port_id -1 hides the condition from OpenVINO", entry.line)
+    if not body.first_draft:
+        raise PlanError('no <output> of its port map has purpose="execution_condition", which Loop demands')
+    if condition is None:
+        return None
+    marked = {entry.parameter for entry in body.inputs if entry.condition}
+    for edge in body.back_edges:
+        if edge.to_layer in marked:
+            return program.slot(edge.from_layer)
+    raise PlanError('no back edge leads into the Parameter marked condition="True", so nothing renews the condition')
+
+
+def _last_values(
+    body: Body, program: Program, entries: dict[int, InputMapping], merged_from: dict[int, int]
+) -> tuple[LastValueOutput, ...]:
+    """Of several Parameters that a Result feeds, that with the lowest input gives the initial value (semantics 3.5)."""
+    found = []
+    for entry in body.outputs:
+        if entry.output is None or entry.slicing is not None:
+            continue
+        fed = [parameter for parameter, result in merged_from.items() if result == entry.result]
+        merged = min(fed, key=lambda parameter: entries[parameter].input or 0, default=None)
+        slot = None if merged is None else program.slot(merged)
+        found.append(LastValueOutput(entry.output, program.slot(entry.result), slot, entry.line))
+    return tuple(found)
+
+
+def _concatenated(body: Body, program: Program, rules: Rules, note: Note) -> tuple[ConcatenatedOutput, ...]:
+    found = []
+    for entry in body.outputs:
+        slicing = entry.slicing
+        if entry.output is None or slicing is None:
+            continue
+        try:
+            check_stride(slicing, rules)
+        except KernelError as error:
+            raise PlanError(str(error), entry.line) from None
+        if slicing.axis < 0:
+            text = f"the concatenated output on line {entry.line} has axis {slicing.axis}, which OpenVINO refuses"
+            if rules is Rules.OPENVINO:
+                raise PlanError(text, entry.line)
+            note(text)
+        found.append(ConcatenatedOutput(entry.output, program.slot(entry.result), slicing, entry.line))
+    return tuple(found)

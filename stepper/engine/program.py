@@ -1,0 +1,185 @@
+"""What a graph becomes before it runs: everything that does not change is settled once.
+
+A `Program` is one graph: its operations in a fixed order, a slot for every value, constants in their slots, dead code
+left out, kernels bound to their attributes. `Code` is the same as lean tuples, which is what the hot loop walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import F32
+from stepper.engine.loops import (
+    ConcatenatedOutput,
+    InvariantInput,
+    LastValueOutput,
+    MergedInput,
+    SlicedInput,
+)
+from stepper.engine.rules import Rules
+from stepper.ir.model import Graph, Layer, Model, parameter_shape
+
+Value = Any
+"""A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""
+
+
+class Kind(Enum):
+    """How the machine carries an operation out."""
+
+    KERNEL = auto()
+    STATEFUL = auto()
+    LOOP = auto()
+    BRANCH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
+
+    `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
+    of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
+    `current_iteration` are slots with what makes an iteration number a value for them; `unfed` are Parameters that
+    nothing feeds.
+    """
+
+    program: Program
+    sliced: tuple[SlicedInput, ...]
+    merged: tuple[MergedInput, ...]
+    invariant: tuple[InvariantInput, ...]
+    unfed: tuple[int, ...]
+    current_iteration: tuple[tuple[int, Callable[[int], Value]], ...]
+    trip_count: int | None
+    condition: int | None
+    constant_condition: bool
+    condition_result: int | None
+    last_values: tuple[LastValueOutput, ...]
+    concatenated: tuple[ConcatenatedOutput, ...]
+    is_loop: bool
+
+    def is_static(self, entry: MergedInput) -> bool:
+        """Whether the file declares one fixed shape for the carried value, and another for what is carried back."""
+        graph, program = self.program.graph, self.program
+        parameter = graph.parameters[program.parameters.index(entry.parameter)]
+        entering, leaving = parameter_shape(parameter).static, program.declared(entry.result)[0]
+        return entering is not None and -1 not in leaving and entering != leaving
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """One side of an If: (input index, Parameter slot) pairs and (output index, Result slot) pairs."""
+
+    program: Program
+    inputs: tuple[tuple[int, int], ...]
+    outputs: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a program: its layer, and the slots that it reads and writes.
+
+    `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
+    where it has `several_outputs`; `state_key` names the state.
+    `plans` is the loop's one plan, or an If's two (then, else).
+    """
+
+    layer: Layer
+    kind: Kind
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    function: Callable[..., Any] | None = None
+    several_outputs: bool = False
+    state_key: str = ""
+    plans: tuple[LoopPlan | BranchPlan, ...] = ()
+
+
+Step = tuple[Callable[..., Any] | None, int, Any, Any, Any]
+"""An operation for the hot loop: (function, arity, a, b, out); a plain tuple, because that unpacks fastest.
+
+Arity 1 and 2: inputs in slots a and b, output to slot out. Arity 3: inputs in the slots of the tuple a, output to slot
+out. Arity 4: the same, but out is a tuple of slots. Arity 0: not for the hot loop.
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled graph.
+
+    `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
+    `parameters` and `results` are slots in file order; `folded` are the operations computed at compile time.
+    `dead_after[i]` are the slots that nothing reads after operation i (for a run that keeps nothing).
+    """
+
+    graph: Graph
+    path: tuple[Layer, ...]
+    operations: tuple[Operation, ...]
+    folded: tuple[Operation, ...]
+    code: tuple[Step, ...]
+    straight: bool
+    template: tuple[Value, ...]
+    slots: dict[tuple[int, int], int]
+    parameters: tuple[int, ...]
+    results: tuple[int, ...]
+    dead_after: tuple[tuple[int, ...], ...]
+
+    def slot(self, layer: int, output: int = 0) -> int:
+        """The slot of a layer's output, by layer id and index of the output port."""
+        return self.slots[layer, output]
+
+    def declared(self, result: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape (-1: unknown) and type that the file declares for the Result in this slot."""
+        layer = self.graph.results[self.results.index(result)]
+        source = self.graph.sources[layer.id][0]
+        assert source is not None, "the reader has seen to it"
+        port = self.graph.by_id[source.layer].outputs[source.output]
+        element_type = port.element_type or layer.inputs[0].element_type or F32
+        return port.dims or layer.inputs[0].dims, element_type.dtype
+
+    @property
+    def name(self) -> str:
+        """Where in the model this graph is: `model`, or the names of the layers that lead to it."""
+        return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in self.path)])
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """A model ready to run under one rule book; `main` is the program of its own graph."""
+
+    model: Model
+    rules: Rules
+    main: Program
+    programs: tuple[Program, ...]
+    notes: tuple[tuple[str, str], ...]
+
+
+def step_of(operation: Operation) -> Step:
+    """The lean form of an operation."""
+    inputs, outputs = operation.inputs, operation.outputs
+    if operation.kind is not Kind.KERNEL:
+        return None, 0, None, None, None
+    if operation.several_outputs:
+        return operation.function, 4, inputs, None, outputs
+    if len(inputs) in (1, 2):
+        return operation.function, len(inputs), inputs[0], inputs[-1], outputs[0]
+    return operation.function, 3, inputs, None, outputs[0]
+
+
+def execute(steps: Iterator[Step], values: list[Value]) -> None:
+    """Run steps up to the first that is not for the hot loop (which is then taken from the iterator), or to the end."""
+    for function, arity, a, b, out in steps:
+        if arity == 2:
+            values[out] = function(values[a], values[b])  # type: ignore[misc]  # only arity 0 has no function
+        elif arity == 1:
+            values[out] = function(values[a])  # type: ignore[misc]
+        elif arity == 3:
+            values[out] = function(*[values[slot] for slot in a])  # type: ignore[misc]
+        elif arity == 4:
+            results = function(*[values[slot] for slot in a])  # type: ignore[misc]
+            for slot, value in zip(out, results, strict=False):
+                values[slot] = value
+        else:
+            return

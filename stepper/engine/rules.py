@@ -1,0 +1,51 @@
+"""The two rule books: what the specification says, and what OpenVINO's CPU plugin does where it departs from it.
+
+Every place where they part asks this module's `Rules`; what a run then notes about the other book is a `Note`.
+Source: semantics, section 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Rules(StrEnum):
+    """Which rule book a run follows."""
+
+    SPEC = "spec"
+    OPENVINO = "openvino"
+
+    @property
+    def other(self) -> Rules:
+        """The rule book that this run does not follow."""
+        return Rules.OPENVINO if self is Rules.SPEC else Rules.SPEC
+
+
+class Note(NamedTuple):
+    """Something about a run that its owner should know: mostly where the other rule book would give another result."""
+
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+@dataclass(slots=True)
+class Notes:
+    """The notes of one run, each place and text once, in the order in which they arose."""
+
+    _seen: dict[Note, None] = field(default_factory=dict)
+
+    def add(self, place: str, text: str) -> None:
+        """Note it, unless that was done before."""
+        self._seen.setdefault(Note(place, text))
+
+    def __iter__(self) -> Iterator[Note]:
+        return iter(list(self._seen))
+
+    def __len__(self) -> int:
+        return len(self._seen)

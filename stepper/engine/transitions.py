@@ -1,0 +1,196 @@
+"""The moves of a loop on its frame: enter, begin an iteration, close it. What they mean is in loops.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stepper.engine import loops
+from stepper.engine.frames import Activation, Frame, Phase, Slices
+from stepper.engine.loops import EndReason
+from stepper.engine.plans import parameter_type
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
+from stepper.engine.rules import Rules
+from stepper.engine.scans import Scan
+from stepper.errors import KernelError
+from stepper.ir.model import parameter_shape
+from stepper.ops.axes import shape_text
+
+Note = Callable[[str], None]
+
+_BOOLEAN = np.dtype(np.bool_)
+
+
+def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Note) -> Frame:
+    """A frame for one run of a loop, fed with the outer values, no iteration begun."""
+    (plan,) = operation.plans
+    assert isinstance(plan, LoopPlan)
+    program = plan.program
+    values = list(program.template)
+    fed = [(entry.input, entry.parameter) for entry in plan.merged]
+    fed += [(entry.input, entry.parameter) for entry in plan.invariant]
+    for index, slot in fed:
+        values[slot] = _fitted(plan, slot, outer[operation.inputs[index]], rules)
+    for slot in plan.unfed:
+        values[slot] = _zeros(plan, slot)
+    slices = tuple(_slices(plan, entry, outer[operation.inputs[entry.input]], rules) for entry in plan.sliced)
+    activation = Activation(operation, plan, slices=slices, scans=[Scan() for _ in plan.concatenated])
+    if plan.is_loop:
+        _read_control(activation, operation, outer, rules, note)
+    else:
+        counts = [(f"input {entry.input}", taken.walk.count) for entry, taken in zip(plan.sliced, slices, strict=True)]
+        activation.limit = loops.common_count(counts) if counts else loops.count_without_slices(plan.concatenated)
+    activation.ended = _end_at_start(activation)
+    phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
+    return Frame(program, values, phase=phase, activation=activation)
+
+
+def _read_control(activation: Activation, operation: Operation, outer: list[Value], rules: Rules, note: Note) -> None:
+    plan = activation.plan
+    assert isinstance(plan, LoopPlan)
+    if plan.trip_count is not None:
+        value = outer[operation.inputs[plan.trip_count]]
+        activation.limit = loops.trip_count(value)
+        if activation.limit is None and (count := int(np.ravel(value)[0])) != -1:
+            text = f"the trip count is {count}: as any negative one it means unlimited"
+            if plan.concatenated and rules is Rules.OPENVINO:
+                raise KernelError(f"the trip count is {count}, which OpenVINO refuses where an output is concatenated")
+            note(text + (", OpenVINO refuses it where an output is concatenated" if plan.concatenated else ""))
+    if plan.condition is not None:
+        activation.condition = loops.condition(outer[operation.inputs[plan.condition]], "execution condition")
+
+
+def _end_at_start(activation: Activation) -> EndReason | None:
+    if activation.limit == 0:
+        plan = activation.plan
+        return EndReason.NO_ITERATIONS if isinstance(plan, LoopPlan) and plan.is_loop else EndReason.SLICES
+    return None if activation.condition else EndReason.INITIAL_CONDITION
+
+
+def _slices(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules) -> Slices:
+    try:
+        walk = loops.slice_walk(entry.slicing, value.shape, rules, is_loop=plan.is_loop)
+        if not plan.is_loop and walk.count == 0 and rules is Rules.OPENVINO:
+            raise KernelError("its axis has no elements, which OpenVINO refuses")
+    except KernelError as error:
+        raise KernelError(
+            f"input {entry.input} (line {entry.line}), shape {shape_text(value.shape)}: {error}"
+        ) from None
+    value = _fitted(plan, entry.parameter, value, rules)
+    return Slices(entry.parameter, value, walk, (slice(None),) * walk.axis)
+
+
+def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
+    """A TensorIterator's Parameter keeps its declared type (a Loop's takes what comes); semantics 3.14."""
+    if plan.is_loop or (rules is Rules.OPENVINO and value.dtype.kind == "V"):
+        return value
+    parameter = plan.program.graph.parameters[plan.program.parameters.index(slot)]
+    declared = parameter_type(parameter)
+    if declared is None or declared.dtype == value.dtype or rules is Rules.OPENVINO:
+        return value
+    raise KernelError(f"the body's {parameter} is declared {declared} and gets {value.dtype}")
+
+
+def _zeros(plan: LoopPlan, slot: int) -> Value:
+    parameter = plan.program.graph.parameters[plan.program.parameters.index(slot)]
+    declared = parameter_type(parameter)
+    shape = parameter_shape(parameter).static
+    return np.zeros(shape or (), np.float32 if declared is None else declared.dtype)
+
+
+def begin_iteration(frame: Frame) -> None:
+    """Give the next iteration its inputs: what back edges carry (all read before any is written), slices, number."""
+    activation, values = frame.activation, frame.values
+    assert activation is not None
+    plan: Any = activation.plan
+    iteration = activation.iteration + 1
+    if iteration:
+        carried = [values[entry.result] for entry in plan.merged]
+        for entry, value in zip(plan.merged, carried, strict=True):
+            values[entry.parameter] = value
+        for slot, dtype in activation.casts:
+            values[slot] = values[slot].astype(dtype)
+    for parameter, source, walk, prefix in activation.slices:
+        if iteration >= walk.count:
+            raise KernelError(_missing_slice(plan, parameter, walk.count, iteration))
+        begin = walk.first + iteration * walk.step
+        values[parameter] = source[(*prefix, slice(begin, begin + walk.size))]
+    for slot, numbered in plan.current_iteration:
+        values[slot] = numbered(iteration)
+    activation.iteration = iteration
+    frame.pc = 0
+    frame.phase = Phase.RUNNING
+
+
+def _missing_slice(plan: LoopPlan, parameter: int, count: int, iteration: int) -> str:
+    entry = next(entry for entry in plan.sliced if entry.parameter == parameter)
+    return f"iteration {iteration} has no slice: input {entry.input} (line {entry.line}) gives {count} slices"
+
+
+def close_iteration(frame: Frame, rules: Rules) -> None:
+    """Record what the iteration gave: a piece of each concatenated output, the condition, whether it was the last."""
+    activation, values = frame.activation, frame.values
+    assert activation is not None
+    plan: Any = activation.plan
+    for entry, scan in zip(plan.concatenated, activation.scans, strict=True):
+        scan.append(values[entry.result])
+    if plan.condition_result is not None:
+        value = values[plan.condition_result]
+        plain = value.dtype is _BOOLEAN and value.size == 1 and value.ndim < 2
+        activation.condition = bool(value) if plain else loops.condition(value, "body's condition")
+    executed = activation.iteration + 1
+    if executed == 1:
+        activation.casts = _casts(plan, values)
+    if rules is Rules.OPENVINO:
+        _refuse_changed_shapes(plan, values)
+    if executed == activation.limit:
+        activation.ended = EndReason.TRIP_COUNT if plan.is_loop else EndReason.SLICES
+    elif not activation.condition:
+        activation.ended = EndReason.CONDITION
+    frame.phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
+
+
+def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any]], ...]:
+    """Parameters that a back edge gives another type than their initial value has, which they keep."""
+    found = []
+    for entry in plan.merged:
+        leaving, entered = values[entry.result].dtype, values[entry.parameter].dtype
+        if leaving != entered:
+            if not np.can_cast(leaving, entered, "same_kind"):
+                carried = f"carries {leaving} into a Parameter that began as {entered}"
+                raise KernelError(f"the back edge of the input on line {entry.line} {carried}")
+            found.append((entry.parameter, entered))
+    return tuple(found)
+
+
+def _refuse_changed_shapes(plan: LoopPlan, values: list[Value]) -> None:
+    """The plugin lets a carried value change its shape only where a Loop gives it out, or shapes are open anyway."""
+    outputs = {entry.result for entry in plan.last_values}
+    for entry in plan.merged:
+        leaving, entered = values[entry.result].shape or (1,), values[entry.parameter].shape or (1,)
+        relaxed = (plan.is_loop and entry.result in outputs) or not plan.is_static(entry)
+        if leaving != entered and not relaxed:
+            text = f"the carried value (line {entry.line}) changes its shape from {shape_text(entered)}"
+            raise KernelError(
+                f"{text} to {shape_text(leaving)} and is no last-value output of a Loop, which OpenVINO refuses"
+            )
+
+
+def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Frame:
+    """A frame for the side of an If that its condition chooses."""
+    value = outer[operation.inputs[0]]
+    if rules is Rules.OPENVINO and value.dtype != _BOOLEAN:
+        chosen = np.asarray(value).tobytes()[:1] not in (
+            b"",
+            b"\0",
+        )  # the plugin looks at the first byte (semantics 5.5)
+    else:
+        chosen = loops.condition(value, "condition of the If")
+    plan = operation.plans[0 if chosen else 1]
+    assert isinstance(plan, BranchPlan)
+    values = list(plan.program.template)
+    for index, slot in plan.inputs:
+        values[slot] = outer[operation.inputs[index]]
+    return Frame(plan.program, values, activation=Activation(operation, plan, condition=chosen))

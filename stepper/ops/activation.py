@@ -1,0 +1,221 @@
+"""Activation functions: element-wise ones, and the softmax over an axis.
+
+Source: the operation sets' pages of each operation (category Activation; Clamp and Identity beside them).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.error_function import erf
+from stepper.ops.real_functions import in_blocks, of_reals
+from stepper.ops.registry import kernel
+
+
+@kernel("Identity", 16)
+def identity(x: Array) -> Array:
+    """x as it is."""
+    return x
+
+
+@kernel("Relu", 1)
+def relu(x: Array) -> Array:
+    """max(x, 0); NaN of NaN."""
+    return np.maximum(x, 0)
+
+
+@kernel("PRelu", 1)
+@of_reals
+def prelu(x: Array, slope: Array) -> Array:
+    """x where it is positive, slope · x elsewhere; a slope per channel belongs to axis 1."""
+    if slope.ndim == 1 and x.ndim > 1 and slope.size == x.shape[1]:
+        slope = slope.reshape(slope.shape + (1,) * (x.ndim - 2))
+    elif slope.ndim > x.ndim:
+        slope = slope.reshape(_without_leading_ones(slope.shape, x.ndim))
+    return np.where(x < 0, x * slope, x)
+
+
+def _without_leading_ones(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    surplus = len(shape) - rank
+    if set(shape[:surplus]) - {1}:
+        raise KernelError(f"a slope of shape {shape_text(shape)} does not fit a tensor of rank {rank}")
+    return shape[surplus:]
+
+
+@kernel("Elu", 1)
+@of_reals
+def elu(x: Array, *, alpha: float = 0.0) -> Array:
+    """x where it is positive, alpha (e^x - 1) elsewhere."""
+    return np.where(x < 0, alpha * np.expm1(x), x)
+
+
+@kernel("Selu", 1)
+@of_reals
+def selu(x: Array, alpha: Array, lambda_: Array) -> Array:
+    """lambda x where x is positive, lambda alpha (e^x - 1) elsewhere."""
+    y: Array = lambda_ * np.where(x > 0, x, alpha * np.expm1(x))
+    return y
+
+
+@kernel("Clamp", 1)
+def clamp(x: Array, *, min: float = 0.0, max: float = 0.0) -> Array:
+    """x, or the nearest bound; for integers the bounds move inwards to whole numbers."""
+    if not min <= max:
+        raise KernelError(f"the bounds of Clamp are {min} and {max}, the lower one must not exceed the upper one")
+    if x.dtype.kind in "iu":
+        limits = np.iinfo(x.dtype)
+        min, max = (_whole(bound, limits) for bound in (_ceil(min), _floor(max)))
+    y: Array = np.minimum(np.maximum(x, x.dtype.type(min)), x.dtype.type(max))
+    return y
+
+
+def _ceil(bound: float) -> float:
+    return math.ceil(bound) if math.isfinite(bound) else bound
+
+
+def _floor(bound: float) -> float:
+    return math.floor(bound) if math.isfinite(bound) else bound
+
+
+def _whole(bound: float, limits: np.iinfo[np.integer]) -> int:
+    if bound <= limits.min:
+        return limits.min
+    return limits.max if bound >= limits.max else int(bound)
+
+
+@kernel("Sigmoid", 1)
+@of_reals
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x)."""
+    y: Array = np.exp(-x)
+    y += 1
+    return np.reciprocal(y)
+
+
+@kernel("HSigmoid", 5)
+@of_reals
+@in_blocks
+def h_sigmoid(x: Array) -> Array:
+    """min(max(x + 3, 0), 6) / 6."""
+    return np.divide((x + 3).clip(0, 6), 6)
+
+
+@kernel("HardSigmoid", 1)
+@of_reals
+def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
+    """min(max(alpha x + beta, 0), 1)."""
+    y: Array = alpha * x + beta
+    return y.clip(0, 1)
+
+
+@kernel("HSwish", 4)
+@of_reals
+@in_blocks
+def h_swish(x: Array) -> Array:
+    """x · min(max(x + 3, 0), 6) / 6."""
+    return np.multiply(x, (x + 3).clip(0, 6) / 6)
+
+
+_ONE = np.float32(1)
+
+
+@kernel("Swish", 4)
+@of_reals
+def swish(x: Array, beta: Array = _ONE) -> Array:  # type: ignore[assignment]
+    """x · sigmoid(beta x)."""
+    y: Array = np.exp(-beta * x)
+    y += 1
+    return np.divide(x, y)
+
+
+@kernel("Mish", 4)
+@of_reals
+@in_blocks
+def mish(x: Array) -> Array:
+    """x · tanh(ln(1 + e^x))."""
+    power = np.exp(x.clip(None, 20))  # beyond it the tangent is 1
+    twice_sinh = power * (power + 2)
+    return np.multiply(x, twice_sinh / (twice_sinh + 2))
+
+
+@kernel("SoftPlus", 4)
+@of_reals
+@in_blocks
+def soft_plus(x: Array) -> Array:
+    """ln(1 + e^x)."""
+    y: Array = np.log1p(np.exp(-np.absolute(x)))
+    y += np.maximum(x, 0)
+    return y
+
+
+@kernel("SoftSign", 9)
+@of_reals
+def soft_sign(x: Array) -> Array:
+    """x / (1 + |x|)."""
+    magnitude: Array = np.absolute(x)
+    return np.divide(x, magnitude + 1)
+
+
+@kernel("Gelu", 2)
+@of_reals
+@in_blocks
+def gelu_of_opset2(x: Array) -> Array:
+    """x/2 (1 + erf(x / √2))."""
+    return _gelu(x)
+
+
+@kernel("Gelu", 7)
+@of_reals
+@in_blocks
+def gelu(x: Array, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> Array:
+    """x/2 (1 + erf(x / √2)), or x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
+    if approximation_mode == "erf":
+        return _gelu(x)
+    y: Array = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    y += 1
+    return np.multiply(y, 0.5 * x)
+
+
+def _gelu(x: Array) -> Array:
+    y = erf(x * math.sqrt(0.5))
+    y += 1
+    return np.multiply(y, 0.5 * x)
+
+
+@kernel("Softmax", 1)
+@of_reals
+def softmax_of_opset1(x: Array, *, axis: int = 0) -> Array:
+    """e^x / Σ e^x along an axis."""
+    return _softmax(x, axis)
+
+
+@kernel("Softmax", 8)
+@of_reals
+def softmax(x: Array, *, axis: int = 1) -> Array:
+    """e^x / Σ e^x along an axis."""
+    return _softmax(x, axis)
+
+
+@kernel("LogSoftmax", 5)
+@of_reals
+def log_softmax(x: Array, *, axis: int = 1) -> Array:
+    """x - ln Σ e^x along an axis."""
+    shifted = _below_maximum(x, axis)
+    return np.subtract(shifted, np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)))
+
+
+def _softmax(x: Array, axis: int) -> Array:
+    powers = np.exp(_below_maximum(x, axis))
+    return np.divide(powers, np.add.reduce(powers, axis, keepdims=True))
+
+
+def _below_maximum(x: Array, axis: int) -> Array:
+    """x less its maximum along the axis, so that no power of it overflows."""
+    axis = normalize_axis(axis, x.ndim)
+    return np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf))

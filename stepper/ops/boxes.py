@@ -1,0 +1,76 @@
+"""Boxes as [x1, y1, x2, y2]: how much they overlap, and which of them survive the stronger ones.
+
+Source: the pages of the non-maximum suppressions and of the detection operations, which share these two steps.
+`pixel` is 1 where a coordinate names a whole pixel, so that a box from 3 to 3 is one wide, and 0 otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stepper.element_types import Array
+
+
+def areas(boxes: Array, pixel: float = 0.0) -> Array:
+    """Width times height of each box, the last axis being its four coordinates."""
+    return (boxes[..., 2] - boxes[..., 0] + pixel) * (boxes[..., 3] - boxes[..., 1] + pixel)
+
+
+def overlaps(box: Array, others: Array, pixel: float = 0.0, must_touch: bool = False) -> Array:
+    """Intersection over union of one box with each of the others; 0 where either has no area.
+
+    With `must_touch` boxes that lie less than a pixel apart do not count as overlapping.
+    """
+    sides = np.minimum(box[2:], others[..., 2:]) - np.maximum(box[:2], others[..., :2])
+    sides = np.where(sides >= 0, sides + pixel, 0) if must_touch else np.maximum(sides + pixel, 0)
+    intersection = sides[..., 0] * sides[..., 1]
+    own, theirs = areas(box, pixel), areas(others, pixel)
+    union = own + theirs - intersection
+    return np.where((own > 0) & (theirs > 0), intersection / union, 0).astype(others.dtype)
+
+
+def surviving(boxes: Array, threshold: float, limit: int, pixel: float = 0.0, eta: float = 1.0) -> list[int]:
+    """Positions of the boxes (best first) that overlap no better survivor by more than the threshold, at most `limit`.
+
+    With eta < 1 the threshold shrinks by that factor after each survivor for as long as it is above 0.5.
+    """
+    worst, threshold = np.zeros(len(boxes), boxes.dtype), boxes.dtype.type(threshold)
+    kept: list[int] = []
+    position = 0
+    while position < len(boxes) and len(kept) < limit:
+        kept.append(position)
+        worst = np.maximum(worst, overlaps(boxes[position], boxes, pixel))
+        if eta < 1 and threshold > 0.5:
+            threshold *= boxes.dtype.type(eta)
+        free = np.flatnonzero(worst[position + 1 :] <= threshold)
+        position = position + 1 + int(free[0]) if free.size else len(boxes)
+    return kept
+
+
+def selected(
+    scores: Array, overlap_with: Callable[[int], Array], limit: int, iou_threshold: float, above: float, sigma: float
+) -> tuple[list[int], list[float]]:
+    """Positions and scores that non-maximum suppression selects, best first: at most `limit`, each score over `above`.
+
+    Each selected box silences those that it overlaps by more than `iou_threshold`; with sigma > 0 it only lowers their
+    scores by the factor exp(-overlap² / (2 sigma)), however much it overlaps them.
+    """
+    remaining = np.where(scores > above, scores, -np.inf).astype(np.float32)
+    positions: list[int] = []
+    final: list[float] = []
+    while len(positions) < min(limit, scores.size):
+        best = int(remaining.argmax())
+        if not remaining[best] > above:
+            break
+        positions.append(best)
+        final.append(float(remaining[best]))
+        overlap = overlap_with(best)
+        if sigma > 0:
+            lowered = remaining * np.exp(overlap * overlap * np.float32(-0.5 / sigma))
+            remaining = np.where(remaining > above, lowered, -np.inf)
+        else:
+            remaining[overlap > iou_threshold] = -np.inf
+        remaining[best] = -np.inf
+    return positions, final

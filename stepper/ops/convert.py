@@ -1,0 +1,206 @@
+"""Conversion of tensors from one element type to another.
+
+Source: the operation sets' pages Convert, ConvertLike and ConvertPromoteTypes. Floats lose their fraction on the way to
+an integer, integers wrap, everything but 0 is true; what the pages leave open (a float beyond the integer's range, NaN)
+is done as processors do it: by way of i32, or of i64 where i32 is too narrow.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import BOOLEAN, ELEMENT_TYPES, F32, Array, ElementType, is_floating
+from stepper.errors import KernelError
+from stepper.ops.registry import kernel
+
+DType = np.dtype[Any]
+Conversion = Callable[[Any], Any]
+
+# the 16 values of nf4: quantiles of the normal distribution, scaled to [-1, 1] (Dettmers et al., QLoRA, appendix E)
+_NF4: Final = np.array(
+    [
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ],
+    np.float32,
+)  # fmt: skip
+_NF4_BOUNDS: Final = (_NF4[1:] + _NF4[:-1]) / 2
+_F8E8M0: Final = ELEMENT_TYPES["f8e8m0"].dtype
+
+
+@kernel("Convert", 1)
+def convert(x: Array, *, destination_type: ElementType) -> Array:
+    """x in the type that the attribute names."""
+    return converted(x, destination_type.dtype)
+
+
+@kernel("ConvertLike", 1)
+def convert_like(x: Array, like: Array) -> Array:
+    """x in the type of the other input."""
+    return converted(x, like.dtype)
+
+
+@kernel("ConvertPromoteTypes", 14)
+def convert_promote_types(
+    a: Array,
+    b: Array,
+    *,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: ElementType = F32,
+) -> tuple[Array, Array]:
+    """Both in one type that holds the values of both; `promote_unsafe` allows one that does so nearly."""
+    first, second = element_types.of(a), element_types.of(b)
+    scalar_gives_way = pytorch_scalar_promotion and (a.ndim == 0) != (b.ndim == 0)
+    if first == second or BOOLEAN in (first, second):
+        common: ElementType | None = second if first == BOOLEAN else first
+    elif is_floating(first.dtype) != is_floating(second.dtype):
+        common = _floating_of(first, second, promote_unsafe)
+    elif scalar_gives_way:
+        common = _dimensioned(*((second, first) if a.ndim == 0 else (first, second)), promote_unsafe)
+    elif is_floating(first.dtype):
+        common = _common_float(first, second, promote_unsafe)
+    else:
+        common = _common_integer(first, second, promote_unsafe, u64_integer_promotion_target)
+    if common is None:
+        raise KernelError(f"{first} and {second} have no common type that is safe, and promote_unsafe is false")
+    return converted(a, common.dtype), converted(b, common.dtype)
+
+
+def _floating_of(first: ElementType, second: ElementType, unsafe: bool) -> ElementType | None:
+    """Of a float and an integer the float; it is safe if twice as wide."""
+    real, integer = (first, second) if is_floating(first.dtype) else (second, first)
+    return real if unsafe or real.bits >= 2 * integer.bits else None
+
+
+def _dimensioned(tensor: ElementType, scalar: ElementType, unsafe: bool) -> ElementType | None:
+    """The type of the tensor that is no scalar; it is safe if the scalar's values are among its own."""
+    same_sign = _signed(tensor) == _signed(scalar)
+    safe = tensor.bits >= scalar.bits if same_sign else _signed(tensor) and 2 * tensor.bits >= scalar.bits
+    return tensor if unsafe or safe else None
+
+
+def _common_float(first: ElementType, second: ElementType, unsafe: bool) -> ElementType | None:
+    if first.bits != second.bits:
+        return max(first, second, key=lambda each: each.bits)
+    if not unsafe:
+        return None
+    return ELEMENT_TYPES["f16"] if first.bits == 8 else F32
+
+
+def _common_integer(
+    first: ElementType, second: ElementType, unsafe: bool, beyond_i64: ElementType
+) -> ElementType | None:
+    """The narrowest integer type for both; of mixed signs a signed type twice as wide as the unsigned."""
+    if _signed(first) == _signed(second):
+        return max(first, second, key=lambda each: each.bits)
+    signed, unsigned = (first, second) if _signed(first) else (second, first)
+    if not unsafe and 2 * unsigned.bits > signed.bits:
+        return None
+    if unsigned.bits > 32:
+        return beyond_i64
+    return ELEMENT_TYPES[f"i{max(2 * unsigned.bits, signed.bits, 4)}"]
+
+
+def _signed(element_type: ElementType) -> bool:
+    return not element_type.name.startswith("u")
+
+
+def converted(x: Array, dtype: DType) -> Array:
+    """`x` in another element type, itself where it has that type already."""
+    if x.dtype == dtype:
+        return x
+    result: Array = _conversion(x.dtype, dtype)(x)
+    return result
+
+
+@functools.cache
+def _conversion(source: DType, target: DType) -> Conversion:
+    """The conversion from one dtype to another: to a type that numpy computes with, then on to the target."""
+    if element_types.STRING_DTYPE in (source, target):
+        raise KernelError("a string can neither be converted nor converted to")
+    decode, plain = _decoder(source)
+    encode = _encoder(plain, target)
+    return (lambda x: encode(decode(x))) if decode else encode
+
+
+def _decoder(source: DType) -> tuple[Conversion | None, DType]:
+    """How a type that numpy does not compute with becomes one that it does, and which."""
+    if source.names:
+        (name,) = source.names
+        if name == "nf4":
+            return (lambda x: _NF4[x[name]]), _NF4.dtype
+        return (lambda x: x[name]), source[name]
+    if source.isbuiltin == 1:
+        return None, source
+    plain = np.dtype(np.float32 if is_floating(source) else np.int8)
+    return (lambda x: x.astype(plain)), plain
+
+
+def _encoder(plain: DType, target: DType) -> Conversion:
+    """How a tensor of one of numpy's own types becomes one of the target type."""
+    if target == np.bool_:
+        return lambda x: x != 0
+    if is_floating(target):
+        return _to_float(plain, target)
+    if target.names == ("nf4",):
+        return lambda x: np.searchsorted(_NF4_BOUNDS, np.nan_to_num(x)).astype(np.uint8).view(target)
+    if target.isbuiltin == 1:
+        return _to_integer(plain, target)
+    bits = element_types.of_dtype(target).bits
+    to_byte = _to_integer(plain, np.dtype(np.uint8))
+    if target.names:
+        return lambda x: np.asarray(to_byte(x) & (2**bits - 1)).view(target)
+    return lambda x: (to_byte(x) & (2**bits - 1)).astype(target)
+
+
+def _to_integer(plain: DType, target: DType) -> Conversion:
+    if plain.kind != "f":
+        return lambda x: x.astype(target)
+    if target == np.uint64:
+        return _float_to_u64
+    way = np.dtype(np.int64 if target.itemsize == 8 or target == np.uint32 else np.int32)
+    return (lambda x: x.astype(target)) if way == target else (lambda x: x.astype(way).astype(target))
+
+
+def _float_to_u64(x: Any) -> Any:
+    upper = x >= 2.0**63
+    lower = np.where(upper, x - 2.0**63, x).astype(np.int64).astype(np.uint64)
+    return np.where(upper, lower + np.uint64(2**63), lower)
+
+
+def _to_float(plain: DType, target: DType) -> Conversion:
+    if target == _F8E8M0:
+        return _to_f8e8m0
+    if target.itemsize >= 4 or plain.itemsize <= 2 or (plain.kind == "f" and target == np.float16):
+        return lambda x: x.astype(target)
+    if plain == np.float32:
+        return lambda x: x.astype(target)
+    if target == np.float16:  # numpy goes from integers to f16 by way of f32, which would round twice
+        return lambda x: x.astype(np.float64).astype(target)
+    return lambda x: _to_odd_f32(x.astype(np.float64)).astype(target)
+
+
+def _to_odd_f32(x: Any) -> Any:
+    """f64 in f32, an inexact value to the neighbour with the odd mantissa: rounding again then does no harm."""
+    near = np.asarray(x.astype(np.float32))
+    inexact = np.isfinite(near) & (near != x)
+    bits = near.view(np.uint32) - (inexact & (np.absolute(near) > np.absolute(x)))
+    return np.where(inexact, bits | np.uint32(1), bits).astype(np.uint32).view(np.float32)
+
+
+def _to_f8e8m0(x: Any) -> Any:
+    """The power of two nearest to x, of two the one with the even exponent; the least one for what is not positive."""
+    mantissa, exponent = np.frexp(x.astype(np.float64))
+    code = exponent + 126
+    code = code + ((mantissa > 0.75) | ((mantissa == 0.75) & (code % 2 == 1)))
+    code = np.where(x > 0, np.clip(np.where(np.isinf(x), 254, code), 0, 254), np.where(np.isnan(x), 255, 0))
+    return code.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)

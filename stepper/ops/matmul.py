@@ -1,0 +1,141 @@
+"""Products of matrices: MatMul, Einsum, GroupedMatMul, Inverse.
+
+Source: the operation sets' pages of the category Matrix multiplication.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import integers, shape_text
+from stepper.ops.limits import ensure_allocatable
+from stepper.ops.precision import narrowed, widened
+from stepper.ops.registry import kernel
+
+
+@kernel("MatMul", 1)
+def matmul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    """a · b of the last two axes, the others broadcast; a vector is a row on the left, a column on the right."""
+    if transpose_a and a.ndim > 1:
+        a = a.swapaxes(-1, -2)
+    if transpose_b and b.ndim > 1:
+        b = b.swapaxes(-1, -2)
+    return product(a, b)
+
+
+def product(a: Array, b: Array) -> Array:
+    """numpy's matrix product, rounded once where the element type is narrower than f32."""
+    try:
+        if a.dtype.itemsize >= 4:
+            return np.matmul(a, b)  # type: ignore[no-any-return]
+        return narrowed(np.matmul(widened(a), widened(b)), a.dtype)
+    except ValueError:
+        shapes = f"{shape_text(a.shape)} and {shape_text(b.shape)}"
+        raise KernelError(f"matrices of shapes {shapes} cannot be multiplied") from None
+
+
+@kernel("Einsum", 7)
+def einsum(*inputs: Array, equation: str) -> Array:
+    """The sum of products that `equation` names by labels."""
+    subscripts = equation.replace(" ", "")
+    ensure_allocatable(_result_shape(subscripts, inputs), inputs[0].dtype)
+    dtype = inputs[0].dtype
+    try:
+        result = np.einsum(subscripts, *map(widened, inputs), optimize=len(inputs) > 1)
+    except ValueError as error:
+        shapes = " and ".join(shape_text(x.shape) for x in inputs)
+        raise KernelError(f"the equation '{equation}' does not fit inputs of shapes {shapes} ({error})") from None
+    return narrowed(result, dtype)
+
+
+def _result_shape(equation: str, inputs: tuple[Array, ...]) -> list[int]:
+    """The sizes of the result's labels (an ellipsis counted as the product of what it covers, at most)."""
+    subscripts, arrow, output = equation.partition("->")
+    terms = [re.findall(r"\.\.\.|[A-Za-z]", term) for term in subscripts.split(",")]
+    well_formed = re.fullmatch(r"[A-Za-z.,]*", subscripts) and re.fullmatch(r"[A-Za-z.]*", output)
+    if not well_formed or len(terms) != len(inputs) or any(term.count("...") > 1 for term in terms):
+        raise KernelError(f"the equation '{equation}' is malformed or has not one subscript for each input")
+    sizes: dict[str, int] = {"...": 1}
+    for term, x in zip(terms, inputs, strict=True):
+        covered = x.ndim - len(term) + ("..." in term)
+        if covered < 0 or (covered > 0 and "..." not in term):
+            raise KernelError(f"the equation '{equation}' does not fit an input of shape {shape_text(x.shape)}")
+        position = term.index("...") if "..." in term else len(term)
+        for label, size in zip(term[:position], x.shape, strict=False):
+            sizes[label] = max(sizes.get(label, 1), size)
+        for label, size in zip(reversed(term[position + 1 :]), reversed(x.shape), strict=False):
+            sizes[label] = max(sizes.get(label, 1), size)
+        sizes["..."] *= int(np.prod(x.shape[position : position + covered], dtype=np.int64)) or 1
+    all_labels = [label for term in terms for label in term]
+    kept = re.findall(r"\.\.\.|[A-Za-z]", output) if arrow else [x for x in sizes if all_labels.count(x) == 1]
+    return [sizes.get(label, 1) for label in kept]
+
+
+@kernel("GroupedMatMul", 17)
+def grouped_matmul(a: Array, b: Array, offsets: Array | None = None) -> Array:
+    """One product for each group: of rows of `a` up to each offset, of whole matrices, or of parts of the inner axis.
+
+    The text has the weights as [G,K,N], the release that first implements it as [G,N,K]: told apart by their shape,
+    the latter where both fit.
+    """
+    if b.ndim == 3:
+        b = b.swapaxes(1, 2) if b.shape[2] == a.shape[-1] else b
+    if a.ndim == 3 and b.ndim == 3:
+        return product(a, b)
+    if offsets is None or a.ndim != 2 or b.ndim not in (2, 3):
+        raise KernelError(f"no grouping of inputs of shapes {shape_text(a.shape)} and {shape_text(b.shape)}")
+    return _products_of_rows(a, b, offsets) if b.ndim == 3 else _products_of_columns(a, b, offsets)
+
+
+def _products_of_rows(tokens: Array, weights: Array, offsets: Array) -> Array:
+    bounds = _bounds(offsets, tokens.shape[0])
+    if len(bounds) != len(weights):
+        raise KernelError(f"{len(bounds)} offsets for {len(weights)} groups of weights")
+    result = np.zeros((tokens.shape[0], weights.shape[2]), tokens.dtype)
+    for (start, end), matrix in zip(bounds, weights, strict=True):
+        result[start:end] = product(tokens[start:end], matrix)
+    return result
+
+
+def _products_of_columns(a: Array, b: Array, offsets: Array) -> Array:
+    bounds = _bounds(offsets, a.shape[1])
+    ensure_allocatable((len(bounds), a.shape[0], b.shape[1]), a.dtype)
+    result = np.zeros((len(bounds), a.shape[0], b.shape[1]), a.dtype)
+    for group, (start, end) in enumerate(bounds):
+        result[group] = product(a[:, start:end], b[start:end])
+    return result
+
+
+def _bounds(offsets: Array, total: int) -> list[tuple[int, int]]:
+    """Where each group starts and ends."""
+    ends = [0, *integers(offsets)]
+    if any(start > end for start, end in pairwise(ends)) or ends[-1] > total:
+        raise KernelError(f"offsets {ends[1:]} do not ascend to at most {total}")
+    return list(pairwise(ends))
+
+
+@kernel("Inverse", 14)
+def inverse(x: Array, *, adjoint: bool = False) -> Array:
+    """The inverse of each matrix, transposed if `adjoint`; a singular matrix, whose result is undefined, gives NaN."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise KernelError(f"shape {shape_text(x.shape)} is not one of square matrices")
+    wide: Any = widened(x)
+    try:
+        result = np.linalg.inv(wide)
+    except np.linalg.LinAlgError:
+        matrices = wide.reshape(-1, *x.shape[-2:])
+        result = np.stack([_inverse_or_nan(matrix) for matrix in matrices]).reshape(x.shape)
+    return narrowed(result.swapaxes(-1, -2) if adjoint else result, x.dtype)
+
+
+def _inverse_or_nan(matrix: Array) -> Array:
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)

@@ -1,0 +1,266 @@
+"""Movement of whole blocks: joined, split, repeated, padded, turned round; and the expansion of indices to one-hot.
+
+Source: the operation sets' pages of each operation (category Data movement) and of OneHot. Any element type passes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import integers, normalize_axes, normalize_axis, shape_text, single_integer
+from stepper.ops.limits import ensure_allocatable
+from stepper.ops.registry import kernel
+
+_BOOKKEEPING = np.dtype("V128")
+
+
+@kernel("Concat", 1)
+def concat(*inputs: Array, axis: int = 0) -> Array:
+    """The inputs one after the other along `axis`."""
+    try:
+        return np.concatenate(inputs, axis)
+    except (TypeError, ValueError, OverflowError):
+        shapes = ", ".join(shape_text(part.shape) for part in inputs)
+        raise KernelError(f"tensors of the shapes {shapes} cannot be concatenated along axis {axis}") from None
+
+
+@kernel("Split", 1)
+def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
+    """`num_splits` equal parts along `axis`, views."""
+    position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
+    dim = data.shape[position]
+    if num_splits < 1 or dim % num_splits:
+        raise KernelError(f"dimension {dim} of axis {position} cannot be split into {num_splits} equal parts")
+    if not dim:
+        ensure_allocatable((num_splits,), _BOOKKEEPING)
+    length = dim // num_splits
+    before = (slice(None),) * position
+    return tuple([data[(*before, slice(i * length, i * length + length))] for i in range(num_splits)])
+
+
+@kernel("VariadicSplit", 1)
+def variadic_split(data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
+    """Parts of the given lengths along `axis`, views; one length may be -1, which is what remains."""
+    position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
+    dim, lengths = data.shape[position], split_lengths.ravel().tolist()
+    if -1 in lengths:
+        lengths[lengths.index(-1)] = dim - sum(lengths) - 1
+    if sum(lengths) != dim or min(lengths, default=0) < 0:
+        text = shape_text(integers(split_lengths))
+        raise KernelError(f"dimension {dim} of axis {position} cannot be split into the lengths {text}")
+    before, parts, start = (slice(None),) * position, [], 0
+    for length in lengths:
+        parts.append(data[(*before, slice(start, start + length))])
+        start += length
+    return tuple(parts)
+
+
+@kernel("Broadcast", 1)
+def broadcast_to_target(
+    data: Array,
+    target_shape: Array,
+    axes_mapping: Array | None = None,
+    *,
+    mode: Literal["explicit", "none", "numpy"] = "explicit",
+) -> Array:
+    """`data` repeated to `target_shape`, aligned to the right (numpy) or as `axes_mapping` says, where there is one."""
+    if mode == "numpy" or axes_mapping is None:
+        return broadcast(data, target_shape)
+    return broadcast(data, target_shape, axes_mapping, mode="explicit")
+
+
+@kernel("Broadcast", 3)
+def broadcast(
+    data: Array,
+    target_shape: Array,
+    axes_mapping: Array | None = None,
+    *,
+    mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
+) -> Array:
+    """`data` repeated to `target_shape`, a view; bidirectional: to what both shapes broadcast to.
+
+    explicit: axis i of `data` lies on axis axes_mapping[i] of the output.
+    """
+    shape = target_shape.tolist()
+    try:
+        if mode == "bidirectional":
+            shape = np.broadcast_shapes(data.shape, tuple(shape))
+        elif mode == "explicit":
+            data = data.reshape(_spread(data.shape, len(shape), axes_mapping))
+        ensure_allocatable(shape, data.dtype)
+        return np.broadcast_to(data, shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, KernelError):
+            raise
+        text = shape_text(integers(target_shape))
+        raise KernelError(f"shape {shape_text(data.shape)} cannot be broadcast to {text} (mode {mode})") from None
+
+
+def _spread(shape: tuple[int, ...], rank: int, axes_mapping: Array | None) -> list[int]:
+    """The shape of `rank` dimensions that has dimension i at axes_mapping[i], 1 elsewhere."""
+    axes = [] if axes_mapping is None else integers(axes_mapping)
+    if len(axes) != len(shape) or axes != sorted(set(axes)) or (axes and not 0 <= axes[0] <= axes[-1] < rank):
+        raise KernelError(
+            f"axes_mapping {shape_text(axes)} does not lay shape {shape_text(shape)} in order on {rank} dimensions"
+        )
+    spread = [1] * rank
+    for axis, dim in zip(axes, shape, strict=True):
+        spread[axis] = dim
+    return spread
+
+
+@kernel("Tile", 1)
+def tile(data: Array, repeats: Array) -> Array:
+    """`data` repeated repeats[i] times along axis i, both aligned to the right; a negative number counts as 0."""
+    times = [max(0, count) for count in integers(repeats)]
+    rank = max(len(times), data.ndim)
+    times = [1] * (rank - len(times)) + times
+    dims = (1,) * (rank - data.ndim) + data.shape
+    shape = [count * dim for count, dim in zip(times, dims, strict=True)]
+    ensure_allocatable(shape, data.dtype)
+    try:
+        between = data.reshape([size for dim in dims for size in (1, dim)])
+        repeated = np.broadcast_to(between, [size for pair in zip(times, dims, strict=True) for size in pair])
+        return repeated.reshape(shape)
+    except (ValueError, OverflowError):
+        raise KernelError(f"shape {shape_text(data.shape)} cannot be tiled {shape_text(times)} times") from None
+
+
+@kernel("Pad", 1, 12)
+def pad(
+    data: Array,
+    pads_begin: Array,
+    pads_end: Array,
+    pad_value: Array | None = None,
+    *,
+    pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = "constant",
+) -> Array:
+    """`data` with elements added before and after each axis; a negative number takes elements away."""
+    before, after = integers(pads_begin), integers(pads_end)
+    if not len(before) == len(after) == data.ndim:
+        raise KernelError(f"{len(before)} and {len(after)} pads for a tensor of rank {data.ndim}")
+    shape = [dim + first + last for dim, first, last in zip(data.shape, before, after, strict=True)]
+    if min(shape, default=0) < 0:
+        raise KernelError(f"pads {before} and {after} take away more than the shape {shape_text(data.shape)} has")
+    ensure_allocatable(shape, data.dtype)
+    if pad_mode == "constant":
+        return _padded_with(pad_value, data, before, after, shape)
+    for axis, (dim, first, size) in enumerate(zip(data.shape, before, shape, strict=True)):
+        if first or size != dim:
+            sources = _SOURCES[pad_mode](np.arange(-first, size - first), dim)
+            if size and not (sources.min() >= 0 and sources.max() < dim):
+                raise KernelError(f"{pad_mode} padding of axis {axis} is wider than its dimension {dim} allows")
+            data = data.take(sources, axis)
+    return data
+
+
+def _padded_with(value: Array | None, data: Array, before: list[int], after: list[int], shape: list[int]) -> Array:
+    if value is not None and value.size != 1:
+        raise KernelError(f"the pad value must be a single one, it has the shape {shape_text(value.shape)}")
+    inner, outer = [], []
+    for dim, first, last in zip(data.shape, before, after, strict=True):
+        start = max(0, -first)
+        stop = max(start, dim + min(0, last))
+        inner.append(slice(start, stop))
+        outer.append(slice(start + first, stop + first))
+    result = np.zeros(shape, data.dtype) if value is None else np.full(shape, value, data.dtype)
+    result[tuple(outer)] = data[tuple(inner)]
+    return result
+
+
+def _edge(index: Any, dim: int) -> Any:
+    return index.clip(0, dim - 1)
+
+
+def _reflect(index: Any, dim: int) -> Any:
+    index = abs(index)
+    return np.where(index < dim, index, 2 * (dim - 1) - index)
+
+
+def _symmetric(index: Any, dim: int) -> Any:
+    index = np.where(index < 0, -1 - index, index)
+    return np.where(index < dim, index, 2 * dim - 1 - index)
+
+
+_SOURCES = {"edge": _edge, "reflect": _reflect, "symmetric": _symmetric}
+"""For each mode which element of an axis of `dim` elements stands at a position that may lie outside it."""
+
+
+@kernel("Reverse", 1)
+def reverse(data: Array, reversed_axes: Array | None = None, *, mode: Literal["index", "mask"] = "index") -> Array:
+    """`data` with the order along the given axes (mask: where it is true) turned round, a view."""
+    if reversed_axes is None:
+        return data
+    if mode == "mask":
+        if reversed_axes.shape != (data.ndim,):
+            raise KernelError(f"a mask of shape {shape_text(reversed_axes.shape)} for a tensor of rank {data.ndim}")
+        axes = tuple(np.flatnonzero(reversed_axes).tolist())
+    else:
+        axes = normalize_axes(reversed_axes, data.ndim)
+    return np.flip(data, axes)
+
+
+@kernel("Roll", 7)
+def roll(data: Array, shift: Array, axes: Array) -> Array:
+    """`data` with each element `shift` positions further along the axes, round the end; shifts of one axis add up."""
+    named = [normalize_axis(axis, data.ndim) for axis in integers(axes)]
+    shifts = integers(shift)
+    if len(shifts) == 1:
+        shifts *= len(named)
+    if len(shifts) != len(named):
+        raise KernelError(f"{len(shifts)} shifts for {len(named)} axes")
+    total = [0] * data.ndim
+    for axis, by in zip(named, shifts, strict=True):
+        total[axis] = (total[axis] + by) % max(1, data.shape[axis])
+    return np.roll(data, total, range(data.ndim))
+
+
+@kernel("ReverseSequence", 1)
+def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, seq_axis: int = 1) -> Array:
+    """`data` with the first seq_lengths[b] elements along `seq_axis` of each batch element b in reverse order."""
+    batch, time = normalize_axis(batch_axis, data.ndim), normalize_axis(seq_axis, data.ndim)
+    if batch == time or seq_lengths.shape != (data.shape[batch],):
+        text = f"batch_axis {batch_axis} and seq_axis {seq_axis} of shape {shape_text(data.shape)}"
+        raise KernelError(f"lengths of shape {shape_text(seq_lengths.shape)} do not fit {text}")
+    lengths = seq_lengths.astype(np.int64)[:, None]
+    if lengths.size and not 0 <= lengths.min() <= lengths.max() <= data.shape[time]:
+        raise KernelError(f"a sequence length is outside 0 to {data.shape[time]}")
+    position = np.arange(data.shape[time])
+    source = np.where(position < lengths, lengths - 1 - position, position)
+    sequences = np.moveaxis(data, (batch, time), (0, 1))[np.arange(len(lengths))[:, None], source]
+    return np.moveaxis(sequences, (0, 1), (batch, time))
+
+
+@kernel("OneHot", 1)
+def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int = 0) -> Array:
+    """A new `axis` of `depth` elements: on_value at the index, off_value elsewhere and for an index outside."""
+    return one_hot_of_negatives(indices, depth, on_value, off_value, axis=axis)
+
+
+@kernel("OneHot", 16)
+def one_hot_of_negatives(
+    indices: Array,
+    depth: Array,
+    on_value: Array,
+    off_value: Array,
+    *,
+    axis: int = 0,
+    negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
+) -> Array:
+    """A new `axis` of `depth` elements; negative indices count from its end (normalize) or give no on_value."""
+    size = single_integer(depth, "the depth")
+    position = normalize_axis(axis, indices.ndim + 1)
+    if size < 0 or on_value.size != 1 or off_value.size != 1:
+        raise KernelError(f"the depth {size} is negative, or on_value or off_value is not a single value")
+    ensure_allocatable((*indices.shape, size), on_value.dtype)
+    result: Array = np.full((indices.size, size), off_value, on_value.dtype)
+    index = indices.reshape(-1)
+    if negative_indices_mode == "normalize":
+        index = np.where(index < 0, index + size, index)
+    rows = np.flatnonzero((index >= 0) & (index < size))
+    result[rows, index[rows]] = on_value
+    return np.moveaxis(result.reshape((*indices.shape, size)), -1, position)

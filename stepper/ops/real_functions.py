@@ -1,0 +1,63 @@
+"""Functions of real numbers for every element type: written once for f32 and f64, used for all.
+
+Narrower floats are computed in f32 and rounded once; integers in f64, the result rounded to the nearest integer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, Final, ParamSpec
+
+import numpy as np
+
+from stepper.element_types import Array, is_floating
+from stepper.ops.precision import narrowed
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+
+_AS_THEY_ARE: Final = "fd"  # the dtype.char of f32 and f64
+_BLOCK: Final = 8192
+
+
+def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
+    """`function` of f32 or f64 tensors (of one type) made to serve every type of its first argument."""
+
+    @functools.wraps(function)
+    def wrapped(*inputs: Any, **attributes: Any) -> Array:
+        dtype = inputs[0].dtype
+        if dtype.char in _AS_THEY_ARE:
+            result: Array = function(*inputs, **attributes)
+            return result
+        if is_floating(dtype):
+            return narrowed(function(*(x.astype(np.float32) for x in inputs), **attributes), dtype)
+        return through_reals(function, *inputs, **attributes)
+
+    return wrapped
+
+
+def in_blocks(function: Callable[Concatenate[Array, Q], Any]) -> Callable[Concatenate[Array, Q], Array]:
+    """An element-wise function of many steps made to go through a large tensor block by block.
+
+    The steps' intermediate results then stay in the processor's cache, which is several times as fast.
+    """
+
+    @functools.wraps(function)
+    def wrapped(x: Array, *others: Q.args, **attributes: Q.kwargs) -> Array:
+        if x.size <= _BLOCK:
+            whole: Array = function(x, *others, **attributes)
+            return whole
+        flat = x.reshape(-1)
+        results = np.empty_like(flat)
+        for start in range(0, flat.size, _BLOCK):
+            results[start : start + _BLOCK] = function(flat[start : start + _BLOCK], *others, **attributes)
+        return results.reshape(x.shape)
+
+    return wrapped
+
+
+def through_reals(function: Callable[..., Array], *inputs: Array, **attributes: Any) -> Array:
+    """The integer nearest to `function` of integers, which is computed in f64."""
+    real = function(*(x.astype(np.float64) for x in inputs), **attributes)
+    return np.rint(real).astype(inputs[0].dtype)

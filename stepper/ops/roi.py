@@ -1,0 +1,219 @@
+"""Pooling of regions of interest: each region of a feature map brought to one size.
+
+Source: the pages ROIAlign-3, -9, ROIAlignRotated-15 and ROIPooling-1 (opset2).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import shape_text
+from stepper.ops.limits import ensure_allocatable
+from stepper.ops.precision import narrowed, widened
+from stepper.ops.registry import kernel
+from stepper.ops.roi_sampling import (
+    batch_index,
+    check_feature_maps,
+    check_positive,
+    interpolated,
+    regions_of_batch,
+    round_half_away,
+)
+
+AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
+Mode = Literal["avg", "max"]
+
+
+@kernel("ROIAlign", 3)
+def roi_align_3(
+    data: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 0.0,
+    mode: Mode = "avg",
+) -> Array:
+    """Regions [x1, y1, x2, y2] sampled between the elements: of each bin the mean, or the greatest (but at least 0)."""
+    size = (pooled_h, pooled_w)
+    return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, "asymmetric")
+
+
+@kernel("ROIAlign", 9)
+def roi_align(
+    data: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 0.0,
+    mode: Mode = "avg",
+    aligned_mode: AlignedMode = "asymmetric",
+) -> Array:
+    """ROIAlign-3 with a choice of what a coordinate means: the corner of an element or its centre."""
+    size = (pooled_h, pooled_w)
+    return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, aligned_mode)
+
+
+@kernel("ROIAlignRotated", 15)
+def roi_align_rotated(
+    data: Array,
+    rois: Array,
+    batch_indices: Array,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 0.0,
+    clockwise_mode: bool = False,
+) -> Array:
+    """Regions [center_x, center_y, width, height, angle in radians] sampled along their own axes and averaged."""
+    size = (pooled_h, pooled_w)
+    output = _pooled(data, rois, batch_indices, 5, size, sampling_ratio)
+    features, scale = widened(data), np.float32(spatial_scale)
+    for number, (roi, batch) in enumerate(zip(rois.astype(np.float32), batch_indices, strict=True)):
+        center, extent = roi[:2] * scale - np.float32(0.5), roi[2:4] * scale
+        along = _samples(-extent[0] / 2, extent[0], pooled_w, sampling_ratio)
+        down = _samples(-extent[1] / 2, extent[1], pooled_h, sampling_ratio)[..., None, None]
+        angle = roi[4] if clockwise_mode else -roi[4]
+        x = center[0] + along * np.cos(angle) - down * np.sin(angle)
+        y = center[1] + along * np.sin(angle) + down * np.cos(angle)
+        output[number] = _average(_counted_samples(features[batch_index(batch, data)], y, x))
+    return narrowed(output, data.dtype)
+
+
+@kernel("ROIPooling", 2)
+def roi_pooling(
+    data: Array,
+    rois: Array,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    spatial_scale: float,
+    method: Literal["max", "bilinear"] = "max",
+) -> Array:
+    """Regions [batch, x1, y1, x2, y2]: the greatest element of each bin, or the map read at an even grid of points."""
+    check_positive(pooled_h=pooled_h, pooled_w=pooled_w, spatial_scale=spatial_scale)
+    shape = (len(rois), data.shape[1], pooled_h, pooled_w)
+    ensure_allocatable(shape, np.float32)
+    output, features = np.zeros(shape, np.float32), widened(data)
+    for number, batch, box in regions_of_batch(data, rois):
+        if method == "max":
+            output[number] = _bin_maxima(features[batch], box * np.float32(spatial_scale), pooled_h, pooled_w)
+        else:
+            output[number] = _read_at_grid(features[batch], box, pooled_h, pooled_w)
+    return narrowed(output, data.dtype)
+
+
+def _roi_align(
+    data: Array,
+    rois: Array,
+    batch_indices: Array,
+    size: tuple[int, int],
+    sampling_ratio: int,
+    spatial_scale: float,
+    mode: str,
+    aligned_mode: str,
+) -> Array:
+    output = _pooled(data, rois, batch_indices, 4, size, sampling_ratio)
+    features, scale = widened(data), np.float32(spatial_scale)
+    offset = {"asymmetric": 0.0, "half_pixel_for_nn": -0.5, "half_pixel": 0.5 * spatial_scale - 0.5}[aligned_mode]
+    boxes = rois.astype(np.float32) * scale + np.float32(offset)
+    for number, (box, batch) in enumerate(zip(boxes, batch_indices, strict=True)):
+        extent = box[2:] - box[:2]
+        if aligned_mode == "asymmetric":
+            extent = np.maximum(extent, 1)
+        x = _samples(box[0], extent[0], size[1], sampling_ratio)
+        y = _samples(box[1], extent[1], size[0], sampling_ratio)[..., None, None]
+        samples = _counted_samples(features[batch_index(batch, data)], y, x)
+        output[number] = _average(samples) if mode == "avg" else samples.max(axis=(2, 4), initial=0)
+    return narrowed(output, data.dtype)
+
+
+def _pooled(
+    data: Array, rois: Array, batches: Array, columns: int, size: tuple[int, int], sampling_ratio: int
+) -> Array:
+    """The output to fill, after a check of everything that decides on sizes."""
+    check_feature_maps(data)
+    if rois.ndim != 2 or rois.shape[1] != columns or batches.shape != rois.shape[:1]:
+        shapes = f"{shape_text(rois.shape)} and batch indices {shape_text(batches.shape)}"
+        raise KernelError(f"regions of interest {shapes} do not fit: expected [regions,{columns}] and [regions]")
+    check_positive(pooled_h=size[0], pooled_w=size[1])
+    if sampling_ratio < 0:
+        raise KernelError(f"the attribute 'sampling_ratio' must not be negative, it is {sampling_ratio}")
+    shape = (len(rois), data.shape[1], *size)
+    ensure_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
+    return np.empty(shape, np.float32)
+
+
+def _samples(start: Any, extent: Any, bins: int, sampling_ratio: int) -> Array:
+    """Positions [bins, samples] along one axis, the samples spread evenly over each bin."""
+    bin_size = extent / np.float32(bins)
+    count = sampling_ratio or np.ceil(bin_size)
+    if not np.isfinite(count):
+        raise KernelError(f"a region of interest has an extent of {extent}, which cannot be sampled")
+    ensure_allocatable((bins, max(int(count), 0)), np.float32)
+    samples = (np.arange(max(int(count), 0), dtype=np.float32) + np.float32(0.5)) / np.float32(count)
+    return np.asarray(start + (np.arange(bins, dtype=np.float32)[:, None] + samples) * bin_size, np.float32)
+
+
+def _counted_samples(features: Array, y: Array, x: Array) -> Array:
+    """The map read at the points [channels, h, samples, w, samples]; 0 where they lie outside it."""
+    channels, height, width = features.shape
+    counted = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+    ensure_allocatable((4, channels, *counted.shape), np.float32)
+    plane = np.arange(channels).reshape(-1, 1, 1, 1, 1)
+    return np.where(counted, interpolated(features, plane, y, x), 0)
+
+
+def _average(samples: Array) -> Array:
+    """The mean of each bin [channels, h, samples, w, samples]; 0 for one without samples."""
+    mean: Array = samples.sum(axis=(2, 4)) / max(samples.shape[2] * samples.shape[4], 1)
+    return mean
+
+
+def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:
+    """The greatest element of each bin; 0 for an empty one."""
+    x1, y1, x2, y2 = np.clip(np.nan_to_num(round_half_away(box)), -(2**30), 2**30).astype(np.int64)
+    rows = _greatest(features, 1, int(y1), int(y2), pooled_h)
+    maxima = _greatest(rows, 2, int(x1), int(x2), pooled_w)
+    return np.where(np.isneginf(maxima), 0, maxima)
+
+
+def _greatest(features: Array, axis: int, first: int, last: int, bins: int) -> Array:
+    """The greatest elements along one axis of each bin between two elements, -inf where a bin holds none."""
+    size = np.float32(max(last - first + 1, 1)) / np.float32(bins)
+    starts = np.floor(np.arange(bins, dtype=np.float32) * size).astype(np.int64) + first
+    ends = np.ceil(np.arange(1, bins + 1, dtype=np.float32) * size).astype(np.int64) + first
+    starts, ends = np.clip([starts, ends], 0, features.shape[axis])
+    lines = np.moveaxis(features, axis, 0)
+    maxima = [lines[start:end].max(axis=0, initial=-np.inf) for start, end in zip(starts, ends, strict=True)]
+    return np.stack(maxima, axis=axis)
+
+
+def _read_at_grid(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:
+    """The map read at pooled_h x pooled_w points from corner to corner of a box in 0..1; 0 outside the map."""
+    channels, height, width = features.shape
+    x, y = _grid(box[0], box[2], pooled_w, width), _grid(box[1], box[3], pooled_h, height)[:, None]
+    inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
+    ensure_allocatable((4, channels, *inside.shape), np.float32)
+    plane = np.arange(channels).reshape(-1, 1, 1)
+    return np.where(inside, interpolated(features, plane, y, x), 0)
+
+
+def _grid(start: Any, end: Any, points: int, size: int) -> Array:
+    """Positions from `start` to `end` of an axis that reaches from 0 to 1, both ends exact; one alone is the middle."""
+    if points == 1:
+        return np.array([0.5 * (start + end) * (size - 1)], np.float32)
+    step = (end - start) * np.float32(size - 1) / np.float32(points - 1)
+    positions = np.arange(points, dtype=np.float32) * step + start * np.float32(size - 1)
+    positions[-1] = end * np.float32(size - 1)
+    return np.asarray(positions, np.float32)

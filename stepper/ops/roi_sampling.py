@@ -1,0 +1,71 @@
+"""What the poolings of regions of interest share: reading a feature map between its elements, and the list of regions.
+
+Source: the pages of the ROI operations (bilinear interpolation between the four nearest elements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import shape_text
+
+
+def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:
+    """The values at the points (plane, y, x), which broadcast, between their four nearest elements.
+
+    Positions outside the feature map are those of its border; which of them count at all is the caller's matter.
+    """
+    top, bottom, down = _neighbours(y, planes.shape[1])
+    left, right, along = _neighbours(x, planes.shape[2])
+    above = planes[plane, top, left] * (1 - along) + planes[plane, top, right] * along
+    below = planes[plane, bottom, left] * (1 - along) + planes[plane, bottom, right] * along
+    value: Array = above * (1 - down) + below * down
+    return value
+
+
+def _neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
+    """The elements before and after each position, and how far it lies between them."""
+    position = np.clip(np.nan_to_num(position, nan=0.0), 0, size - 1)
+    low = position.astype(np.int64)
+    return low, np.minimum(low + 1, size - 1), (position - low).astype(np.float32)
+
+
+def round_half_away(x: Array) -> Array:
+    """The nearest whole number, halves away from zero."""
+    return np.copysign(np.floor(np.abs(x) + np.float32(0.5)), x)
+
+
+def regions_of_batch(data: Array, rois: Array) -> Iterator[tuple[int, int, Array]]:
+    """(number, batch, [x1, y1, x2, y2]) of each region [batch, x1, y1, x2, y2]; the list ends at a batch of -1."""
+    check_feature_maps(data)
+    if rois.ndim != 2 or rois.shape[1] != 5:
+        raise KernelError(f"regions of interest must have the shape [regions,5], not {shape_text(rois.shape)}")
+    for number, roi in enumerate(rois):
+        if roi[0] == -1:
+            return
+        yield number, batch_index(roi[0], data), roi[1:].astype(np.float32)
+
+
+def batch_index(value: Array, data: Array) -> int:
+    """A batch index of a region as an int; KernelError where the data has no such batch."""
+    if not 0 <= value < len(data):
+        raise KernelError(f"a region of interest lies in batch {value:g}, the data has {len(data)}")
+    return int(value)
+
+
+def check_feature_maps(data: Array) -> None:
+    """KernelError where the data is not [batches, channels, height, width] with at least one element in a plane."""
+    if data.ndim != 4 or 0 in data.shape[2:]:
+        shape = shape_text(data.shape)
+        raise KernelError(f"feature maps must have the shape [batches,channels,height,width], not {shape}")
+
+
+def check_positive(**attributes: float) -> None:
+    """KernelError for the first of the attributes that is not greater than zero."""
+    for name, value in attributes.items():
+        if not value > 0:
+            raise KernelError(f"the attribute '{name}' must be positive, it is {value}")

@@ -1,0 +1,158 @@
+"""Shapes: the same elements in another shape or order of axes, the shape itself, and tensors made out of numbers.
+
+Source: the operation sets' pages of Reshape, Squeeze, Unsqueeze, Transpose, ShapeOf, Range and Eye.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import Array, ElementType, is_floating
+from stepper.errors import KernelError
+from stepper.ops.axes import integers, normalize_axis, shape_text, single_integer
+from stepper.ops.limits import ensure_allocatable
+from stepper.ops.registry import kernel
+
+
+@kernel("Reshape", 1)
+def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array:
+    """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
+    shape = pattern.tolist()
+    try:
+        if not (special_zero and 0 in shape) and min(shape, default=0) >= -1:
+            return data.reshape(shape)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        return data.reshape(_resolved(data.shape, integers(pattern), special_zero))
+    except (ValueError, OverflowError):
+        text = shape_text(integers(pattern))
+        raise KernelError(f"a tensor of shape {shape_text(data.shape)} cannot take the shape {text}") from None
+
+
+def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) -> list[int]:
+    """The pattern without 0 and -1; what -1 stands for is counted without the dimensions that 0 copies."""
+    copied = {axis for axis, dim in enumerate(pattern) if dim == 0 and special_zero}
+    if pattern.count(-1) > 1 or min(pattern, default=0) < -1 or max(copied, default=-1) >= len(shape):
+        raise ValueError(pattern)
+    given = math.prod(dim for axis, dim in enumerate(pattern) if axis not in copied and dim != -1)
+    whole = math.prod(dim for axis, dim in enumerate(shape) if axis not in copied)
+    remaining = whole // given if given else 1
+    return [shape[axis] if axis in copied else remaining if dim == -1 else dim for axis, dim in enumerate(pattern)]
+
+
+@kernel("Squeeze", 1, 15)
+def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = False) -> Array:
+    """`data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
+    if axes is None or axes.size == 0:
+        return data.reshape([dim for dim in data.shape if dim != 1])
+    try:
+        return data.squeeze(tuple(axes.ravel().tolist()))
+    except (ValueError, OverflowError):
+        named = {normalize_axis(axis, data.ndim) for axis in integers(axes)}
+        return data.reshape([dim for axis, dim in enumerate(data.shape) if axis not in named or dim != 1])
+
+
+@kernel("Unsqueeze", 1)
+def unsqueeze(data: Array, axes: Array) -> Array:
+    """`data` with dimensions of 1 inserted, so that they are `axes` of the output."""
+    named = set(axes.ravel().tolist())
+    rank = data.ndim + len(named)
+    inserted = {normalize_axis(axis, rank) for axis in named}
+    dims = iter(data.shape)
+    try:
+        return data.reshape([1 if axis in inserted else next(dims) for axis in range(rank)])
+    except (StopIteration, ValueError):
+        text = shape_text(integers(axes))
+        raise KernelError(f"axes {text} cannot be inserted into the shape {shape_text(data.shape)}") from None
+
+
+@kernel("Transpose", 1)
+def transpose(data: Array, order: Array) -> Array:
+    """`data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
+    axes = order.tolist()
+    try:
+        if not axes or min(axes) >= 0:
+            return data.transpose(axes or None)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    text = shape_text(integers(order))
+    raise KernelError(f"order {text} is no permutation of the axes of shape {shape_text(data.shape)}")
+
+
+@kernel("ShapeOf", 1)
+def shape_of(data: Array) -> Array:
+    """The shape of `data` as i64."""
+    return np.array(data.shape, np.int64)
+
+
+@kernel("ShapeOf", 3)
+def shape_of_typed(data: Array, *, output_type: ElementType) -> Array:
+    """The shape of `data` as i32 or i64."""
+    return np.array(data.shape, output_type.dtype)
+
+
+@kernel("Range", 1)
+def range_of_input_type(start: Array, stop: Array, step: Array) -> Array:
+    """start, start + step, ... as far as before `stop`, in the inputs' element type."""
+    return _range(start, stop, step, start.dtype)
+
+
+@kernel("Range", 4)
+def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type: ElementType) -> Array:
+    """start, start + step, ... as far as before `stop`, the inputs first converted to `output_type`."""
+    return _range(start, stop, step, output_type.dtype)
+
+
+def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
+    first, end, by = (_number(value, dtype) for value in (start, stop, step))
+    exact = isinstance(first, int) and isinstance(end, int) and isinstance(by, int)
+    steps: Any = 0 if by == 0 else -((first - end) // by) if exact else (end - first) / by
+    if not (math.isfinite(first) and math.isfinite(end) and math.isfinite(by) and math.isfinite(steps)):
+        raise KernelError(f"a range from {first} to {end} by {by} has no number of elements")
+    count = max(0, math.ceil(steps))
+    ensure_allocatable((count,), dtype)
+    numbers = np.arange(count, dtype=np.int64 if exact else np.float64)
+    try:
+        return np.asarray(numbers * by + first, dtype)
+    except OverflowError:
+        raise KernelError(f"a range from {first} to {end} by {by} leaves the 64-bit integers") from None
+
+
+def _number(value: Array, dtype: np.dtype[Any]) -> Any:
+    """A rank-0 input as a Python number of the kind of `dtype`: rounded to a float type, truncated to an integer."""
+    if value.size != 1:
+        raise KernelError(
+            f"the ends and the step of a range are single numbers, not of shape {shape_text(value.shape)}"
+        )
+    number = value.item()
+    if is_floating(dtype):
+        return float(np.asarray(number, value.dtype).astype(dtype).item())
+    return int(number) if math.isfinite(number) else number
+
+
+@kernel("Eye", 9)
+def eye(
+    num_rows: Array,
+    num_columns: Array,
+    diagonal_index: Array,
+    batch_shape: Array | None = None,
+    *,
+    output_type: ElementType,
+) -> Array:
+    """Ones on the diagonal that lies `diagonal_index` to the right of the main one, zeros elsewhere, for each batch."""
+    rows, columns = single_integer(num_rows, "num_rows"), single_integer(num_columns, "num_columns")
+    batch: Sequence[int] = () if batch_shape is None else integers(batch_shape)
+    shape = (*batch, rows, columns)
+    if min(shape) < 0:
+        raise KernelError(f"a tensor cannot have the shape {shape_text(shape)}")
+    ensure_allocatable(shape, output_type.dtype)
+    ensure_allocatable((rows, columns), output_type.dtype)
+    diagonal = max(-rows, min(columns, single_integer(diagonal_index, "diagonal_index")))
+    matrix = np.eye(rows, columns, diagonal, dtype=output_type.dtype)
+    return np.broadcast_to(matrix, shape) if batch else matrix

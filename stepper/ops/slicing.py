@@ -1,0 +1,104 @@
+"""Slices of a tensor by ranges of indices along its axes, read and written.
+
+Source: the operation sets' pages of Slice, StridedSlice and SliceScatter. Bounds are clamped as Python's slices do.
+"""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import integers, normalize_axes, shape_text
+from stepper.ops.registry import kernel
+
+Index = tuple[slice | int | EllipsisType | None, ...]
+
+
+@kernel("Slice", 8)
+def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
+    """data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
+    view: Array = data[_along(data, start, stop, step, axes)]
+    return view
+
+
+@kernel("SliceScatter", 15)
+def slice_scatter(
+    data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
+) -> Array:
+    """A copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
+    result: Array = np.array(data)
+    part = result[_along(data, start, stop, step, axes)]
+    if part.shape != updates.shape:
+        raise KernelError(f"updates of shape {shape_text(updates.shape)} for a slice of {shape_text(part.shape)}")
+    part[...] = updates
+    return result
+
+
+def _along(data: Array, start: Array, stop: Array, step: Array, axes: Array | None) -> Index:
+    """The index that takes start:stop:step along the axes; rank-0 results stay arrays."""
+    ranges = [slice(None)] * data.ndim
+    try:
+        starts, stops, steps = start.tolist(), stop.tolist(), step.tolist()
+        named = list(range(len(starts))) if axes is None else axes.tolist()
+        for axis, first, end, by in zip(named, starts, stops, steps, strict=True):
+            ranges[axis] = slice(first, end, by)
+    except (IndexError, TypeError, ValueError, OverflowError):
+        texts = ", ".join(shape_text(integers(x)) for x in (start, stop, step, axes) if x is not None)
+        raise KernelError(f"start, stop, step, axes {texts} do not fit the shape {shape_text(data.shape)}") from None
+    if 0 in steps or (len(named) > 1 and len(normalize_axes(named, data.ndim)) < len(named)):
+        raise KernelError(
+            f"a slice by steps {shape_text(steps)} along axes {shape_text(named)}: a step 0 or axis twice"
+        )
+    return (*ranges, ...)
+
+
+@kernel("StridedSlice", 1)
+def strided_slice(
+    data: Array,
+    begin: Array,
+    end: Array,
+    strides: Array | None = None,
+    *,
+    begin_mask: tuple[int, ...] = (),
+    end_mask: tuple[int, ...] = (),
+    new_axis_mask: tuple[int, ...] = (),
+    shrink_axis_mask: tuple[int, ...] = (),
+    ellipsis_mask: tuple[int, ...] = (),
+) -> Array:
+    """data[begin:end:strides] from the first axis on, a view; the masks leave a bound open or replace the range.
+
+    At one position an ellipsis wins over a new axis, that over a single index (shrink), that over the range.
+    """
+    begins, ends = integers(begin), integers(end)
+    by = [1] * len(begins) if strides is None else integers(strides)
+    masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
+    if not len(begins) == len(ends) == len(by) or len({len(mask) for mask in masks if mask}) > 1:
+        raise KernelError("begin, end and strides have different lengths, or the masks have")
+    if 0 in by or sum(map(bool, ellipsis_mask[: len(begins)])) > 1:
+        raise KernelError("a stride is 0 or there is more than one ellipsis")
+    open_begin, open_end, new, shrink, ellipsis = (_padded(mask, len(begins)) for mask in masks)
+    index: list[Any] = []
+    for i, (first, last, stride) in enumerate(zip(begins, ends, by, strict=True)):
+        if ellipsis[i]:
+            index.append(...)
+        elif new[i]:
+            index.append(None)
+        elif shrink[i]:
+            index.append(0 if open_begin[i] else first)
+        else:
+            index.append(slice(None if open_begin[i] else first, None if open_end[i] else last, stride))
+    if not any(ellipsis):
+        index.append(...)
+    try:
+        view: Array = data[tuple(index)]
+        return view
+    except (IndexError, OverflowError) as error:
+        raise KernelError(f"the slice does not fit the shape {shape_text(data.shape)}: {error}") from None
+
+
+def _padded(mask: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return mask[:length] + (0,) * (length - len(mask))

@@ -1,0 +1,211 @@
+"""Elements moved between the batch, the channels and the spatial axes, in blocks or in patches.
+
+Source: the operation sets' pages of DepthToSpace, SpaceToDepth, ShuffleChannels, BatchToSpace, SpaceToBatch,
+ExtractImagePatches, Col2Im and ReorgYolo.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.ops.axes import integers, normalize_axis, shape_text
+from stepper.ops.limits import ensure_allocatable
+from stepper.ops.precision import narrowed, widened
+from stepper.ops.registry import kernel
+
+Blocks = Literal["blocks_first", "depth_first"]
+
+
+@kernel("DepthToSpace", 1)
+def depth_to_space(data: Array, *, block_size: int, mode: Blocks = "blocks_first") -> Array:
+    """Channels laid out as blocks along each spatial axis; mode: whether the block or the depth is their outer part."""
+    spatial = data.ndim - 2
+    if spatial < 1 or block_size < 1 or data.shape[1] % block_size**spatial:
+        raise KernelError(f"channels of shape {shape_text(data.shape)} do not hold blocks of {block_size}")
+    depth = data.shape[1] // block_size**spatial
+    block = (block_size,) * spatial
+    channels = (*block, depth) if mode == "blocks_first" else (depth, *block)
+    first_block, depth_axis = (1, 1 + spatial) if mode == "blocks_first" else (2, 1)
+    pairs = [axis for i in range(spatial) for axis in (2 + spatial + i, first_block + i)]
+    parts = data.reshape((data.shape[0], *channels, *data.shape[2:])).transpose((0, depth_axis, *pairs))
+    return parts.reshape((data.shape[0], depth, *(dim * block_size for dim in data.shape[2:])))
+
+
+@kernel("SpaceToDepth", 1)
+def space_to_depth(data: Array, *, block_size: int, mode: Blocks = "blocks_first") -> Array:
+    """Blocks of block_size along each spatial axis laid out as channels, the reverse of DepthToSpace."""
+    spatial = data.ndim - 2
+    if spatial < 1 or block_size < 1 or any(dim % block_size for dim in data.shape[2:]):
+        raise KernelError(
+            f"the spatial axes of shape {shape_text(data.shape)} do not divide into blocks of {block_size}"
+        )
+    blocks = [dim // block_size for dim in data.shape[2:]]
+    pairs = [size for count in blocks for size in (count, block_size)]
+    outer, inner = range(2, 2 + 2 * spatial, 2), range(3, 3 + 2 * spatial, 2)
+    channels = (*inner, 1) if mode == "blocks_first" else (1, *inner)
+    parts = data.reshape((*data.shape[:2], *pairs)).transpose((0, *channels, *outer))
+    return parts.reshape((data.shape[0], data.shape[1] * block_size**spatial, *blocks))
+
+
+@kernel("ShuffleChannels", 1, 3)
+def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Array:
+    """The channels, seen as `group` rows, read by columns."""
+    position = normalize_axis(axis, data.ndim)
+    channels = data.shape[position]
+    if group < 1 or channels % group:
+        raise KernelError(f"{channels} channels do not divide into {group} groups")
+    rows = data.reshape((*data.shape[:position], group, channels // group, *data.shape[position + 1 :]))
+    return rows.swapaxes(position, position + 1).reshape(data.shape)
+
+
+@kernel("BatchToSpace", 2)
+def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
+    """The batch laid out as blocks along the other axes, which are then cropped at both ends."""
+    block, begin, end = _block_arguments(data, block_shape, crops_begin, crops_end)
+    count = int(np.prod(block, dtype=object))
+    if data.shape[0] % count:
+        raise KernelError(f"a batch of {data.shape[0]} does not divide into blocks {shape_text(block)}")
+    rank, rest = data.ndim, data.shape[0] // count
+    pairs = [axis for i in range(1, rank) for axis in (rank - 1 + i, i - 1)]
+    parts = data.reshape((*block[1:], rest, *data.shape[1:])).transpose((rank - 1, *pairs))
+    whole = parts.reshape((rest, *(dim * size for dim, size in zip(data.shape[1:], block[1:], strict=True))))
+    stops = [dim - last for dim, last in zip(whole.shape, end, strict=True)]
+    if any(first > stop for first, stop in zip(begin, stops, strict=True)):
+        raise KernelError(f"the crops take away more than the shape {shape_text(whole.shape)} has")
+    return whole[tuple(slice(first, stop) for first, stop in zip(begin, stops, strict=True))]
+
+
+@kernel("SpaceToBatch", 2)
+def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
+    """The other axes padded with zeros, then their blocks laid out along the batch, the reverse of BatchToSpace."""
+    block, begin, end = _block_arguments(data, block_shape, pads_begin, pads_end)
+    shape = [dim + first + last for dim, first, last in zip(data.shape, begin, end, strict=True)]
+    ensure_allocatable(shape, data.dtype)
+    if any(dim % size for dim, size in zip(shape, block, strict=True)):
+        raise KernelError(f"the padded shape {shape_text(shape)} does not divide into blocks {shape_text(block)}")
+    padded = np.zeros(shape, data.dtype)
+    padded[tuple(slice(first, first + dim) for first, dim in zip(begin, data.shape, strict=True))] = data
+    blocks = [dim // size for dim, size in zip(shape, block, strict=True)]
+    pairs = [size for count, inner in zip(blocks[1:], block[1:], strict=True) for size in (count, inner)]
+    rank = data.ndim
+    parts = padded.reshape((shape[0], *pairs)).transpose((*range(2, 2 * rank, 2), 0, *range(1, 2 * rank - 1, 2)))
+    return parts.reshape((shape[0] * int(np.prod(block, dtype=np.int64)), *blocks[1:]))
+
+
+def _block_arguments(data: Array, block: Array, begin: Array, end: Array) -> tuple[list[int], list[int], list[int]]:
+    """Block shape and what is added or cut at both ends of each axis; the batch has block 1 and keeps its size."""
+    sizes, first, last = integers(block), integers(begin), integers(end)
+    if not 0 < data.ndim == len(sizes) == len(first) == len(last):
+        raise KernelError(f"block shape, begin and end do not have a number for each axis of {shape_text(data.shape)}")
+    if sizes[0] != 1 or min(sizes) < 1 or first[0] or last[0] or min(first + last) < 0:
+        texts = ", ".join(shape_text(numbers) for numbers in (sizes, first, last))
+        raise KernelError(f"block shape, begin and end {texts}: the batch must stay, and nothing be negative")
+    return sizes, first, last
+
+
+@kernel("ExtractImagePatches", 3)
+def extract_image_patches(
+    data: Array,
+    *,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+    auto_pad: Literal["valid", "same_upper", "same_lower"],
+) -> Array:
+    """Windows of `sizes` over height and width, each flattened (row, column, channel) into the channels."""
+    if data.ndim != 4 or not len(sizes) == len(strides) == len(rates) == 2 or min(sizes + strides + rates) < 1:
+        raise KernelError(f"sizes {sizes}, strides {strides} and rates {rates} do not fit {shape_text(data.shape)}")
+    reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
+    if auto_pad != "valid":
+        data = _padded_as_same(data, reach, strides, upper=auto_pad == "same_upper")
+    batch, channels, height, width = data.shape
+    if height < reach[0] or width < reach[1]:
+        return np.zeros((batch, channels * sizes[0] * sizes[1], 0, 0), data.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(data, reach, (2, 3))
+    taken = windows[:, :, :: strides[0], :: strides[1], :: rates[0], :: rates[1]]
+    ensure_allocatable(taken.shape, data.dtype)
+    return taken.transpose((0, 4, 5, 1, 2, 3)).reshape((batch, -1, *taken.shape[2:4]))
+
+
+def _padded_as_same(data: Array, reach: list[int], strides: tuple[int, ...], *, upper: bool) -> Array:
+    """`data` with zeros round it so that there is a window for every stride; an odd one at the end (upper) or start."""
+    pads = []
+    for dim, window, stride in zip(data.shape[2:], reach, strides, strict=True):
+        total = max(0, (-(-dim // stride) - 1) * stride + window - dim)
+        pads.append((total // 2, total - total // 2) if upper else (total - total // 2, total // 2))
+    (top, bottom), (left, right) = pads
+    batch, channels, height, width = data.shape
+    shape = (batch, channels, top + height + bottom, left + width + right)
+    ensure_allocatable(shape, data.dtype)
+    padded = np.zeros(shape, data.dtype)
+    padded[:, :, top : top + height, left : left + width] = data
+    return padded
+
+
+@kernel("Col2Im", 15)
+def col2im(
+    data: Array,
+    output_size: Array,
+    kernel_size: Array,
+    *,
+    strides: tuple[int, ...] = (1, 1),
+    dilations: tuple[int, ...] = (1, 1),
+    pads_begin: tuple[int, ...] = (0, 0),
+    pads_end: tuple[int, ...] = (0, 0),
+) -> Array:
+    """The image whose windows are the columns [N, C * kernel, L] of `data`; where windows overlap they add up."""
+    size, window = integers(output_size), integers(kernel_size)
+    columns = data if data.ndim == 3 else data[None]
+    spans = _window_counts(size, window, strides, dilations, pads_begin, pads_end)
+    area = window[0] * window[1]
+    if columns.ndim != 3 or columns.shape[1] % area or columns.shape[2] != spans[0] * spans[1]:
+        raise KernelError(f"columns of shape {shape_text(data.shape)} are not {spans} windows of {shape_text(window)}")
+    batch, channels = columns.shape[0], columns.shape[1] // area
+    padded = [dim + first + last for dim, first, last in zip(size, pads_begin, pads_end, strict=True)]
+    ensure_allocatable((batch, channels, *padded), data.dtype)
+    windows = widened(columns).reshape((batch, channels, *window, *spans))
+    image = np.zeros((batch, channels, *padded), windows.dtype)
+    for row, column in np.ndindex(*window) if columns.size else ():
+        top, left = row * dilations[0], column * dilations[1]
+        rows = slice(top, top + (spans[0] - 1) * strides[0] + 1, strides[0])
+        image[:, :, rows, left : left + (spans[1] - 1) * strides[1] + 1 : strides[1]] += windows[:, :, row, column]
+    inside = image[:, :, pads_begin[0] : pads_begin[0] + size[0], pads_begin[1] : pads_begin[1] + size[1]]
+    return narrowed(inside if data.ndim == 3 else inside[0], data.dtype)
+
+
+def _window_counts(
+    size: list[int],
+    window: list[int],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    pads_end: tuple[int, ...],
+) -> list[int]:
+    """How many windows fit along each of the two axes."""
+    pairs = (size, window, strides, dilations, pads_begin, pads_end)
+    if any(len(pair) != 2 for pair in pairs) or min(*window, *strides, *dilations) < 1:
+        raise KernelError(f"sizes, strides, dilations and pads {pairs} are not two positive numbers each")
+    if min(*size, *pads_begin, *pads_end) < 0:
+        raise KernelError(f"a size or pad of {size}, {pads_begin}, {pads_end} is negative")
+    counts = [
+        (size[i] + pads_begin[i] + pads_end[i] - dilations[i] * (window[i] - 1) - 1) // strides[i] + 1 for i in (0, 1)
+    ]
+    if min(counts) < 1:
+        raise KernelError(f"no window of {shape_text(window)} fits into the size {shape_text(size)}")
+    return counts
+
+
+@kernel("ReorgYolo", 2)
+def reorg_yolo(data: Array, *, stride: tuple[int, ...]) -> Array:
+    """[N, C, H, W] as [N, C * s * s, H / s, W / s] in the order of darknet's reorganisation layer."""
+    step = stride[0] if stride else 0
+    if data.ndim != 4 or step < 1 or data.shape[1] % step**2 or data.shape[2] % step or data.shape[3] % step:
+        raise KernelError(f"shape {shape_text(data.shape)} cannot be reorganised by stride {step}")
+    batch, channels, height, width = data.shape
+    # The layer takes the elements as if they were C / (s * s) channels of an image s times as large.
+    parts = data.reshape((batch, channels // step**2, height, step, width, step)).transpose((0, 3, 5, 1, 2, 4))
+    return parts.reshape((batch, channels * step**2, height // step, width // step))
