@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, ElementType
-from stepper.engine.plans import parameter_type
+from stepper.engine.roles import parameter_type
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ops.axes import shape_text
@@ -24,7 +24,7 @@ def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
     parameters = model.graph.parameters
     found: dict[int, Any] = {}
     for key, value in given.items():
-        position = _position(parameters, key)
+        position = position_of(parameters, key)
         if position in found:
             raise UsageError(f"input '{key}' is given twice, by two of its names")
         found[position] = value
@@ -47,7 +47,8 @@ def describe_input(parameter: Layer) -> str:
     return f"{parameter.name}: {element_type or 'any type'}{parameter_shape(parameter)}{also}"
 
 
-def _position(parameters: tuple[Layer, ...], key: str | int) -> int:
+def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
+    """The position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
     if not isinstance(key, int):
         matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
         if len(matching) == 1:

@@ -35,8 +35,8 @@ class Slices(NamedTuple):
 class Activation:
     """One run of a loop or of a branch of an If, from the frame's point of view.
 
-    `iteration` is the one under way or just closed (-1 before the first); `limit` the number of iterations at most,
-    None for unlimited; `condition` what the condition last was; `ended` why there will be no further one. `casts` are Parameters
+    `iteration` is the one under way or just closed (-1 before the first); `limit` the most iterations, None for
+    unlimited; `condition` what it last was; `ended` why there will be no further iteration. `casts` are Parameters
     into which a back edge carries another type than they began with: slot and type.
     """
 
@@ -84,14 +84,15 @@ class Snapshot:
     outputs: tuple[Array, ...] | None
 
 
-def place(frames: list[Frame], operation: Operation | None = None) -> str:
-    """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`."""
+def place(frames: list[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:
+    """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, on demand without iterations."""
     parts = ["model"]
     for frame in frames[1:]:
         assert frame.activation is not None
         layer = frame.activation.operation.layer
-        iteration = f" #{frame.activation.iteration}" if layer.is_loop and frame.activation.iteration >= 0 else ""
-        parts.append(f"{layer.type} '{layer.name}'{iteration}")
+        number = frame.activation.iteration
+        shown = f" #{number}" if iterations and layer.is_loop and number >= 0 else ""
+        parts.append(f"{layer.type} '{layer.name}'{shown}")
     if operation is not None:
         parts.append(f"{operation.layer.type} '{operation.layer.name}'")
     return " > ".join(parts)

@@ -32,7 +32,7 @@ from stepper.ir.model import Graph, Layer
 from stepper.ops.axes import shape_text
 
 T = TypeVar("T")
-Observer = Callable[[str, Activation], None]
+Observer = Callable[[list[Frame], Activation], None]
 
 
 class Machine:
@@ -248,7 +248,7 @@ class Machine:
         outer.pc += 1
         self.tick += 1
         if self.on_loop_end is not None and isinstance(activation.plan, LoopPlan):
-            self.on_loop_end(place(self.stack, operation), activation)
+            self.on_loop_end(self.stack, activation)
         return EventKind.LEFT
 
     def _finish(self, frame: Frame) -> EventKind:

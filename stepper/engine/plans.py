@@ -16,10 +16,10 @@ from stepper.engine.loops import (
     check_stride,
 )
 from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
+from stepper.engine.roles import RoleError, Roles, control_inputs, parameter_type, roles_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.constants import constant_type
-from stepper.ir.dialects import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, InputMapping, Layer, parameter_shape
 
 Note = Callable[[str], None]
@@ -55,49 +55,39 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
     body = layer.bodies[0]
     _check_dialect(layer, body, rules, note)
     is_loop = layer.type == "Loop"
-    trip_count, condition = _control_inputs(layer, body, outer) if is_loop else (None, None)
-    iterations = _iteration_parameters(layer, body) if is_loop else []
-    fed = {identity for identity, _ in iterations}
-    entries: dict[int, InputMapping] = {}
-    for entry in body.inputs:
-        if entry.input is not None and entry.parameter not in fed:
-            entries.setdefault(entry.parameter, entry)
-    merged_from = _back_edges(body, entries)
-    for entry in entries.values():
-        _check_slicing(entry, rules, note)
-        if outer.sources[layer.id][entry.input or 0] is None:
-            raise PlanError(f"no edge reaches input {entry.input}, which the port map leads into the body", entry.line)
-    _note_aliasing(body, entries, merged_from, note)
-    unfed = [p for p in program.graph.parameters if p.id not in entries and p.id not in fed]
-    for parameter in unfed:
-        note(f"nothing feeds the body's {parameter}: zeros are used, where OpenVINO leaves junk")
+    trip_count, condition = control_inputs(layer, body, outer) if is_loop else (None, None)
+    try:
+        roles = roles_of(layer)
+    except RoleError as error:
+        raise PlanError(str(error), error.line) from None
+    _check_inputs(layer, roles, outer, rules, note)
     slot = program.slot
     return LoopPlan(
         program=program,
         sliced=tuple(
-            SlicedInput(e.input, slot(e.parameter), e.slicing, e.line)
-            for e in entries.values()
-            if e.slicing is not None and e.input is not None
+            SlicedInput(entry.input, slot(entry.parameter), entry.slicing, entry.line)
+            for entry in roles.sliced
+            if entry.input is not None and entry.slicing is not None
         ),
         merged=tuple(
-            MergedInput(e.input, slot(e.parameter), slot(merged_from[e.parameter]), e.line)
-            for e in entries.values()
-            if e.parameter in merged_from and e.input is not None
+            MergedInput(entry.input, slot(entry.parameter), slot(roles.merged_from[entry.parameter]), entry.line)
+            for entry in roles.merged
+            if entry.input is not None
         ),
         invariant=tuple(
-            InvariantInput(e.input, slot(e.parameter), e.line)
-            for e in entries.values()
-            if e.slicing is None and e.parameter not in merged_from and e.input is not None
+            InvariantInput(entry.input, slot(entry.parameter), entry.line)
+            for entry in roles.invariant
+            if entry.input is not None
         ),
-        unfed=tuple(slot(parameter.id) for parameter in unfed),
+        unfed=tuple(slot(parameter.id) for parameter in roles.unfed),
         current_iteration=tuple(
-            (slot(identity), _numbered(body.graph.by_id[identity], rules)) for identity, _ in iterations
+            (slot(identity), _numbered(body.graph.by_id[identity], rules)) for identity in roles.current_iteration
         ),
         trip_count=trip_count,
         condition=condition,
         constant_condition=condition is not None and _is_constant(layer, condition, outer),
         condition_result=_condition_result(body, program, condition, rules) if is_loop else None,
-        last_values=_last_values(body, program, entries, merged_from),
+        last_values=_last_values(body, program, roles),
         concatenated=_concatenated(body, program, rules, note),
         is_loop=is_loop,
     )
@@ -116,30 +106,29 @@ def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:
         note(text)
 
 
-def _back_edges(body: Body, entries: dict[int, InputMapping]) -> dict[int, int]:
-    """Parameter -> Result. Of two edges to a Parameter the first counts; none counts to a sliced or unmapped one."""
-    merged: dict[int, int] = {}
-    for edge in body.back_edges:
-        entry = entries.get(edge.to_layer)
-        if entry is not None and entry.slicing is None:
-            merged.setdefault(edge.to_layer, edge.from_layer)
-    return merged
+def _check_inputs(layer: Layer, roles: Roles, outer: Graph, rules: Rules, note: Note) -> None:
+    for entry in roles.fed:
+        _check_slicing(entry, rules, note)
+        if outer.sources[layer.id][entry.input or 0] is None:
+            raise PlanError(f"no edge reaches input {entry.input}, which the port map leads into the body", entry.line)
+    for parameter in roles.unfed:
+        note(f"nothing feeds the body's {parameter}: zeros are used, where OpenVINO leaves junk")
+    _note_aliasing(layer.bodies[0].graph, roles, note)
 
 
 _IN_PLACE = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
 
 
-def _note_aliasing(body: Body, entries: dict[int, InputMapping], merged_from: dict[int, int], note: Note) -> None:
+def _note_aliasing(graph: Graph, roles: Roles, note: Note) -> None:
     """Where the plugin's back edges, which copy one after the other, would read what they overwrote (semantics 4.2)."""
-    graph = body.graph
-    for target, result in merged_from.items():
+    overwritten = {entry.parameter for entry in (*roles.sliced, *roles.merged)}
+    for target, result in roles.merged_from.items():
         layer = graph.by_id[result]
         while layer.type in _IN_PLACE or layer.type == "Result":
             source = graph.sources[layer.id][0]
             assert source is not None, "the reader has seen to it"
             layer = graph.by_id[source.layer]
-        overwritten = layer.id in merged_from or (layer.id in entries and entries[layer.id].slicing is not None)
-        if layer.type == "Parameter" and layer.id != target and overwritten:
+        if layer.type == "Parameter" and layer.id != target and layer.id in overwritten:
             names = f"{layer.id} '{layer.name}' to {target} '{graph.by_id[target].name}'"
             note(
                 f"a back edge carries Parameter {names} unchanged; OpenVINO's plugin may copy what it overwrote before"
@@ -169,22 +158,6 @@ def _check_slicing(entry: InputMapping, rules: Rules, note: Note) -> None:
             )
 
 
-def _iteration_parameters(layer: Layer, body: Body) -> list[tuple[int, int]]:
-    """(id, line) of the Parameters that get the iteration number; in the first draft the one that is not mapped."""
-    marked = [(entry.parameter, entry.line) for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
-    if not marked:
-        mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
-        free = [parameter for parameter in body.graph.parameters if parameter.id not in mapped]
-        if len(free) == 1 and _fits_iteration_number(free[0]):
-            marked = [(free[0].id, free[0].line)]
-    for identity, line in marked:
-        parameter = body.graph.by_id[identity]
-        if not _fits_iteration_number(parameter):
-            message = f"the current iteration goes into {parameter}, which must be i64 or i32, a scalar or of shape [1]"
-            raise PlanError(message, line)
-    return marked
-
-
 def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
     """What makes an iteration number a value of the Parameter's type and shape."""
     declared = parameter_type(parameter)
@@ -197,49 +170,6 @@ def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
 def _is_constant(layer: Layer, index: int, outer: Graph) -> bool:
     source = outer.sources[layer.id][index]
     return source is not None and outer.by_id[source.layer].type == "Constant"
-
-
-def _fits_iteration_number(parameter: Layer) -> bool:
-    element_type = parameter_type(parameter)
-    is_integer = element_type is None or element_type.name in ("i32", "i64")
-    shape = parameter_shape(parameter)
-    return is_integer and (shape.accepts(()) or shape.accepts((1,)))
-
-
-def parameter_type(parameter: Layer) -> element_types.ElementType | None:
-    """The declared element type of a Parameter; None where it is open."""
-    written = parameter.attributes.get("element_type")
-    return parameter.outputs[0].element_type if written is None else element_types.by_name(written)
-
-
-def _control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:
-    """The indices of the inputs that carry trip count and execution condition; None for one that is absent."""
-    if not body.first_draft:
-        return 0, 1
-    connected = [source is not None for source in outer.sources[layer.id]]
-    by_port = {port.id: index for index, port in enumerate(layer.inputs) if connected[index]}
-    mapped = {entry.input: entry for entry in body.inputs if entry.input is not None}
-    condition = next((index for index, entry in mapped.items() if entry.condition), None)
-    if condition is None and 1 in by_port and by_port[1] not in mapped and _is(layer, by_port[1], outer, "boolean"):
-        condition = by_port[1]
-    trip_count = by_port.get(0)
-    if trip_count == condition:
-        return None, condition
-    if trip_count is not None and trip_count in mapped and not _is(layer, trip_count, outer, "i64", "i32"):
-        return None, condition
-    return trip_count, condition
-
-
-def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
-    """Whether the input is a single element of one of these types, as far as the file says."""
-    source = outer.sources[layer.id][index]
-    assert source is not None
-    producer = outer.by_id[source.layer]
-    port = producer.outputs[source.output]
-    element_type = constant_type(producer) if producer.type == "Constant" else port.element_type
-    if producer.type == "Parameter":
-        element_type = parameter_type(producer)
-    return element_type is not None and element_type.name in names and int(np.prod(port.dims, dtype=object)) == 1
 
 
 def _condition_result(body: Body, program: Program, condition: int | None, rules: Rules) -> int | None:
@@ -260,17 +190,15 @@ def _condition_result(body: Body, program: Program, condition: int | None, rules
     raise PlanError('no back edge leads into the Parameter marked condition="True", so nothing renews the condition')
 
 
-def _last_values(
-    body: Body, program: Program, entries: dict[int, InputMapping], merged_from: dict[int, int]
-) -> tuple[LastValueOutput, ...]:
+def _last_values(body: Body, program: Program, roles: Roles) -> tuple[LastValueOutput, ...]:
     """Of several Parameters that a Result feeds, that with the lowest input gives the initial value (semantics 3.5)."""
     found = []
     for entry in body.outputs:
         if entry.output is None or entry.slicing is not None:
             continue
-        fed = [parameter for parameter, result in merged_from.items() if result == entry.result]
-        merged = min(fed, key=lambda parameter: entries[parameter].input or 0, default=None)
-        slot = None if merged is None else program.slot(merged)
+        fed = [merged for merged in roles.merged if roles.merged_from[merged.parameter] == entry.result]
+        first = min(fed, key=lambda merged: merged.input or 0, default=None)
+        slot = None if first is None else program.slot(first.parameter)
         found.append(LastValueOutput(entry.output, program.slot(entry.result), slot, entry.line))
     return tuple(found)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.feeds import bind_inputs
-from stepper.engine.frames import Activation
+from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Note, Rules
@@ -18,20 +19,57 @@ from stepper.errors import UsageError
 from stepper.ir.model import Model
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopSummary:
-    """One execution of a loop: where, how many iterations it ran, and what ended it."""
+    """What all executions of one loop did: how often it was entered, how many iterations, what ended it how often."""
 
-    place: str
-    iterations: int
-    ended: EndReason
+    path: str
+    kind: str
+    name: str
+    executions: int = 0
+    iterations: int = 0
+    fewest: int = 0
+    most: int = 0
+    ended: Counter[EndReason] = field(default_factory=Counter)
+
+    def add(self, activation: Activation) -> None:
+        """Count one more execution."""
+        assert activation.ended is not None, "a loop leaves for a reason"
+        count = activation.iteration + 1
+        self.fewest = count if self.executions == 0 else min(self.fewest, count)
+        self.most = max(self.most, count)
+        self.executions += 1
+        self.iterations += count
+        self.ended[activation.ended] += 1
+
+
+class LoopLog:
+    """Collects the summaries of a run: hand `record` to a machine as its `on_loop_end`."""
+
+    def __init__(self) -> None:
+        self._by_operation: dict[int, LoopSummary] = {}
+
+    def record(self, frames: list[Frame], activation: Activation) -> None:
+        """A loop has ended; `frames` are those around it."""
+        operation = activation.operation
+        summary = self._by_operation.get(id(operation))
+        if summary is None:
+            path = place(frames, operation, iterations=False)
+            summary = LoopSummary(path, operation.layer.type, operation.layer.name)
+            self._by_operation[id(operation)] = summary
+        summary.add(activation)
+
+    @property
+    def summaries(self) -> tuple[LoopSummary, ...]:
+        """One for each loop that was entered, in the order in which they first ended."""
+        return tuple(self._by_operation.values())
 
 
 class Outputs(dict[str, Array]):
     """The model's outputs by name, in the order of its Results; with what there is to say about the run.
 
-    `loops` has one entry for each execution of a loop, `notes` name where the other rule book would differ, `variables`
-    are the values of ReadValue/Assign to be handed to the next inference.
+    `loops` has one entry for each loop that was entered, `notes` name where the other rule book would differ,
+    `variables` are the values of ReadValue/Assign to be handed to the next inference.
     """
 
     loops: tuple[LoopSummary, ...]
@@ -59,18 +97,18 @@ def run(
     machine = Machine(
         compiled, bind_inputs(model, inputs), max_iterations=max_iterations, states=variables, keep_values=False
     )
-    loops: list[LoopSummary] = []
-    machine.on_loop_end = lambda place, activation: loops.append(summary(place, activation))
+    log = LoopLog()
+    machine.on_loop_end = log.record
     for _event in machine.run(Every.END):
         pass
-    return collect(machine, tuple(loops))
+    return collect(machine, log)
 
 
-def collect(machine: Machine, loops: tuple[LoopSummary, ...] = ()) -> Outputs:
+def collect(machine: Machine, log: LoopLog) -> Outputs:
     """The outputs of a machine that has finished."""
     assert machine.outputs is not None, "the machine has finished"
     outputs = Outputs(zip(output_names(machine.compiled.model), machine.outputs, strict=True))
-    outputs.loops = loops
+    outputs.loops = log.summaries
     outputs.notes = tuple(machine.notes)
     outputs.variables = machine.states
     return outputs
@@ -86,9 +124,3 @@ def output_names(model: Model) -> list[str]:
         candidates = [*tensor_names, result.name, *(f"{result.name}#{index}" for index in range(len(names) + 1))]
         names.append(next(name for name in candidates if name and name not in names))
     return names
-
-
-def summary(place: str, activation: Activation) -> LoopSummary:
-    """What there is to say about a loop that has ended."""
-    assert activation.ended is not None, "a loop leaves for a reason"
-    return LoopSummary(place, activation.iteration + 1, activation.ended)

@@ -10,8 +10,8 @@ import numpy as np
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
-from stepper.engine.plans import parameter_type
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
+from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError

@@ -6,6 +6,7 @@ Source: the operation sets' pages of each operation (category Activation; Clamp 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.error_function import erf
+from stepper.ops.precision import narrowed
 from stepper.ops.real_functions import in_blocks, of_reals
 from stepper.ops.registry import kernel
 
@@ -70,23 +72,16 @@ def clamp(x: Array, *, min: float = 0.0, max: float = 0.0) -> Array:
         raise KernelError(f"the bounds of Clamp are {min} and {max}, the lower one must not exceed the upper one")
     if x.dtype.kind in "iu":
         limits = np.iinfo(x.dtype)
-        min, max = (_whole(bound, limits) for bound in (_ceil(min), _floor(max)))
-    y: Array = np.minimum(np.maximum(x, x.dtype.type(min)), x.dtype.type(max))
-    return y
+        min, max = _whole(min, limits, math.ceil), _whole(max, limits, math.floor)
+    of_type = x.dtype.type
+    return narrowed(x.clip(of_type(min), of_type(max)), x.dtype)
 
 
-def _ceil(bound: float) -> float:
-    return math.ceil(bound) if math.isfinite(bound) else bound
-
-
-def _floor(bound: float) -> float:
-    return math.floor(bound) if math.isfinite(bound) else bound
-
-
-def _whole(bound: float, limits: np.iinfo[np.integer]) -> int:
+def _whole(bound: float, limits: np.iinfo[np.integer], rounded: Callable[[float], int]) -> int:
+    """A bound as a number of the integer type, the type's own where it lies beyond."""
     if bound <= limits.min:
         return limits.min
-    return limits.max if bound >= limits.max else int(bound)
+    return limits.max if bound >= limits.max else rounded(bound)
 
 
 @kernel("Sigmoid", 1)
@@ -103,15 +98,17 @@ def sigmoid(x: Array) -> Array:
 @in_blocks
 def h_sigmoid(x: Array) -> Array:
     """min(max(x + 3, 0), 6) / 6."""
-    return np.divide((x + 3).clip(0, 6), 6)
+    y: Array = (x + 3).clip(0, 6)
+    y /= 6
+    return y
 
 
 @kernel("HardSigmoid", 1)
 @of_reals
 def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
     """min(max(alpha x + beta, 0), 1)."""
-    y: Array = alpha * x + beta
-    return y.clip(0, 1)
+    y: Array = (alpha * x + beta).clip(0, 1)
+    return y
 
 
 @kernel("HSwish", 4)
@@ -119,7 +116,10 @@ def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
 @in_blocks
 def h_swish(x: Array) -> Array:
     """x · min(max(x + 3, 0), 6) / 6."""
-    return np.multiply(x, (x + 3).clip(0, 6) / 6)
+    y: Array = (x + 3).clip(0, 6)
+    y *= x
+    y /= 6
+    return y
 
 
 _ONE = np.float32(1)
@@ -139,9 +139,10 @@ def swish(x: Array, beta: Array = _ONE) -> Array:  # type: ignore[assignment]
 @in_blocks
 def mish(x: Array) -> Array:
     """x · tanh(ln(1 + e^x))."""
-    power = np.exp(x.clip(None, 20))  # beyond it the tangent is 1
-    twice_sinh = power * (power + 2)
-    return np.multiply(x, twice_sinh / (twice_sinh + 2))
+    power = np.exp(x.clip(None, 20))  # the tangent is 1 from there on; with n = (1 + e^x)² - 1 it is n / (n + 2)
+    excess = power * (power + 2)
+    y: Array = x * (excess / (excess + 2))
+    return y
 
 
 @kernel("SoftPlus", 4)
@@ -158,8 +159,8 @@ def soft_plus(x: Array) -> Array:
 @of_reals
 def soft_sign(x: Array) -> Array:
     """x / (1 + |x|)."""
-    magnitude: Array = np.absolute(x)
-    return np.divide(x, magnitude + 1)
+    y: Array = x / (1 + np.absolute(x))
+    return y
 
 
 @kernel("Gelu", 2)

@@ -31,7 +31,20 @@ def overlaps(box: Array, others: Array, pixel: float = 0.0, must_touch: bool = F
     return np.where((own > 0) & (theirs > 0), intersection / union, 0).astype(others.dtype)
 
 
-def surviving(boxes: Array, threshold: float, limit: int, pixel: float = 0.0, eta: float = 1.0) -> list[int]:
+def refined(boxes: Array, deltas: Array, pixel: float = 0.0, greatest_log: float = np.inf) -> Array:
+    """Boxes moved and resized by deltas [dx, dy, log of width, log of height] in parts of their own size.
+
+    The result runs from edge to edge: where a coordinate names a pixel, the last one lies `pixel` before its end.
+    """
+    size = boxes[..., 2:] - boxes[..., :2] + pixel
+    center = boxes[..., :2] + size / 2 + deltas[..., :2] * size
+    half = np.exp(np.minimum(deltas[..., 2:], boxes.dtype.type(greatest_log))) * size / 2
+    return np.concatenate([center - half, center + half], axis=-1)
+
+
+def surviving(
+    boxes: Array, threshold: float, limit: int, pixel: float = 0.0, eta: float = 1.0, must_touch: bool = False
+) -> list[int]:
     """Positions of the boxes (best first) that overlap no better survivor by more than the threshold, at most `limit`.
 
     With eta < 1 the threshold shrinks by that factor after each survivor for as long as it is above 0.5.
@@ -41,7 +54,7 @@ def surviving(boxes: Array, threshold: float, limit: int, pixel: float = 0.0, et
     position = 0
     while position < len(boxes) and len(kept) < limit:
         kept.append(position)
-        worst = np.maximum(worst, overlaps(boxes[position], boxes, pixel))
+        worst = np.maximum(worst, overlaps(boxes[position], boxes, pixel, must_touch))
         if eta < 1 and threshold > 0.5:
             threshold *= boxes.dtype.type(eta)
         free = np.flatnonzero(worst[position + 1 :] <= threshold)

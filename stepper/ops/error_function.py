@@ -38,7 +38,8 @@ def erf(x: Array) -> Array:
     squared = inside * inside
     inside = inside * _polynomial(squared, _NUMERATOR)
     inside /= _polynomial(squared, _DENOMINATOR)
-    return inside.clip(-1, 1)
+    odd: Array = inside.clip(-1, 1)
+    return odd
 
 
 @kernel("Erfinv", 17)

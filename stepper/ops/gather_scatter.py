@@ -5,15 +5,17 @@ Source: the operation sets' pages of each operation (category Data movement). Ne
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text, single_integer
+from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import single_integer
 
 Index = tuple[Any, ...]
 
@@ -37,9 +39,9 @@ def _gathered_with_zeros(data: Array, indices: Array, axis: int, batch_dims: int
         raise KernelError(f"batch_dims {batch_dims} with axis {axis} does not fit the shapes {shapes}")
     rows = np.moveaxis(data, axis, batch)
     after_axis = rows.shape[batch + 1 :]
-    blocks = int(np.prod(data.shape[:batch], dtype=np.int64))
+    blocks = math.prod(data.shape[:batch])
     rows = rows.reshape((blocks, data.shape[axis], *after_axis))
-    index = indices.reshape((blocks, int(np.prod(indices.shape[batch:], dtype=np.int64)))).astype(np.int64)
+    index = indices.reshape((blocks, math.prod(indices.shape[batch:]))).astype(np.int64)
     inside = (index >= -data.shape[axis]) & (index < data.shape[axis])
     result = np.zeros((*index.shape, *after_axis), data.dtype)
     result[inside] = rows[np.nonzero(inside)[0], index[inside]]
@@ -76,7 +78,9 @@ def _elementwise_index(data: Array, indices: Array, axis: int) -> Index:
 def gather_nd_flat(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     """As GatherND-8, the batch dimensions of the output flattened into one."""
     result = gather_nd(data, indices, batch_dims=batch_dims)
-    return result.reshape((-1, *result.shape[batch_dims:])) if batch_dims > 1 else result
+    if batch_dims <= 1:
+        return result
+    return result.reshape((math.prod(result.shape[:batch_dims]), *result.shape[batch_dims:]))
 
 
 @kernel("GatherND", 8)
@@ -102,7 +106,7 @@ def _coordinates(data: Array, indices: Array, first_axis: int) -> Index:
 @kernel("GatherTree", 1)
 def gather_tree(step_ids: Array, parent_idx: Array, max_seq_len: Array, end_token: Array) -> Array:
     """The beams [time, batch, beam] followed back through their parents; end_token from its first occurrence on."""
-    times, batches, beams = _tree_shape(step_ids, parent_idx, max_seq_len)
+    times, batches, beams = _tree_shape(step_ids, parent_idx, max_seq_len, end_token)
     token = end_token.reshape(())
     result = np.full((times, batches, beams), token, step_ids.dtype)
     length = np.minimum(max_seq_len.astype(np.int64), times)[:, None]
@@ -120,12 +124,11 @@ def gather_tree(step_ids: Array, parent_idx: Array, max_seq_len: Array, end_toke
     return result
 
 
-def _tree_shape(step_ids: Array, parent_idx: Array, max_seq_len: Array) -> tuple[int, int, int]:
-    if step_ids.ndim != 3 or parent_idx.shape != step_ids.shape or max_seq_len.shape != step_ids.shape[1:2]:
-        shapes = ", ".join(shape_text(x.shape) for x in (step_ids, parent_idx, max_seq_len))
-        raise KernelError(
-            f"step_ids, parent_idx and max_seq_len have the shapes {shapes}, which do not belong together"
-        )
+def _tree_shape(step_ids: Array, parent_idx: Array, max_seq_len: Array, end_token: Array) -> tuple[int, int, int]:
+    shapes = [x.shape for x in (step_ids, parent_idx, max_seq_len, end_token)]
+    if step_ids.ndim != 3 or end_token.size != 1 or shapes[1:3] != [step_ids.shape, step_ids.shape[1:2]]:
+        texts = ", ".join(map(shape_text, shapes))
+        raise KernelError(f"step_ids, parent_idx, max_seq_len, end_token have the shapes {texts}, which do not fit")
     times, batches, beams = step_ids.shape
     return times, batches, beams
 
@@ -135,7 +138,9 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> 
     """A copy of `data` in which `updates` stand at `indices` along `axis`; of several for one index the last."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
     expected = (*data.shape[:position], *indices.shape, *data.shape[position + 1 :])
-    if updates.shape != expected and updates.size != 1:
+    if updates.size == 1:
+        updates = updates.reshape(())
+    elif updates.shape != expected:
         raise KernelError(f"updates of shape {shape_text(updates.shape)}, expected {shape_text(expected)}")
     return _scattered(data, (*(slice(None),) * position, indices), updates, "none", True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -153,7 +153,15 @@ def _resized(data: Array, resizings: Mapping[int, Resizing]) -> Array:
         for term in terms:
             total += term
         result = total
-    return narrowed(result, data.dtype)
+    return result if nearest else _of_type(result, data.dtype)
+
+
+def _of_type(result: Array, dtype: np.dtype[Any]) -> Array:
+    """A computed result in the data's type: integers rounded and held within their range."""
+    if is_floating(dtype):
+        return narrowed(result, dtype)
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(result.astype(np.float64)), limits.min, limits.max).astype(dtype)
 
 
 def _axes(axes: Sequence[int], rank: int) -> list[int]:
@@ -233,7 +241,7 @@ def grid_sample(
     for row, column in itertools.product(range(ys.shape[-1]), range(xs.shape[-1])):
         weight = y_weights[..., row] * x_weights[..., column]
         total += weight[:, np.newaxis] * pixels(wide, ys[..., row], xs[..., column])
-    return narrowed(total.reshape(shape), data.dtype)
+    return _of_type(total.reshape(shape), data.dtype)
 
 
 def _neighbours(places: Array, size: int, align_corners: bool, mode: str, padding_mode: str) -> tuple[Array, Array]:

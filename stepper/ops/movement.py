@@ -11,9 +11,10 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axes, normalize_axis, shape_text, single_integer
+from stepper.ops.axes import integers, normalize_axes, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
 
 _BOOKKEEPING = np.dtype("V128")
 
@@ -46,7 +47,7 @@ def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
 def variadic_split(data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
     """Parts of the given lengths along `axis`, views; one length may be -1, which is what remains."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
-    dim, lengths = data.shape[position], split_lengths.ravel().tolist()
+    dim, lengths = data.shape[position], split_lengths.ravel().astype(np.int64).tolist()
     if -1 in lengths:
         lengths[lengths.index(-1)] = dim - sum(lengths) - 1
     if sum(lengths) != dim or min(lengths, default=0) < 0:
@@ -116,7 +117,7 @@ def _spread(shape: tuple[int, ...], rank: int, axes_mapping: Array | None) -> li
 @kernel("Tile", 1)
 def tile(data: Array, repeats: Array) -> Array:
     """`data` repeated repeats[i] times along axis i, both aligned to the right; a negative number counts as 0."""
-    times = [max(0, count) for count in integers(repeats)]
+    times = [max(0, count) for count in repeats.ravel().tolist()]
     rank = max(len(times), data.ndim)
     times = [1] * (rank - len(times)) + times
     dims = (1,) * (rank - data.ndim) + data.shape
@@ -124,9 +125,10 @@ def tile(data: Array, repeats: Array) -> Array:
     ensure_allocatable(shape, data.dtype)
     try:
         between = data.reshape([size for dim in dims for size in (1, dim)])
-        repeated = np.broadcast_to(between, [size for pair in zip(times, dims, strict=True) for size in pair])
+        repeated: Array = np.empty([size for pair in zip(times, dims, strict=True) for size in pair], data.dtype)
+        repeated[...] = between
         return repeated.reshape(shape)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         raise KernelError(f"shape {shape_text(data.shape)} cannot be tiled {shape_text(times)} times") from None
 
 
@@ -146,7 +148,7 @@ def pad(
     shape = [dim + first + last for dim, first, last in zip(data.shape, before, after, strict=True)]
     if min(shape, default=0) < 0:
         raise KernelError(f"pads {before} and {after} take away more than the shape {shape_text(data.shape)} has")
-    ensure_allocatable(shape, data.dtype)
+    ensure_every_axis_allocatable(shape, data.dtype)
     if pad_mode == "constant":
         return _padded_with(pad_value, data, before, after, shape)
     for axis, (dim, first, size) in enumerate(zip(data.shape, before, shape, strict=True)):
@@ -216,7 +218,7 @@ def roll(data: Array, shift: Array, axes: Array) -> Array:
     total = [0] * data.ndim
     for axis, by in zip(named, shifts, strict=True):
         total[axis] = (total[axis] + by) % max(1, data.shape[axis])
-    return np.roll(data, total, range(data.ndim))
+    return np.roll(data, total, range(data.ndim)) if data.ndim else data
 
 
 @kernel("ReverseSequence", 1)
@@ -256,9 +258,9 @@ def one_hot_of_negatives(
     position = normalize_axis(axis, indices.ndim + 1)
     if size < 0 or on_value.size != 1 or off_value.size != 1:
         raise KernelError(f"the depth {size} is negative, or on_value or off_value is not a single value")
-    ensure_allocatable((*indices.shape, size), on_value.dtype)
+    ensure_every_axis_allocatable((*indices.shape, size), on_value.dtype)
     result: Array = np.full((indices.size, size), off_value, on_value.dtype)
-    index = indices.reshape(-1)
+    index = indices.reshape(-1).astype(np.int64, copy=False)
     if negative_indices_mode == "normalize":
         index = np.where(index < 0, index + size, index)
     rows = np.flatnonzero((index >= 0) & (index < size))

@@ -115,7 +115,7 @@ def _edges(start: np.float32, end: np.float32, bins: int, size: int) -> list[tup
 
 
 def _mean_of_readings(planes: Array, box: Array, group: int) -> Array:
-    """The mean over the sub-bins [bins_y, bins_x, out, height, width] of the plane of each, read at group x group points.
+    """The mean over the sub-bins [bins_y, bins_x, out, height, width] of their planes, read at group x group points.
 
     The box is in parts of the map; each sub-bin has its own points, from one of its corners to the other.
     """

@@ -147,7 +147,8 @@ def multinomial(
 def _with_replacement(distribution: Array, draws: Array) -> Array:
     """For each draw the first class whose cumulative probability reaches it."""
     chosen = [np.searchsorted(row, some) for row, some in zip(distribution, draws, strict=True)]
-    return np.minimum(np.array(chosen, np.int64).reshape(draws.shape), distribution.shape[1] - 1)
+    classes: Array = np.minimum(np.array(chosen, np.int64).reshape(draws.shape), distribution.shape[1] - 1)
+    return classes
 
 
 def _without_replacement(distribution: Array, draws: Array) -> Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Concatenate, Final, ParamSpec
+from typing import Any, Final, ParamSpec
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from stepper.element_types import Array, is_floating
 from stepper.ops.precision import narrowed
 
 P = ParamSpec("P")
-Q = ParamSpec("Q")
 
 _AS_THEY_ARE: Final = "fd"  # the dtype.char of f32 and f64
 _BLOCK: Final = 8192
@@ -37,22 +36,23 @@ def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
     return wrapped
 
 
-def in_blocks(function: Callable[Concatenate[Array, Q], Any]) -> Callable[Concatenate[Array, Q], Array]:
-    """An element-wise function of many steps made to go through a large tensor block by block.
+def in_blocks(function: Callable[P, Any]) -> Callable[P, Array]:
+    """An element-wise function of one tensor and many steps made to go through a large tensor block by block.
 
     The steps' intermediate results then stay in the processor's cache, which is several times as fast.
     """
 
     @functools.wraps(function)
-    def wrapped(x: Array, *others: Q.args, **attributes: Q.kwargs) -> Array:
+    def wrapped(*inputs: Any, **attributes: Any) -> Array:
+        (x,) = inputs
         if x.size <= _BLOCK:
-            whole: Array = function(x, *others, **attributes)
+            whole: Array = function(x, **attributes)
             return whole
         flat = x.reshape(-1)
         results = np.empty_like(flat)
         for start in range(0, flat.size, _BLOCK):
-            results[start : start + _BLOCK] = function(flat[start : start + _BLOCK], *others, **attributes)
-        return results.reshape(x.shape)
+            results[start : start + _BLOCK] = function(flat[start : start + _BLOCK], **attributes)
+        return np.reshape(results, x.shape)
 
     return wrapped
 

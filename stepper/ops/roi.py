@@ -17,11 +17,14 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 from stepper.ops.roi_sampling import (
     batch_index,
+    bin_means,
     check_feature_maps,
     check_positive,
     interpolated,
     regions_of_batch,
     round_half_away,
+    sample_positions,
+    samples_in_map,
 )
 
 AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
@@ -81,12 +84,12 @@ def roi_align_rotated(
     features, scale = widened(data), np.float32(spatial_scale)
     for number, (roi, batch) in enumerate(zip(rois.astype(np.float32), batch_indices, strict=True)):
         center, extent = roi[:2] * scale - np.float32(0.5), roi[2:4] * scale
-        along = _samples(-extent[0] / 2, extent[0], pooled_w, sampling_ratio)
-        down = _samples(-extent[1] / 2, extent[1], pooled_h, sampling_ratio)[..., None, None]
+        along = sample_positions(-extent[0] / 2, extent[0], pooled_w, sampling_ratio)
+        down = sample_positions(-extent[1] / 2, extent[1], pooled_h, sampling_ratio)[..., None, None]
         angle = roi[4] if clockwise_mode else -roi[4]
         x = center[0] + along * np.cos(angle) - down * np.sin(angle)
         y = center[1] + along * np.sin(angle) + down * np.cos(angle)
-        output[number] = _average(_counted_samples(features[batch_index(batch, data)], y, x))
+        output[number] = bin_means(samples_in_map(features[batch_index(batch, data)], y, x))
     return narrowed(output, data.dtype)
 
 
@@ -131,10 +134,10 @@ def _roi_align(
         extent = box[2:] - box[:2]
         if aligned_mode == "asymmetric":
             extent = np.maximum(extent, 1)
-        x = _samples(box[0], extent[0], size[1], sampling_ratio)
-        y = _samples(box[1], extent[1], size[0], sampling_ratio)[..., None, None]
-        samples = _counted_samples(features[batch_index(batch, data)], y, x)
-        output[number] = _average(samples) if mode == "avg" else samples.max(axis=(2, 4), initial=0)
+        x = sample_positions(box[0], extent[0], size[1], sampling_ratio)
+        y = sample_positions(box[1], extent[1], size[0], sampling_ratio)[..., None, None]
+        samples = samples_in_map(features[batch_index(batch, data)], y, x)
+        output[number] = bin_means(samples) if mode == "avg" else samples.max(axis=(2, 4), initial=0)
     return narrowed(output, data.dtype)
 
 
@@ -152,32 +155,6 @@ def _pooled(
     shape = (len(rois), data.shape[1], *size)
     ensure_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
     return np.empty(shape, np.float32)
-
-
-def _samples(start: Any, extent: Any, bins: int, sampling_ratio: int) -> Array:
-    """Positions [bins, samples] along one axis, the samples spread evenly over each bin."""
-    bin_size = extent / np.float32(bins)
-    count = sampling_ratio or np.ceil(bin_size)
-    if not np.isfinite(count):
-        raise KernelError(f"a region of interest has an extent of {extent}, which cannot be sampled")
-    ensure_allocatable((bins, max(int(count), 0)), np.float32)
-    samples = (np.arange(max(int(count), 0), dtype=np.float32) + np.float32(0.5)) / np.float32(count)
-    return np.asarray(start + (np.arange(bins, dtype=np.float32)[:, None] + samples) * bin_size, np.float32)
-
-
-def _counted_samples(features: Array, y: Array, x: Array) -> Array:
-    """The map read at the points [channels, h, samples, w, samples]; 0 where they lie outside it."""
-    channels, height, width = features.shape
-    counted = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-    ensure_allocatable((4, channels, *counted.shape), np.float32)
-    plane = np.arange(channels).reshape(-1, 1, 1, 1, 1)
-    return np.where(counted, interpolated(features, plane, y, x), 0)
-
-
-def _average(samples: Array) -> Array:
-    """The mean of each bin [channels, h, samples, w, samples]; 0 for one without samples."""
-    mean: Array = samples.sum(axis=(2, 4)) / max(samples.shape[2] * samples.shape[4], 1)
-    return mean
 
 
 def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:

@@ -6,12 +6,14 @@ Source: the pages of the ROI operations (bilinear interpolation between the four
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.axes import shape_text
+from stepper.ops.limits import ensure_allocatable
 
 
 def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:
@@ -32,6 +34,32 @@ def _neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
     position = np.clip(np.nan_to_num(position, nan=0.0), 0, size - 1)
     low = position.astype(np.int64)
     return low, np.minimum(low + 1, size - 1), (position - low).astype(np.float32)
+
+
+def sample_positions(start: Any, extent: Any, bins: int, sampling_ratio: int) -> Array:
+    """Positions [bins, samples] along one axis, the samples spread evenly over each bin."""
+    bin_size = extent / np.float32(bins)
+    count = sampling_ratio or np.ceil(bin_size)
+    if not np.isfinite(count):
+        raise KernelError(f"a region of interest has an extent of {extent}, which cannot be sampled")
+    ensure_allocatable((bins, max(int(count), 0)), np.float32)
+    samples = (np.arange(max(int(count), 0), dtype=np.float32) + np.float32(0.5)) / np.float32(count)
+    return np.asarray(start + (np.arange(bins, dtype=np.float32)[:, None] + samples) * bin_size, np.float32)
+
+
+def samples_in_map(features: Array, y: Array, x: Array) -> Array:
+    """The map read at the points [channels, h, samples, w, samples]; 0 where they lie outside it."""
+    channels, height, width = features.shape
+    counted = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+    ensure_allocatable((4, channels, *counted.shape), np.float32)
+    plane = np.arange(channels).reshape(-1, 1, 1, 1, 1)
+    return np.where(counted, interpolated(features, plane, y, x), 0)
+
+
+def bin_means(samples: Array) -> Array:
+    """The mean of each bin [channels, h, samples, w, samples]; 0 for one without samples."""
+    mean: Array = samples.sum(axis=(2, 4)) / max(samples.shape[2] * samples.shape[4], 1)
+    return mean
 
 
 def round_half_away(x: Array) -> Array:

@@ -1,6 +1,6 @@
 """Rotated boxes [x_center, y_center, width, height, angle]: their corners, and how much two of them overlap.
 
-Source: the page NMSRotated-13. The angle is in radians; y points down, so that a positive turn from x to y is clockwise.
+Source: the page NMSRotated-13. The angle is in radians; y points down, so that a turn from x to y is clockwise.
 """
 
 from __future__ import annotations

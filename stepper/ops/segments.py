@@ -11,10 +11,11 @@ import numpy as np
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text, single_integer
+from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
 
 
 @kernel("SegmentMax", 16)
@@ -53,7 +54,7 @@ def _extents(segment_ids: Array, count: int, rows: Array) -> tuple[Array, Array]
     """Where each of `count` segments of such rows begins and ends."""
     if count < 0:
         raise KernelError(f"there cannot be {count} segments")
-    ensure_allocatable((count, *rows.shape[1:]), rows.dtype)
+    ensure_every_axis_allocatable((count, *rows.shape[1:]), rows.dtype)
     segments = np.arange(count)
     return np.searchsorted(segment_ids, segments), np.searchsorted(segment_ids, segments, "right")
 
@@ -76,7 +77,7 @@ def sparse_fill_empty_rows(
     values: Array, dense_shape: Array, indices: Array, default_value: Array
 ) -> tuple[Array, Array, Array]:
     """Indices and values, with (row, 0) and `default_value` for each row that had none, and which rows these were."""
-    if dense_shape.shape != (2,) or indices.shape != (*values.shape, 2):
+    if dense_shape.shape != (2,) or values.ndim != 1 or indices.shape != (*values.shape, 2):
         shapes = ", ".join(shape_text(x.shape) for x in (values, dense_shape, indices))
         raise KernelError(f"values, dense_shape and indices have the shapes {shapes}, which do not belong together")
     rows = int(dense_shape[0])
@@ -193,9 +194,9 @@ def _bags(
 
 
 def _rows(table: Array, indices: Array) -> Array:
-    if not table.ndim or indices.ndim != 1:
+    if not table.ndim or indices.ndim != 1 or indices.dtype.kind not in "iu":
         shapes = f"{shape_text(indices.shape)} for a table of {shape_text(table.shape)}"
-        raise KernelError(f"the indices must be a list, their shape is {shapes}")
+        raise KernelError(f"the indices must be a list of integers, their shape is {shapes}")
     if indices.size and not 0 <= indices.min() <= indices.max() < table.shape[0]:
         raise KernelError(f"indices {indices.min()} to {indices.max()} point outside the {table.shape[0]} rows")
     return table.take(indices, 0)

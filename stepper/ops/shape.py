@@ -13,9 +13,10 @@ import numpy as np
 
 from stepper.element_types import Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axis, shape_text, single_integer
+from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
 
 
 @kernel("Reshape", 1)
@@ -23,9 +24,11 @@ def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array
     """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
     shape = pattern.tolist()
     try:
-        if not (special_zero and 0 in shape) and min(shape, default=0) >= -1:
+        if special_zero and 0 in shape and data.size:
+            shape = [dim or data.shape[axis] for axis, dim in enumerate(shape)]
+        if not shape or min(shape) >= -1:
             return data.reshape(shape)
-    except (TypeError, ValueError, OverflowError):
+    except (IndexError, TypeError, ValueError, OverflowError):
         pass
     try:
         return data.reshape(_resolved(data.shape, integers(pattern), special_zero))
@@ -52,7 +55,7 @@ def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = F
         return data.reshape([dim for dim in data.shape if dim != 1])
     try:
         return data.squeeze(tuple(axes.ravel().tolist()))
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         named = {normalize_axis(axis, data.ndim) for axis in integers(axes)}
         return data.reshape([dim for axis, dim in enumerate(data.shape) if axis not in named or dim != 1])
 
@@ -151,8 +154,7 @@ def eye(
     shape = (*batch, rows, columns)
     if min(shape) < 0:
         raise KernelError(f"a tensor cannot have the shape {shape_text(shape)}")
-    ensure_allocatable(shape, output_type.dtype)
-    ensure_allocatable((rows, columns), output_type.dtype)
+    ensure_every_axis_allocatable(shape, output_type.dtype)
     diagonal = max(-rows, min(columns, single_integer(diagonal_index, "diagonal_index")))
     matrix = np.eye(rows, columns, diagonal, dtype=output_type.dtype)
     return np.broadcast_to(matrix, shape) if batch else matrix

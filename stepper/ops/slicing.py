@@ -5,7 +5,6 @@ Source: the operation sets' pages of Slice, StridedSlice and SliceScatter. Bound
 
 from __future__ import annotations
 
-from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,11 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axes, shape_text
 from stepper.ops.registry import kernel
 
-Index = tuple[slice | int | EllipsisType | None, ...]
-
 
 @kernel("Slice", 8)
 def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
     """data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
-    view: Array = data[_along(data, start, stop, step, axes)]
-    return view
+    return _part(data, start, stop, step, axes)
 
 
 @kernel("SliceScatter", 15)
@@ -31,29 +27,28 @@ def slice_scatter(
 ) -> Array:
     """A copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
     result: Array = np.array(data)
-    part = result[_along(data, start, stop, step, axes)]
+    part = _part(result, start, stop, step, axes)
     if part.shape != updates.shape:
         raise KernelError(f"updates of shape {shape_text(updates.shape)} for a slice of {shape_text(part.shape)}")
     part[...] = updates
     return result
 
 
-def _along(data: Array, start: Array, stop: Array, step: Array, axes: Array | None) -> Index:
-    """The index that takes start:stop:step along the axes; rank-0 results stay arrays."""
-    ranges = [slice(None)] * data.ndim
+def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | None) -> Array:
+    """The view data[start:stop:step] along the axes."""
+    ranges: list[Any] = [slice(None)] * data.ndim
     try:
         starts, stops, steps = start.tolist(), stop.tolist(), step.tolist()
         named = list(range(len(starts))) if axes is None else axes.tolist()
         for axis, first, end, by in zip(named, starts, stops, steps, strict=True):
             ranges[axis] = slice(first, end, by)
+        if len(named) > 1 and len(normalize_axes(named, data.ndim)) < len(named):
+            raise ValueError(named)
+        part: Array = data[(*ranges, ...)]
+        return part
     except (IndexError, TypeError, ValueError, OverflowError):
         texts = ", ".join(shape_text(integers(x)) for x in (start, stop, step, axes) if x is not None)
         raise KernelError(f"start, stop, step, axes {texts} do not fit the shape {shape_text(data.shape)}") from None
-    if 0 in steps or (len(named) > 1 and len(normalize_axes(named, data.ndim)) < len(named)):
-        raise KernelError(
-            f"a slice by steps {shape_text(steps)} along axes {shape_text(named)}: a step 0 or axis twice"
-        )
-    return (*ranges, ...)
 
 
 @kernel("StridedSlice", 1)
@@ -73,8 +68,8 @@ def strided_slice(
 
     At one position an ellipsis wins over a new axis, that over a single index (shrink), that over the range.
     """
-    begins, ends = integers(begin), integers(end)
-    by = [1] * len(begins) if strides is None else integers(strides)
+    begins, ends = begin.ravel().tolist(), end.ravel().tolist()
+    by = [1] * len(begins) if strides is None else strides.ravel().tolist()
     masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
     if not len(begins) == len(ends) == len(by) or len({len(mask) for mask in masks if mask}) > 1:
         raise KernelError("begin, end and strides have different lengths, or the masks have")
@@ -91,12 +86,12 @@ def strided_slice(
             index.append(0 if open_begin[i] else first)
         else:
             index.append(slice(None if open_begin[i] else first, None if open_end[i] else last, stride))
-    if not any(ellipsis):
+    if ... not in index:
         index.append(...)
     try:
         view: Array = data[tuple(index)]
         return view
-    except (IndexError, OverflowError) as error:
+    except (IndexError, TypeError, OverflowError) as error:
         raise KernelError(f"the slice does not fit the shape {shape_text(data.shape)}: {error}") from None
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from stepper.element_types import I32, I64, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text, single_integer
+from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.precision import widened
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import single_integer
 
 
 @kernel("TopK", 1, 3)
@@ -58,8 +59,9 @@ def stable_top_k(
 
 def _descending(data: Array, axis: int) -> Array:
     """The indices from the largest element to the smallest, equal ones in their order (nothing is negated)."""
-    from_behind = np.argsort(np.flip(widened(data), axis), axis, kind="stable")
-    return data.shape[axis] - 1 - np.flip(from_behind, axis)
+    from_behind: Array = np.argsort(np.flip(widened(data), axis), axis, kind="stable")
+    indices: Array = data.shape[axis] - 1 - np.flip(from_behind, axis)
+    return indices
 
 
 @kernel("NonZero", 3)
@@ -142,5 +144,4 @@ def bucketize(data: Array, buckets: Array, *, output_type: ElementType, with_rig
         raise KernelError(f"the buckets must be a tensor of rank 1, they have the shape {shape_text(buckets.shape)}")
     elements = widened(data)
     places = np.searchsorted(widened(buckets), elements, "left" if with_right_bound else "right")
-    is_number = elements == elements
-    return np.where(is_number, places, 0).astype(output_type.dtype)
+    return np.where(elements == elements, places, 0).astype(output_type.dtype)

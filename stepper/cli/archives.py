@@ -1,0 +1,66 @@
+"""Writing the outputs of a run as .npz: keys in order, the same bytes for the same values, nothing half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import STRING_DTYPE, Array
+from stepper.errors import UsageError
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_archive(target: str, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz to a file, which appears whole or not at all, or to stdout for `-`."""
+    if target == "-":
+        _write(sys.stdout.buffer, arrays)
+        return
+    path = Path(target)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                _write(file, arrays)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy", _EPOCH), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, storable(array), allow_pickle=False)
+
+
+def storable(array: Any) -> Array:
+    """The array in a type that .npz knows, no value lost: bf16 and 8-bit floats as f32, 4-bit integers as 8-bit."""
+    plain: Array = np.asarray(array)
+    if plain.dtype == STRING_DTYPE:
+        plain = plain.astype(np.str_)
+    elif plain.dtype.names:
+        plain = plain[plain.dtype.names[0]]
+    elif not plain.dtype.isbuiltin:
+        plain = plain.astype(np.float32 if element_types.is_floating(plain.dtype) else np.int8)
+    return plain

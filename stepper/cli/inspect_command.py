@@ -1,0 +1,80 @@
+"""`stepper inspect MODEL`: what the model is made of, as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
+from stepper.ir import read
+from stepper.ir.model import Slicing
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Read, outline, report; 0 if all went well."""
+    found = outline(read(options.model))
+    if options.json:
+        report = {"schema": 1, "model": options.model, **_json(found)}
+        json.dump(report, sys.stdout, indent=2, ensure_ascii=False)
+        print()
+    else:
+        print("\n".join(_text(found)))
+    return 0
+
+
+def _json(found: Outline) -> dict[str, Any]:
+    data = dataclasses.asdict(found)
+    for loop in data["loops"]:
+        loop["back_edges"] = [{"from": begin, "to": end, "line": line} for begin, end, line in loop["back_edges"]]
+        for entry in loop["entries"]:
+            if entry["slicing"] is not None:
+                entry["slicing"] = entry["slicing"]._asdict()
+    return data
+
+
+def _text(found: Outline) -> list[str]:
+    weights = "no .bin" if found.weights is None else f"{found.weights:,} bytes of weights"
+    lines = [f"model {found.name or '(unnamed)'}, IR version {found.version}, {weights}"]
+    lines += ["inputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.inputs))]
+    lines += ["outputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.outputs))]
+    for loop in found.loops:
+        lines += _loop(loop)
+    lines += ["operations", f"  {_counted(found.operations)}"]
+    if found.without_kernel:
+        lines += ["without a kernel (a run stops there)", *(f"  {text}" for text in found.without_kernel)]
+    return lines
+
+
+def _tensor(tensor: Tensor) -> str:
+    also = f"  (also: {', '.join(tensor.tensor_names)})" if tensor.tensor_names else ""
+    return f"{tensor.name}  {tensor.type}{tensor.shape}{also}"
+
+
+def _loop(loop: Loop) -> list[str]:
+    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.id}, line {loop.line})"]
+    if loop.trip_count is not None:
+        lines.append(f"  trip count   {loop.trip_count}")
+    if loop.condition is not None:
+        lines.append(f"  condition    {loop.condition}")
+    lines += [f"  {_entry(entry)}" for entry in loop.entries]
+    lines += [f"  back edge    {begin} -> {end}  (line {line})" for begin, end, line in loop.back_edges]
+    return [*lines, f"  body         {_counted(loop.operations)}"]
+
+
+def _entry(entry: Entry) -> str:
+    outer = "-" if entry.outer is None else f"{entry.direction} {entry.outer}"
+    arrow = f"{outer} -> {entry.inner}" if entry.direction == "input" else f"{entry.inner} -> {outer}"
+    slicing = "" if entry.slicing is None else f", {_slicing(entry.slicing)}"
+    return f"{entry.direction:12} {arrow}: {entry.role}{slicing}  (line {entry.line})"
+
+
+def _slicing(slicing: Slicing) -> str:
+    part = "" if slicing.part_size is None else f", part_size {slicing.part_size}"
+    return f"axis {slicing.axis}, start {slicing.start}, end {slicing.end}, stride {slicing.stride}{part}"
+
+
+def _counted(operations: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in operations.items())

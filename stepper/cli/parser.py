@@ -1,0 +1,94 @@
+"""The words of the command line; imports nothing heavy, so that `--help` and a mistyped option answer at once."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Final
+
+from stepper import __version__
+
+COMMANDS: Final = {"run": "run_command", "inspect": "inspect_command"}
+"""Each subcommand and the module of stepper.cli that carries it out."""
+
+_SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="stepper",
+        description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
+        epilog="exit codes: 0 done, 2 usage, 3 the model or an input cannot be read or run, 4 stopped by a limit, "
+        "5 an operation has no kernel, 130 interrupted",
+    )
+    top.add_argument("--version", action="version", version=f"stepper {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_run(commands.add_parser("run", help="run a model and report its outputs and loops"))
+    _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
+    return top
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
+    _add_model(run)
+    run.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=SPEC",
+        help=f"a value for an input, by name, tensor name or position (* for all that are missing); SPEC: {_SPECS}",
+    )
+    run.add_argument("--inputs", metavar="FILE.npz", help="values for inputs; a key is a name, tensor name or position")
+    run.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,5,4",
+        help="the shape that zeros, ones and rand take for an input whose shape is open",
+    )
+    run.add_argument(
+        "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
+    )
+    run.add_argument(
+        "--rules",
+        choices=("spec", "openvino"),
+        default="spec",
+        help="spec: as the specification says (default); openvino: as its CPU plugin does where it departs",
+    )
+    run.add_argument(
+        "--max-iterations", type=_positive, metavar="N", help="stop with exit code 4 where a loop wants more iterations"
+    )
+    run.add_argument(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="the largest tensor that one operation may make, such as 2GB (512MB)",
+    )
+    run.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
+
+
+def _add_inspect(inspect: argparse.ArgumentParser) -> None:
+    inspect.description = (
+        "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
+    )
+    _add_model(inspect)
+    inspect.add_argument("--json", action="store_true", help="report as JSON on stdout")
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", metavar="MODEL", help="the .xml of an OpenVINO IR; its .bin stands beside it")
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no positive integer")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,12})\s*([KMGT]?)B?", text.strip().upper())
+    if match is None or int(match[1]) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size; write for example 512MB or 2GB")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]

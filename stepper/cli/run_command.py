@@ -1,0 +1,117 @@
+"""`stepper run MODEL`: the whole model once; a report of its outputs and its loops."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from stepper.cli.archives import write_archive
+from stepper.cli.progress import Progress
+from stepper.cli.specs import given_inputs
+from stepper.cli.values import as_json, described, excerpt
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Every
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.frames import place
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
+from stepper.errors import UsageError
+from stepper.ir import read
+from stepper.ops.limits import LARGEST_TENSOR
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run, write, report; 0 if all went well."""
+    if options.json and options.outputs == "-":
+        raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
+    if options.memory is not None:
+        LARGEST_TENSOR.set(options.memory)
+    model = read(options.model)
+    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    machine = Machine(
+        compile_model(model, Rules(options.rules)),
+        inputs,
+        max_iterations=options.max_iterations,
+        keep_values=False,
+    )
+    outputs = _run(machine, options)
+    if options.outputs is not None:
+        write_archive(options.outputs, outputs)
+    if options.json:
+        json.dump(_report(options, outputs), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+        print()
+    else:
+        _print(options, outputs)
+    return 0
+
+
+def _run(machine: Machine, options: argparse.Namespace) -> Outputs:
+    log = LoopLog()
+    machine.on_loop_end = log.record
+    try:
+        with Progress(machine, wanted=not options.quiet):
+            for _event in machine.run(Every.END):
+                pass
+    except KeyboardInterrupt:
+        print(f"stepper: interrupted at {place(machine.stack)}; no outputs were written", file=sys.stderr)
+        raise
+    return collect(machine, log)
+
+
+def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "model": options.model,
+        "rules": options.rules,
+        "outputs": [as_json(name, value) for name, value in outputs.items()],
+        "loops": [_loop_json(loop) for loop in outputs.loops],
+        "notes": [{"place": note.place, "text": note.text} for note in outputs.notes],
+    }
+
+
+def _loop_json(loop: LoopSummary) -> dict[str, Any]:
+    return {
+        "path": loop.path,
+        "type": loop.kind,
+        "name": loop.name,
+        "executions": loop.executions,
+        "iterations": loop.iterations,
+        "fewest": loop.fewest,
+        "most": loop.most,
+        "ended": {str(reason): count for reason, count in loop.ended.items()},
+    }
+
+
+def _print(options: argparse.Namespace, outputs: Outputs) -> None:
+    data = sys.stderr if options.outputs == "-" else sys.stdout
+    rows = [(name, described(value), excerpt(value)) for name, value in outputs.items()]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    print("outputs", file=data)
+    for name, type, numbers in rows:
+        print(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=data)
+    if outputs.loops:
+        print("loops", file=data)
+    for loop in outputs.loops:
+        print(f"  {loop.path.removeprefix('model > ')}: {_loop_text(loop)}", file=data)
+    if outputs.notes and not options.quiet:
+        other = Rules(options.rules).other
+        print(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)
+        for note in outputs.notes:
+            print(f"  {note}", file=sys.stderr)
+
+
+def _loop_text(loop: LoopSummary) -> str:
+    reasons = ", ".join(
+        str(reason) if loop.executions == 1 else f"{reason} ({count}x)" for reason, count in loop.ended.items()
+    )
+    if loop.executions == 1:
+        return f"{_iterations(loop.iterations)}, {reasons}"
+    spread = f"{loop.fewest}" if loop.fewest == loop.most else f"{loop.fewest} to {loop.most}"
+    return f"entered {loop.executions:,} times, {spread} iterations each, {loop.iterations:,} in all; {reasons}"
+
+
+def _iterations(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"

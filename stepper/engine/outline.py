@@ -1,0 +1,234 @@
+"""What a model is made of, without running it: inputs, outputs, loops and their port maps, operations, kernels missing.
+
+Plain data for `stepper inspect` and for whoever wants to show a model; needs no .bin, but says more with one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from stepper.element_types import ElementType
+from stepper.engine.compiler import unsupported_layers
+from stepper.engine.roles import RoleError, control_inputs, parameter_type, roles_of
+from stepper.engine.run import output_names
+from stepper.errors import ModelError
+from stepper.ir.constants import constant_value
+from stepper.ir.dialects import EXECUTION_CONDITION
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, parameter_shape
+from stepper.ir.shapes import PartialShape
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of the model: name, further tensor names, declared type and shape."""
+
+    name: str
+    tensor_names: tuple[str, ...]
+    type: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
+    input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port.
+    """
+
+    direction: str
+    role: str
+    outer: int | None
+    inner: str
+    slicing: Slicing | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One TensorIterator, Loop or If; `trip_count` and `condition` say in words where they come from."""
+
+    path: str
+    type: str
+    name: str
+    id: int
+    line: int
+    trip_count: str | None
+    condition: str | None
+    entries: tuple[Entry, ...]
+    back_edges: tuple[tuple[str, str, int], ...]
+    operations: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The whole model."""
+
+    name: str
+    version: int
+    weights: int | None
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    loops: tuple[Loop, ...]
+    operations: dict[str, int]
+    without_kernel: tuple[str, ...]
+
+
+def outline(model: Model) -> Outline:
+    """The outline of a model; every graph of it, outer before inner."""
+    loops = [
+        _loop(model, path, graph, layer) for path, graph in model.graphs() for layer in graph.layers if layer.bodies
+    ]
+    return Outline(
+        name=model.name,
+        version=model.version,
+        weights=None if model.weights is None else model.weights.size,
+        inputs=tuple(_input(parameter) for parameter in model.graph.parameters),
+        outputs=tuple(_outputs(model)),
+        loops=tuple(loops),
+        operations=_counts([layer for _, graph in model.graphs() for layer in graph.layers]),
+        without_kernel=tuple(
+            f"{layer.type}-{layer.definition or layer.version} '{layer.name}' in {_path(path)} (line {layer.line})"
+            for path, layer in unsupported_layers(model)
+        ),
+    )
+
+
+def _input(parameter: Layer) -> Tensor:
+    names = tuple(name for name in parameter.outputs[0].names if name != parameter.name)
+    return Tensor(parameter.name, names, _type(parameter_type(parameter)), str(parameter_shape(parameter)))
+
+
+def _outputs(model: Model) -> list[Tensor]:
+    found = []
+    for name, result in zip(output_names(model), model.graph.results, strict=True):
+        source = model.graph.sources[result.id][0]
+        assert source is not None, "the reader has seen to it"
+        port = model.graph.by_id[source.layer].outputs[source.output]
+        others = tuple(dict.fromkeys(other for other in (*port.names, result.name) if other != name))
+        found.append(Tensor(name, others, _type(port.element_type), str(PartialShape.of_dims(port.dims))))
+    return found
+
+
+def _type(element_type: ElementType | None) -> str:
+    return "any" if element_type is None else element_type.name
+
+
+def _counts(layers: list[Layer]) -> dict[str, int]:
+    return dict(sorted(Counter(layer.type for layer in layers).items()))
+
+
+def _path(path: tuple[Layer, ...]) -> str:
+    return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
+
+
+def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> Loop:
+    entries = [entry for body in layer.bodies for entry in _entries(layer, body)]
+    trip_count, condition = _control(model, graph, layer)
+    back_edges = tuple(
+        (_layer_text(body.graph, edge.from_layer), _layer_text(body.graph, edge.to_layer), edge.line)
+        for body in layer.bodies
+        for edge in body.back_edges
+    )
+    inner = [inner for body in layer.bodies for inner in body.graph.layers]
+    return Loop(
+        path=_path((*path, layer)),
+        type=f"{layer.type}-{layer.definition}",
+        name=layer.name,
+        id=layer.id,
+        line=layer.line,
+        trip_count=trip_count,
+        condition=condition,
+        entries=tuple(entries),
+        back_edges=back_edges,
+        operations=_counts(inner),
+    )
+
+
+def _layer_text(graph: Graph, identity: int) -> str:
+    layer = graph.by_id.get(identity)
+    return f"{identity} (no layer of the body)" if layer is None else f"{layer.type} {layer.id} '{layer.name}'"
+
+
+def _entries(layer: Layer, body: Body) -> list[Entry]:
+    side = {"body": "", "then_body": "then: ", "else_body": "else: "}[body.role]
+    found = [
+        Entry(
+            "input",
+            side + _input_role(layer, entry),
+            entry.input,
+            _inner(body, entry.parameter),
+            entry.slicing,
+            entry.line,
+        )
+        for entry in body.inputs
+    ]
+    found += [
+        Entry("output", side + _output_role(entry), entry.output, _inner(body, entry.result), entry.slicing, entry.line)
+        for entry in body.outputs
+    ]
+    return found
+
+
+def _inner(body: Body, identity: int) -> str:
+    return _layer_text(body.graph, identity)
+
+
+def _input_role(layer: Layer, entry: InputMapping) -> str:
+    if not layer.is_loop:
+        return "input"
+    try:
+        roles = roles_of(layer)
+    except RoleError as error:
+        return f"cannot be: {error}"
+    if entry.parameter in roles.current_iteration:
+        return "current iteration"
+    for name, group in (("sliced", roles.sliced), ("merged", roles.merged), ("invariant", roles.invariant)):
+        if entry in group:
+            return name
+    return "not connected" if entry.input is None else "not used"
+
+
+def _output_role(entry: OutputMapping) -> str:
+    role = "concatenated" if entry.slicing is not None else "last value"
+    if entry.purpose == EXECUTION_CONDITION:
+        return "execution condition" if entry.output is None else f"execution condition, {role}"
+    return "not connected" if entry.output is None else role
+
+
+def _control(model: Model, graph: Graph, layer: Layer) -> tuple[str | None, str | None]:
+    """Where the trip count and the condition come from, in words."""
+    if layer.type == "If":
+        return None, _origin(model, graph, layer, 0)
+    if layer.type == "TensorIterator":
+        sliced = [entry for entry in layer.bodies[0].inputs if entry.slicing is not None]
+        ports = " and ".join(str(entry.input) for entry in sliced)
+        return (f"as many as input {ports} has slices" if sliced else "as its outputs say"), None
+    trip_count, condition = control_inputs(layer, layer.bodies[0], graph)
+    absent = ("not connected: unlimited", "not connected: the first iteration runs")
+    origins = [
+        text if index is None else _origin(model, graph, layer, index)
+        for index, text in zip((trip_count, condition), absent, strict=True)
+    ]
+    return origins[0], origins[1]
+
+
+def _origin(model: Model, graph: Graph, layer: Layer, index: int) -> str:
+    if index >= len(layer.inputs):
+        return "not connected"
+    source = graph.sources[layer.id][index]
+    if source is None:
+        return "not connected"
+    producer = graph.by_id[source.layer]
+    if producer.type == "Constant":
+        return f"Constant '{producer.name}'{_value(model, producer)}"
+    output = f", output {source.output}" if len(producer.outputs) > 1 else ""
+    return f"{producer.type} '{producer.name}'{output}"
+
+
+def _value(model: Model, constant: Layer) -> str:
+    try:
+        value: Any = constant_value(model, constant)
+    except ModelError:
+        return ""
+    return f" = {value.reshape(-1)[0]}" if value.size == 1 else f" of shape {list(value.shape)}"

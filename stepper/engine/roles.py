@@ -1,0 +1,129 @@
+"""What each input of a loop's port map is: sliced, merged, invariant or the iteration number; and where trip count and
+condition come from. Read off the file alone, so that it can be shown for a model that cannot run.
+
+Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; the first draft's marks semantics 5.16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepper import element_types
+from stepper.ir.constants import constant_type
+from stepper.ir.dialects import CURRENT_ITERATION
+from stepper.ir.model import Body, Graph, InputMapping, Layer, parameter_shape
+
+
+class RoleError(ValueError):
+    """A port map entry that cannot play its role; `line` is its line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The inputs of a loop's port map by role; `merged_from` is Parameter id -> Result id of the back edge that counts.
+
+    `current_iteration` are ids of Parameters; `unfed` are Parameters that nothing feeds.
+    """
+
+    sliced: tuple[InputMapping, ...]
+    merged: tuple[InputMapping, ...]
+    invariant: tuple[InputMapping, ...]
+    merged_from: dict[int, int]
+    current_iteration: tuple[int, ...]
+    unfed: tuple[Layer, ...]
+
+    @property
+    def fed(self) -> tuple[InputMapping, ...]:
+        """Every entry that brings an outer value in."""
+        return (*self.sliced, *self.merged, *self.invariant)
+
+
+def roles_of(layer: Layer) -> Roles:
+    """The roles of all inputs of a TensorIterator or Loop. RoleError for an iteration number that fits no Parameter."""
+    body = layer.bodies[0]
+    iterations = _iteration_parameters(body) if layer.type == "Loop" else ()
+    entries: dict[int, InputMapping] = {}
+    for entry in body.inputs:
+        if entry.input is not None and entry.parameter not in iterations:
+            entries.setdefault(entry.parameter, entry)
+    merged_from: dict[int, int] = {}
+    for edge in body.back_edges:
+        target = entries.get(edge.to_layer)
+        if target is not None and target.slicing is None:
+            merged_from.setdefault(edge.to_layer, edge.from_layer)
+    rest = [entry for entry in entries.values() if entry.slicing is None]
+    return Roles(
+        sliced=tuple(entry for entry in entries.values() if entry.slicing is not None),
+        merged=tuple(entry for entry in rest if entry.parameter in merged_from),
+        invariant=tuple(entry for entry in rest if entry.parameter not in merged_from),
+        merged_from=merged_from,
+        current_iteration=iterations,
+        unfed=tuple(p for p in body.graph.parameters if p.id not in entries and p.id not in iterations),
+    )
+
+
+def _iteration_parameters(body: Body) -> tuple[int, ...]:
+    """The Parameters that get the iteration number: those marked, or (Loop-5, item 5) the one that is not mapped."""
+    marked = [entry for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
+    for entry in marked:
+        parameter = body.graph.by_id[entry.parameter]
+        if not _fits_iteration_number(parameter):
+            message = f"the current iteration goes into {parameter}, which must be i64 or i32, a scalar or of shape [1]"
+            raise RoleError(message, entry.line)
+    if marked:
+        return tuple(entry.parameter for entry in marked)
+    mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
+    free = [parameter for parameter in body.graph.parameters if parameter.id not in mapped]
+    return (free[0].id,) if len(free) == 1 and _fits_iteration_number(free[0]) else ()
+
+
+def _fits_iteration_number(parameter: Layer) -> bool:
+    element_type = parameter_type(parameter)
+    is_integer = element_type is None or element_type.name in ("i32", "i64")
+    shape = parameter_shape(parameter)
+    return is_integer and (shape.accepts(()) or shape.accepts((1,)))
+
+
+def parameter_type(parameter: Layer) -> element_types.ElementType | None:
+    """The declared element type of a Parameter; None where it is open."""
+    written = parameter.attributes.get("element_type")
+    return parameter.outputs[0].element_type if written is None else element_types.by_name(written)
+
+
+def control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:
+    """The indices of a Loop's inputs that carry trip count and execution condition; None for one that is absent.
+
+    Both are mandatory today; in the first draft ports 0 and 1 may be missing, and the condition is the marked entry.
+    """
+    if not body.first_draft:
+        return 0, 1
+    connected = [source is not None for source in outer.sources[layer.id]]
+    by_port = {port.id: index for index, port in enumerate(layer.inputs) if connected[index]}
+    mapped = {entry.input: entry for entry in body.inputs if entry.input is not None}
+    condition = next((index for index, entry in mapped.items() if entry.condition), None)
+    if condition is None and 1 in by_port and by_port[1] not in mapped and _is(layer, by_port[1], outer, "boolean"):
+        condition = by_port[1]
+    trip_count = by_port.get(0)
+    if trip_count == condition:
+        return None, condition
+    if trip_count is not None and trip_count in mapped and not _is(layer, trip_count, outer, "i64", "i32"):
+        return None, condition
+    return trip_count, condition
+
+
+def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
+    """Whether the input is a single element of one of these types, as far as the file says."""
+    source = outer.sources[layer.id][index]
+    assert source is not None, "only connected inputs are asked about"
+    producer = outer.by_id[source.layer]
+    port = producer.outputs[source.output]
+    element_type = constant_type(producer) if producer.type == "Constant" else port.element_type
+    if producer.type == "Parameter":
+        element_type = parameter_type(producer)
+    return element_type is not None and element_type.name in names and int(np.prod(port.dims, dtype=object)) == 1
