@@ -22,6 +22,9 @@ def scaled_dot_product_attention(
     causal: bool = False,
 ) -> Array:
     """softmax(query · keyᵀ * scale + mask) · value; `causal` lets a query see the keys up to its own position only."""
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        shapes = ", ".join(shape_text(x.shape) for x in (query, key, value))
+        raise KernelError(f"query, key and value of shapes {shapes}: all have at least rank 2")
     q, k, v = widened(query), widened(key), widened(value)
     factor = 1 / np.sqrt(q.dtype.type(q.shape[-1])) if scale is None else np.asarray(scale, q.dtype).reshape(())
     try:

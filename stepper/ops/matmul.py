@@ -84,7 +84,7 @@ def grouped_matmul(a: Array, b: Array, offsets: Array | None = None) -> Array:
     The text has the weights as [G,K,N], the release that first implements it as [G,N,K]: told apart by their shape,
     the latter where both fit.
     """
-    if b.ndim == 3:
+    if b.ndim == 3 and a.ndim > 0:
         b = b.swapaxes(1, 2) if b.shape[2] == a.shape[-1] else b
     if a.ndim == 3 and b.ndim == 3:
         return product(a, b)

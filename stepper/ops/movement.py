@@ -5,6 +5,7 @@ Source: the operation sets' pages of each operation (category Data movement) and
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -151,12 +152,11 @@ def pad(
     ensure_every_axis_allocatable(shape, data.dtype)
     if pad_mode == "constant":
         return _padded_with(pad_value, data, before, after, shape)
-    for axis, (dim, first, size) in enumerate(zip(data.shape, before, shape, strict=True)):
-        if first or size != dim:
-            sources = _SOURCES[pad_mode](np.arange(-first, size - first), dim)
-            if size and not (sources.min() >= 0 and sources.max() < dim):
+    for axis, (dim, first, last) in enumerate(zip(data.shape, before, after, strict=True)):
+        if first or last:
+            if max(first, last) > _reach(pad_mode, dim):
                 raise KernelError(f"{pad_mode} padding of axis {axis} is wider than its dimension {dim} allows")
-            data = data.take(sources, axis)
+            data = data.take(_SOURCES[pad_mode](np.arange(-first, dim + last), dim), axis)
     return data
 
 
@@ -172,6 +172,13 @@ def _padded_with(value: Array | None, data: Array, before: list[int], after: lis
     result = np.zeros(shape, data.dtype) if value is None else np.full(shape, value, data.dtype)
     result[tuple(outer)] = data[tuple(inner)]
     return result
+
+
+def _reach(mode: str, dim: int) -> float:
+    """How many elements beyond an end of an axis the mode has a value for."""
+    if mode == "edge":
+        return math.inf if dim else 0
+    return dim - 1 if mode == "reflect" else dim
 
 
 def _edge(index: Any, dim: int) -> Any:

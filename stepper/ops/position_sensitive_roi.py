@@ -11,11 +11,12 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
+from stepper.ops.attribute_checks import check_positive
 from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.roi_sampling import check_feature_maps, check_positive, interpolated, regions_of_batch, round_half_away
+from stepper.ops.roi_sampling import check_feature_maps, interpolated, regions_of_batch, round_half_away
 
 
 @kernel("PSROIPooling", 1)
@@ -134,7 +135,7 @@ def _grid(start: np.float32, end: np.float32, sub_bin: int, sub_bins: int, point
     """Positions on an axis of points spread from edge to edge of one sub-bin, or its middle."""
     length = (end - start) / np.float32(sub_bins)
     first = start + np.float32(sub_bin) * length
-    steps = np.arange(points, dtype=np.float32) / np.float32(points - 1) if points > 1 else np.float32([0.5])
+    steps = np.linspace(0, 1, points, dtype=np.float32) if points > 1 else np.array([0.5], np.float32)
     return np.asarray((first + steps * length) * np.float32(size - 1), np.float32)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
+from stepper.ops.attribute_checks import check_positive
 from stepper.ops.axes import shape_text
 from stepper.ops.boxes import refined, surviving
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.roi_sampling import check_positive, round_half_away
+from stepper.ops.roi_sampling import round_half_away
 
 _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
@@ -249,7 +250,7 @@ def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Set
     if settings.tensorflow:
         rows, columns = columns, rows
     offsets = np.stack([columns, rows] * 2, axis=-1)[:, :, None].astype(np.float32) * np.float32(settings.feat_stride)
-    placed = (anchors + offsets).reshape(-1, 4)
+    placed: Array = (anchors + offsets).reshape(-1, 4)
     return np.clip(placed, 0, settings.corner(info)) if settings.tensorflow else placed
 
 

@@ -60,6 +60,7 @@ def lstm_cell(
     """Ct = f · C + i · g(c), Ht = o · h(Ct); one tensor in place of W and R is [W | R], followed by B."""
     f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
     gates = _preactivations(X, H, W, R, B, 4, hidden_size)
+    _check_cell_state(C, H)
     clip_in_place(gates, clip)
     n = H.shape[1]
     forget_and_input = f(gates[:, : 2 * n])
@@ -96,6 +97,7 @@ def lstm_cell_1(
         return lstm_cell(X, H, C, W, R, B, hidden_size=hidden_size, activations=activations, clip=clip, **attributes)
     f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
     forget, input, candidate, output = np.split(_preactivations(X, H, W, R, B, 4, hidden_size), 4, axis=1)
+    _check_cell_state(C, H)
     input_peephole, output_peephole, forget_peephole = _peepholes(P, H)
 
     def gate(preactivation: Array, peephole: Array, state: Array) -> Array:
@@ -205,6 +207,11 @@ def _hidden_size(X: Array, H: Array, W: Array, R: Array, gates: int, declared: i
             return n
     shapes = ", ".join(f"{name} {shape_text(x.shape)}" for name, x in zip("XHWR", (X, H, W, R), strict=True))
     raise KernelError(f"inputs of shapes {shapes} do not fit a cell of {gates} gate(s) and hidden_size {declared}")
+
+
+def _check_cell_state(C: Array, H: Array) -> None:
+    if C.shape != H.shape:
+        raise KernelError(f"a cell state of shape {shape_text(C.shape)} beside a hidden one of {shape_text(H.shape)}")
 
 
 def _peepholes(P: Array | None, H: Array) -> list[Array]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
+from stepper.ops.attribute_checks import check_positive
 from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
@@ -19,13 +20,13 @@ from stepper.ops.roi_sampling import (
     batch_index,
     bin_means,
     check_feature_maps,
-    check_positive,
     interpolated,
     regions_of_batch,
     round_half_away,
     sample_positions,
     samples_in_map,
 )
+from stepper.ops.sizes import ensure_every_axis_allocatable
 
 AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
 Mode = Literal["avg", "max"]
@@ -105,8 +106,9 @@ def roi_pooling(
 ) -> Array:
     """Regions [batch, x1, y1, x2, y2]: the greatest element of each bin, or the map read at an even grid of points."""
     check_positive(pooled_h=pooled_h, pooled_w=pooled_w, spatial_scale=spatial_scale)
+    check_feature_maps(data)
     shape = (len(rois), data.shape[1], pooled_h, pooled_w)
-    ensure_allocatable(shape, np.float32)
+    ensure_every_axis_allocatable(shape, np.float32)
     output, features = np.zeros(shape, np.float32), widened(data)
     for number, batch, box in regions_of_batch(data, rois):
         if method == "max":
@@ -153,7 +155,7 @@ def _pooled(
     if sampling_ratio < 0:
         raise KernelError(f"the attribute 'sampling_ratio' must not be negative, it is {sampling_ratio}")
     shape = (len(rois), data.shape[1], *size)
-    ensure_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
+    ensure_every_axis_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
     return np.empty(shape, np.float32)
 
 

@@ -90,10 +90,3 @@ def check_feature_maps(data: Array) -> None:
     if data.ndim != 4 or 0 in data.shape[2:]:
         shape = shape_text(data.shape)
         raise KernelError(f"feature maps must have the shape [batches,channels,height,width], not {shape}")
-
-
-def check_positive(**attributes: float) -> None:
-    """KernelError for the first of the attributes that is not greater than zero."""
-    for name, value in attributes.items():
-        if not value > 0:
-            raise KernelError(f"the attribute '{name}' must be positive, it is {value}")

@@ -20,7 +20,8 @@ def corners(boxes: Array, clockwise: bool) -> Array:
     angle = angle if clockwise else -angle
     x, y = np.moveaxis(_SIGNS * size, -1, 0)
     turned = [x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle)]
-    return center + np.stack(turned, axis=-1)
+    around: Array = center + np.stack(turned, axis=-1)
+    return around
 
 
 def rotated_overlaps(box: Array, others: Array) -> Array:
@@ -48,7 +49,8 @@ def _intersection_areas(box: Array, others: Array) -> Array:
 def _inside(points: Array, corner: Array, edge: Array) -> Array:
     """Whether each point lies in the convex polygon of these corners and edges, its outline included."""
     sides = _cross(edge[:, None], points[..., :, None, :] - corner[:, None])
-    return (sides >= -_TOUCHING).all(axis=-1) | (sides <= _TOUCHING).all(axis=-1)
+    inside: Array = (sides >= -_TOUCHING).all(axis=-1) | (sides <= _TOUCHING).all(axis=-1)
+    return inside
 
 
 def _hull_areas(points: Array, valid: Array) -> Array:
@@ -63,8 +65,10 @@ def _hull_areas(points: Array, valid: Array) -> Array:
 
 def _enclosed(ring: Array) -> Array:
     """Area within a polygon [..., k, 2] (the shoelace formula)."""
-    return np.abs(_cross(ring, np.roll(ring, -1, axis=-2)).sum(axis=-1)) / 2
+    area: Array = np.abs(_cross(ring, np.roll(ring, -1, axis=-2)).sum(axis=-1)) / 2
+    return area
 
 
 def _cross(a: Array, b: Array) -> Array:
-    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    product: Array = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    return product

@@ -17,6 +17,7 @@ from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import single_integer
 
 
 @kernel("DFT", 7)
@@ -88,7 +89,7 @@ def istft(
     norm = _overlapped(np.broadcast_to(weights**2, (count, size)), step, full)
     signal = np.where(norm > np.finfo(np.float32).tiny, signal / norm, 0)
     start = size // 2 if center else 0
-    length = full - 2 * start if signal_length is None else _single(signal_length, "signal_length")
+    length = full - 2 * start if signal_length is None else _positive(signal_length, "signal_length")
     return narrowed(_cut(signal, start, length), data.dtype)
 
 
@@ -128,16 +129,16 @@ def _sizes(
     return tuple(sizes), over
 
 
-def _single(value: Any, name: str) -> int:
-    numbers = integers(value)
-    if len(numbers) != 1 or numbers[0] < 1:
-        raise KernelError(f"{name} must be one positive number, it is {numbers}")
-    return numbers[0]
+def _positive(value: Any, name: str) -> int:
+    number = single_integer(value, name)
+    if number < 1:
+        raise KernelError(f"{name} must be positive, it is {number}")
+    return number
 
 
 def _frame(frame_size: Any, frame_step: Any, window: Array) -> tuple[int, int]:
     """Size of a frame and distance to the next."""
-    size, step = _single(frame_size, "frame_size"), _single(frame_step, "frame_step")
+    size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
     if window.ndim != 1 or not 1 <= len(window) <= size:
         raise KernelError(f"a window of shape {shape_text(window.shape)} does not fit frames of {size}")
     ensure_allocatable((size,), np.complex64)
@@ -154,7 +155,8 @@ def _overlapped(frames: Array, step: int, length: int) -> Array:
     """The sum [..., length] of the frames [..., n, size], each `step` after the one before."""
     count, size = frames.shape[-2:]
     signal = np.zeros((*frames.shape[:-2], length), frames.dtype)
-    np.add.at(signal, (..., np.arange(count)[:, None] * step + np.arange(size)), frames)
+    positions: Any = (..., np.arange(count)[:, None] * step + np.arange(size))
+    np.add.at(signal, positions, frames)
     return signal
 
 

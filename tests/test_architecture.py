@@ -1,0 +1,115 @@
+"""The parts know each other only as the plan says: imports run one way, and the engine runs without a screen."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+MAY_IMPORT = {
+    "stepper": set(),
+    "ops": {"stepper"},
+    "ir": {"stepper"},
+    "engine": {"stepper", "ops", "ir"},
+    "debug": {"stepper", "ops", "ir", "engine"},
+    "compare": {"stepper", "ops", "ir", "engine", "debug"},
+    "export": {"stepper", "ops", "ir", "engine", "debug", "compare"},
+    "cli": {"stepper", "ops", "ir", "engine", "debug", "compare", "export"},
+    "tui": {"stepper", "ops", "ir", "engine", "debug", "compare", "export"},
+}
+"""Each part and those that it may import; "stepper" are the modules at the top, which all share."""
+
+ENTRY_POINTS = {"stepper/__init__.py", "stepper/__main__.py"}
+"""They hand out names of the parts, lazily, and are imported by nobody within."""
+
+
+def sources() -> list[Path]:
+    return sorted(path for part in ("stepper", "tui") for path in (ROOT / part).rglob("*.py"))
+
+
+def part_of(module: str) -> str:
+    names = module.split(".")
+    if names[0] == "tui":
+        return "tui"
+    return names[1] if len(names) > 1 and (ROOT / "stepper" / names[1]).is_dir() else "stepper"
+
+
+def is_module(name: str) -> bool:
+    place = ROOT / name.replace(".", "/")
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file names; of `from package import module` the module alone."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            submodules = {name for name in names if is_module(name)}
+            modules |= submodules or {node.module}
+    return {module for module in modules if module.split(".")[0] in ("stepper", "tui", "textual", "openvino")}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_one_way(path: Path) -> None:
+    relative = path.relative_to(ROOT)
+    if str(relative) in ENTRY_POINTS:
+        return
+    part = part_of(".".join(relative.with_suffix("").parts))
+    for module in imported(path):
+        if module.split(".")[0] == "textual":
+            assert part == "tui", f"{module} is for the terminal application alone"
+        elif module.split(".")[0] == "stepper" or module.split(".")[0] == "tui":
+            assert part_of(module) in MAY_IMPORT[part] | {part}, f"{part} must not know {module}"
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sources()
+        if str(path.relative_to(ROOT)) not in ENTRY_POINTS
+    }
+    graph = {name: {module for module in imported(path) if module in files} for name, path in files.items()}
+    done: set[str] = set()
+    for start in graph:
+        trail: list[str] = []
+        stack = [(start, False)]
+        while stack:
+            name, leave = stack.pop()
+            if leave:
+                trail.remove(name)
+                done.add(name)
+            elif name in trail:
+                pytest.fail(f"import cycle: {' -> '.join([*trail[trail.index(name) :], name])}")
+            elif name not in done:
+                trail.append(name)
+                stack.append((name, True))
+                stack += [(module, False) for module in graph[name] if module != name]
+
+
+def test_running_a_model_loads_no_screen() -> None:
+    code = (
+        "import sys; from stepper.cli import main; "
+        "code = main(['run', 'sample_models/for_loop/model.xml', '--input', '*=ones', '-q']); "
+        "bad = [name for name in ('textual', 'tui', 'rich', 'openvino', 'graphviz') if name in sys.modules]; "
+        "sys.exit(f'loaded {bad}' if bad else code)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_asking_for_help_loads_no_numpy() -> None:
+    code = (
+        "import sys\nfrom stepper.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "sys.exit('numpy' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
