@@ -45,6 +45,8 @@ def _text(found: Outline) -> list[str]:
     lines += ["operations", f"  {_counted(found.operations)}"]
     if found.without_kernel:
         lines += ["without a kernel (a run stops there)", *(f"  {text}" for text in found.without_kernel)]
+    if found.departures:
+        lines += ["where OpenVINO's CPU plugin departs", *(f"  {fact.type}: {fact.text}" for fact in found.departures)]
     return lines
 
 

@@ -17,9 +17,10 @@ from stepper import ops
 from stepper.engine import arithmetic, plans
 from stepper.engine.program import BranchPlan, CompiledModel, Kind, LoopPlan, Operation, Program, Step, Value, step_of
 from stepper.engine.rules import Rules
-from stepper.errors import KernelError, ModelError, UnsupportedOperation
+from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.xml import Place
 
 _LARGEST_FOLDED = 256 * 2**20
 
@@ -104,7 +105,7 @@ class _Compiler:
             operations=tuple(operations),
             folded=tuple(folded),
             code=tuple(code),
-            straight=all(step[1] for step in code),
+            straight=all(step[0] is not None for step in code),
             template=tuple(self.template),
             slots=self.slots,
             parameters=tuple(self.slots[layer.id, 0] for layer in self.graph.parameters),
@@ -161,13 +162,13 @@ class _Compiler:
                 return (plan,)
             return tuple(plans.branch_plan(body, self.programs[id(body.graph)]) for body in layer.bodies)
         except plans.PlanError as error:
-            raise ModelError(f"{self.model.path}:{error.line or layer.line}: {where}: {error}") from None
+            Place(self.model.path, error.line or layer.line, where).fail(str(error))
 
     def _where(self, layer: Layer) -> str:
         return " > ".join([*(f"{step.type} '{step.name}'" for step in self.path), str(layer)])
 
     def _fail(self, layer: Layer, message: str) -> NoReturn:
-        raise ModelError(f"{self.model.path}:{layer.line}: {self._where(layer)}: {message}")
+        Place(self.model.path, layer.line, self._where(layer)).fail(message)
 
     def _fold(self, operation: Operation) -> bool:
         """Compute an operation of a body now if all its inputs are constants; whether that was done.

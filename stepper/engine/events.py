@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from stepper.engine.frames import Frame
 
@@ -22,6 +23,8 @@ class EventKind(IntEnum):
 
     FINISHED = 0
     PAUSED = 1
+    STOPPED = 2
+    REACHED = 3
     ENTERED = 10
     LEFT = 11
     ITERATION = 20
@@ -33,9 +36,28 @@ class EventKind(IntEnum):
         return self // 10 <= every
 
 
+class Watcher(Protocol):
+    """Looks on while a machine runs and may stop it; asked only about what it names, so that the rest costs nothing."""
+
+    @property
+    def stops(self) -> Mapping[int, tuple[int, ...]]:
+        """By `id` of a program, ascending: the operations after which `after_operation` is asked."""
+
+    @property
+    def watches_iterations(self) -> bool:
+        """Whether `after_iteration` is to be asked."""
+
+    def after_operation(self, frame: Frame, index: int) -> bool:
+        """An operation that it named has run; whether to stop."""
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """An iteration of some loop has been closed; whether to stop."""
+
+
 class Event(NamedTuple):
     """A move of the machine, just made.
 
+    PAUSED: somebody asked for it; STOPPED: the watcher did; REACHED: the tick that was asked for has come.
     ENTERED and LEFT: a loop or a branch of an If; BEGUN: an iteration has got its inputs; ITERATION: it has run, its
     pieces are recorded, and whether it was the last is known; OPERATION: one operation has run.
     `tick` is the number of moves so far, the same in every replay. `frame` is where it happened: live state, to be

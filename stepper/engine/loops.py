@@ -150,17 +150,23 @@ def _slice_count(slicing: Slicing, extent: int, size: int, rules: Rules) -> int:
 
 
 def count_without_slices(outputs: Sequence[ConcatenatedOutput]) -> int:
-    """How often a TensorIterator without sliced inputs runs: as concatenated outputs say, or once (semantics 1.8)."""
+    """How often a TensorIterator without sliced inputs runs: once, or as its concatenated outputs say (semantics 1.8).
+
+    The first tells how many parts there are, which fixes the length of each output; then all must agree on the count.
+    """
+    if not outputs:
+        return 1
+    first = min(outputs, key=lambda output: output.output).slicing
+    parts = abs(first.end - first.start) // (first.part_size or check_stride(first, Rules.OPENVINO))
     counts = []
     for output in outputs:
-        slicing = output.slicing
-        extent = abs(slicing.end - slicing.start) // (slicing.part_size or abs(slicing.stride) or 1)
-        counts.append(_slice_count(slicing, extent, check_stride(slicing, Rules.OPENVINO), Rules.SPEC))
+        size = check_stride(output.slicing, Rules.OPENVINO)
+        counts.append(_slice_count(output.slicing, parts * (output.slicing.part_size or size), size, Rules.OPENVINO))
     if len(set(counts)) > 1:
         raise KernelError(
             f"nothing is sliced, and its concatenated outputs ask for different iteration counts: {counts}"
         )
-    return counts[0] if counts else 1
+    return counts[0]
 
 
 def common_count(counts: list[tuple[str, int]]) -> int:

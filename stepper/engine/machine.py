@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextvars
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -23,15 +24,19 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array
 from stepper.engine import arithmetic, outcomes, transitions
-from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
 from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, execute
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer
 from stepper.ops.axes import shape_text
 
 T = TypeVar("T")
+_LONGEST_PLACE = 400
+_LONGEST_MESSAGE = 800
+
 Observer = Callable[[list[Frame], Activation], None]
 
 
@@ -64,6 +69,8 @@ class Machine:
         self.tick = 0
         self.outputs: tuple[Array, ...] | None = None
         self.on_loop_end: Observer | None = None
+        self.watcher: Watcher | None = None
+        self._until = sys.maxsize
         self._pause_requested = False
         main = compiled.main
         frame = Frame(main, list(main.template))
@@ -83,8 +90,13 @@ class Machine:
         while self.stack:
             yield self.advance(every)
 
-    def advance(self, every: Every = Every.OPERATION) -> Event:
-        """Walk to the next move of the kind asked for, or to the end, or to where a pause was requested."""
+    def advance(self, every: Every = Every.OPERATION, until: int = sys.maxsize) -> Event:
+        """Walk to the next move of the kind asked for, but not beyond the tick `until`.
+
+        Ends earlier at the end of the run, where a pause was requested, and (but not when told every operation) where
+        the `watcher` says so.
+        """
+        self._until = until
         return self._context.run(self._advance, every)
 
     def request_pause(self) -> None:
@@ -116,6 +128,8 @@ class Machine:
             if self._pause_requested:
                 self._pause_requested = False
                 return Event(EventKind.PAUSED, self.tick, self.stack[-1])
+            if self.tick >= self._until:
+                return Event(EventKind.REACHED, self.tick, self.stack[-1])
             frame = self.stack[-1]
             kind = self._move(frame, every)
             if kind is not None and kind.is_told(every):
@@ -130,7 +144,13 @@ class Machine:
             return self._close(frame)
         if frame.phase is Phase.LEAVING:
             return self._leave(frame)
-        if every <= Every.ITERATION and frame.program.straight:
+        if (
+            every <= Every.ITERATION
+            and frame.program.straight
+            and self.tick + len(frame.program.code) + 2 <= self._until
+        ):
+            if self.watcher is not None and id(frame.program) in self.watcher.stops:
+                return self._iterate_watched(frame, self.watcher)
             return self._iterate(frame, every)
         self._guarded(frame, transitions.begin_iteration, frame)
         self.tick += 1
@@ -140,21 +160,37 @@ class Machine:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
         activation, values, code = frame.activation, frame.values, frame.program.code
         assert activation is not None
-        rules, end = self.rules, len(code)
-        while frame.phase is Phase.BETWEEN and not self._pause_requested:
+        # Everything that an iteration needs is a local: with a body of a few small operations a look-up tells.
+        begin, close, between = transitions.begin_iteration, transitions.close_iteration, Phase.BETWEEN
+        rules, end, one, limited = self.rules, len(code), every is Every.ITERATION, self.max_iterations is not None
+        watcher = self.watcher if self.watcher is not None and self.watcher.watches_iterations else None
+        last = self._until - end - 2
+        while frame.phase is between and self.tick <= last and not self._pause_requested:
             steps = iter(code)
             try:
-                self._check_limit(activation)
-                transitions.begin_iteration(frame)
+                if limited:
+                    self._check_limit(activation)
+                begin(frame)
                 execute(steps, values)
                 frame.pc = end
-                transitions.close_iteration(frame, rules)
+                close(frame, rules)
             except Exception as error:
                 self._iteration_failed(frame, end - operator.length_hint(steps), error)
             self.tick += end + 2
-            if every is Every.ITERATION:
+            if watcher is not None and watcher.after_iteration(frame):
+                return EventKind.STOPPED
+            if one:
                 return EventKind.ITERATION
         return None
+
+    def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
+        """One iteration of a body without nested graphs, halting after each operation that the watcher named."""
+        self._guarded(frame, transitions.begin_iteration, frame)
+        self.tick += 1
+        while frame.pc < len(frame.program.code):
+            if self._execute_straight(frame, watcher):
+                return EventKind.STOPPED
+        return self._close(frame)
 
     def _iteration_failed(self, frame: Frame, taken: int, error: Exception) -> NoReturn:
         """Put the frame where the failure was: before the operation that failed, or at the end of the body."""
@@ -169,8 +205,9 @@ class Machine:
         program = frame.program
         one = every is Every.OPERATION or (not self.keep_values and frame.activation is None)
         if not one:
-            self._execute_straight(frame)
-            if frame.pc == len(program.code):
+            if self._execute_straight(frame, self.watcher):
+                return EventKind.STOPPED
+            if frame.pc == len(program.code) or self.tick >= self._until:
                 return None
         operation = program.operations[frame.pc]
         if operation.plans:
@@ -181,33 +218,39 @@ class Machine:
             self._guarded(frame, self._execute_one, frame, operation)
         return EventKind.OPERATION
 
-    def _execute_straight(self, frame: Frame) -> None:
+    def _execute_straight(self, frame: Frame, watcher: Watcher | None) -> bool:
+        """Operations up to one that opens a frame, the tick asked for, or a stop; whether the watcher halts here."""
         code, first = frame.program.code, frame.pc
-        steps = iter(code[first:] if first else code)
+        end = min(len(code), first + self._until - self.tick)
+        stops = () if watcher is None else watcher.stops.get(id(frame.program), ())
+        stop = next((index for index in stops if index >= first), end)
+        section = code[first : min(end, stop + 1)]
+        steps = iter(section)
         try:
             execute(steps, frame.values)
         except Exception as error:
-            frame.pc = len(code) - operator.length_hint(steps) - 1
-            self.tick += frame.pc - first
+            taken = len(section) - operator.length_hint(steps) - 1
+            frame.pc += taken
+            self.tick += taken
             raise self._failure(error, frame.program.operations[frame.pc]) from error
-        frame.pc = len(code) - operator.length_hint(steps)
-        if code and code[frame.pc - 1][1] == 0 and frame.pc > first:
-            frame.pc -= 1  # the step that ended the walk is not for the hot loop and was not run
-        self.tick += frame.pc - first
+        taken = len(section) - operator.length_hint(steps)
+        if taken and section[taken - 1][0] is None:
+            taken -= 1  # the step that ended the walk is not for the hot loop and was not run
+        frame.pc += taken
+        self.tick += taken
+        return watcher is not None and stop < end and frame.pc == stop + 1 and watcher.after_operation(frame, stop)
 
     def _execute_one(self, frame: Frame, operation: Operation) -> None:
         values = frame.values
         inputs = [values[slot] for slot in operation.inputs]
-        function, arity, *_ = frame.program.code[frame.pc]
+        assert operation.function is not None
         if operation.kind is Kind.STATEFUL:
-            assert operation.function is not None
             results, state = operation.function(self.states.get(operation.state_key), *inputs)
             self.states[operation.state_key] = state
-            several = operation.several_outputs
         else:
-            assert function is not None
-            results, several = function(*inputs), arity == 4
-        for slot, value in zip(operation.outputs, results if several else (results,), strict=False):
+            results = operation.function(*inputs)
+        outputs = results if operation.several_outputs else (results,)
+        for slot, value in zip(operation.outputs, outputs, strict=False):
             values[slot] = value
         if not self.keep_values and frame.activation is None:
             for slot in frame.program.dead_after[frame.pc]:
@@ -229,6 +272,9 @@ class Machine:
             return self._finish(frame)
         if isinstance(frame.activation.plan, LoopPlan):
             self._guarded(frame, transitions.close_iteration, frame, self.rules)
+            watcher = self.watcher
+            if watcher is not None and watcher.watches_iterations and watcher.after_iteration(frame):
+                return EventKind.STOPPED
             return EventKind.ITERATION
         return self._leave(frame)
 
@@ -284,13 +330,14 @@ class Machine:
 
     def _failure(self, error: Exception, operation: Operation | None = None) -> StepperError:
         """The error with its place, and for an operation with the shapes and types of its inputs."""
-        where = place(self.stack, operation)
+        where = excerpt(place(self.stack, operation), _LONGEST_PLACE)
         text = str(error) or type(error).__name__
         if isinstance(error, StepperError):
-            return type(error)(f"{where}: {text}")
+            return type(error)(f"{where}: {excerpt(text, _LONGEST_MESSAGE)}")
         if operation is not None and operation.inputs and not operation.plans:
             values = self.stack[-1].values
             text += f" (inputs: {', '.join(_described(values[slot]) for slot in operation.inputs)})"
+        text = excerpt(text, _LONGEST_MESSAGE)
         if isinstance(error, (TensorTooLarge, MemoryError)):
             return LimitReached(f"{where}: {text}")
         return ExecutionError(f"{where}: {text}")

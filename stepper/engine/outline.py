@@ -18,6 +18,7 @@ from stepper.ir.constants import constant_value
 from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
+from stepper.ops.departures import Departure, Use, departures
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Outline:
     loops: tuple[Loop, ...]
     operations: dict[str, int]
     without_kernel: tuple[str, ...]
+    departures: tuple[Departure, ...]
 
 
 def outline(model: Model) -> Outline:
@@ -91,7 +93,16 @@ def outline(model: Model) -> Outline:
             f"{layer.type}-{layer.definition or layer.version} '{layer.name}' in {_path(path)} (line {layer.line})"
             for path, layer in unsupported_layers(model)
         ),
+        departures=tuple(departures(_use(layer) for _, graph in model.graphs() for layer in graph.layers)),
     )
+
+
+def _use(layer: Layer) -> Use:
+    inputs, outputs = (
+        frozenset(port.element_type.name for port in ports if port.element_type is not None)
+        for ports in (layer.inputs, layer.outputs)
+    )
+    return Use(layer.type, layer.definition, inputs, outputs)
 
 
 def _input(parameter: Layer) -> Tensor:

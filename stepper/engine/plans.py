@@ -62,6 +62,7 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         raise PlanError(str(error), error.line) from None
     _check_inputs(layer, roles, outer, rules, note)
     slot = program.slot
+    merged = _merged(program, roles)
     return LoopPlan(
         program=program,
         sliced=tuple(
@@ -69,11 +70,8 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
             for entry in roles.sliced
             if entry.input is not None and entry.slicing is not None
         ),
-        merged=tuple(
-            MergedInput(entry.input, slot(entry.parameter), slot(roles.merged_from[entry.parameter]), entry.line)
-            for entry in roles.merged
-            if entry.input is not None
-        ),
+        merged=merged,
+        passes_on=_passes_on(merged),
         invariant=tuple(
             InvariantInput(entry.input, slot(entry.parameter), entry.line)
             for entry in roles.invariant
@@ -91,6 +89,20 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         concatenated=_concatenated(body, program, rules, note),
         is_loop=is_loop,
     )
+
+
+def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:
+    slot = program.slot
+    return tuple(
+        MergedInput(entry.input, slot(entry.parameter), slot(roles.merged_from[entry.parameter]), entry.line)
+        for entry in roles.merged
+        if entry.input is not None
+    )
+
+
+def _passes_on(merged: tuple[MergedInput, ...]) -> bool:
+    parameters = {entry.parameter for entry in merged}
+    return any(entry.result in parameters - {entry.parameter} for entry in merged)
 
 
 def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:

@@ -41,6 +41,7 @@ class Kind(Enum):
 class LoopPlan:
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
+    `passes_on`: a back edge carries what is itself a carried Parameter, so all are read before any is written.
     `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
     of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
     `current_iteration` are slots with what makes an iteration number a value for them; `unfed` are Parameters that
@@ -50,6 +51,7 @@ class LoopPlan:
     program: Program
     sliced: tuple[SlicedInput, ...]
     merged: tuple[MergedInput, ...]
+    passes_on: bool
     invariant: tuple[InvariantInput, ...]
     unfed: tuple[int, ...]
     current_iteration: tuple[tuple[int, Callable[[int], Value]], ...]
@@ -97,11 +99,12 @@ class Operation:
     plans: tuple[LoopPlan | BranchPlan, ...] = ()
 
 
-Step = tuple[Callable[..., Any] | None, int, Any, Any, Any]
-"""An operation for the hot loop: (function, arity, a, b, out); a plain tuple, because that unpacks fastest.
+Step = tuple[Callable[..., Any] | None, Any, int | None, int | None]
+"""An operation for the hot loop: (function, a, b, out); a plain tuple, because that unpacks fastest.
 
-Arity 1 and 2: inputs in slots a and b, output to slot out. Arity 3: inputs in the slots of the tuple a, output to slot
-out. Arity 4: the same, but out is a tuple of slots. Arity 0: not for the hot loop.
+Two inputs: in slots a and b, the output to slot out. One input: in slot a; b is None. Any other number, or several
+outputs: a is a pair, the tuple of input slots and that of output slots (the slot itself of the one output where there
+are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
@@ -160,26 +163,29 @@ def step_of(operation: Operation) -> Step:
     """The lean form of an operation."""
     inputs, outputs = operation.inputs, operation.outputs
     if operation.kind is not Kind.KERNEL:
-        return None, 0, None, None, None
-    if operation.several_outputs:
-        return operation.function, 4, inputs, None, outputs
-    if len(inputs) in (1, 2):
-        return operation.function, len(inputs), inputs[0], inputs[-1], outputs[0]
-    return operation.function, 3, inputs, None, outputs[0]
+        return None, None, None, None
+    if operation.several_outputs or len(inputs) not in (1, 2):
+        return operation.function, (inputs, outputs if operation.several_outputs else outputs[0]), None, None
+    return operation.function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
 
 
 def execute(steps: Iterator[Step], values: list[Value]) -> None:
-    """Run steps up to the first that is not for the hot loop (which is then taken from the iterator), or to the end."""
-    for function, arity, a, b, out in steps:
-        if arity == 2:
-            values[out] = function(values[a], values[b])  # type: ignore[misc]  # only arity 0 has no function
-        elif arity == 1:
+    """Run steps up to the first that is not for the hot loop (which is then taken from the iterator), or to the end.
+
+    `is None` is the fastest test that there is, and the most frequent operations come first.
+    """
+    for function, a, b, out in steps:
+        if b is not None:
+            values[out] = function(values[a], values[b])  # type: ignore[misc, index]  # see Step
+        elif out is not None:
             values[out] = function(values[a])  # type: ignore[misc]
-        elif arity == 3:
-            values[out] = function(*[values[slot] for slot in a])  # type: ignore[misc]
-        elif arity == 4:
-            results = function(*[values[slot] for slot in a])  # type: ignore[misc]
-            for slot, value in zip(out, results, strict=False):
-                values[slot] = value
+        elif function is not None:
+            inputs, outputs = a
+            result = function(*[values[slot] for slot in inputs])
+            if type(outputs) is int:
+                values[outputs] = result
+            else:
+                for slot, value in zip(outputs, result, strict=False):
+                    values[slot] = value
         else:
             return

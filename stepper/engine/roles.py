@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from stepper import element_types
 from stepper.ir.constants import constant_type
 from stepper.ir.dialects import CURRENT_ITERATION
@@ -126,4 +124,4 @@ def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
     element_type = constant_type(producer) if producer.type == "Constant" else port.element_type
     if producer.type == "Parameter":
         element_type = parameter_type(producer)
-    return element_type is not None and element_type.name in names and int(np.prod(port.dims, dtype=object)) == 1
+    return element_type is not None and element_type.name in names and all(dim == 1 for dim in port.dims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,60 +16,44 @@ from stepper.ops.axes import normalize_axis, shape_text
 
 Note = Callable[[str], None]
 
+_SHAPE_OF = attrgetter("shape")
+
 
 class Scan:
-    """The Results of the iterations so far.
+    """The Results of the iterations so far; `result` is the slot of the body from which they come.
 
-    Pieces of one shape go into a buffer that doubles when it is full, so n of them cost O(n) and little memory each.
-    Copies share the buffer: each knows how many pieces are its own, and one that is to grow where another has grown
-    already takes a buffer of its own first (this happens when a run goes back in time and then does something else).
+    A list that only grows. Copies share it: each knows how many pieces are its own, and one that is to grow where
+    another has grown already takes a list of its own first (this happens when a run goes back in time and then does
+    something else).
     """
 
-    __slots__ = ("_buffer", "_filled", "length")
+    __slots__ = ("_pieces", "length", "result")
 
-    def __init__(self) -> None:
-        self._buffer: Any = None
-        self._filled: list[int] = [0]
+    def __init__(self, result: int) -> None:
+        self.result = result
         self.length = 0
+        self._pieces: list[Any] = []
 
     def copy(self) -> Scan:
         """The same pieces; growing one of the two does not change the other."""
-        twin = Scan()
-        twin._buffer, twin._filled, twin.length = self._buffer, self._filled, self.length
+        twin = Scan(self.result)
+        twin._pieces, twin.length = self._pieces, self.length
         return twin
 
     def append(self, piece: Any) -> None:
         """Add the Result of one more iteration."""
-        length, buffer = self.length, self._buffer
-        if buffer is None or self._filled[0] != length or length == len(buffer) or not self._fits(piece):
-            self._make_room(piece)
-            buffer = self._buffer
-        buffer[length] = piece
+        pieces, length = self._pieces, self.length
+        if len(pieces) != length:
+            pieces = self._pieces = pieces[:length]
+        # A view would keep all of the tensor alive of which it shows a part.
+        pieces.append(piece if piece.base is None else piece.copy())
         self.length = length + 1
-        self._filled[0] = length + 1
-
-    def _fits(self, piece: Any) -> bool:
-        buffer = self._buffer
-        return type(buffer) is list or (buffer.shape[1:] == piece.shape and buffer.dtype == piece.dtype)
-
-    def _make_room(self, piece: Any) -> None:
-        length = self.length
-        if self._buffer is None:
-            self._buffer = np.empty((8, *piece.shape), piece.dtype)
-        elif type(self._buffer) is list or not self._fits(piece):
-            # Pieces of different shapes: a plain list of references, with room at its end.
-            self._buffer = [*self._buffer[:length], *([None] * max(8, length))]
-        else:
-            grown = np.empty((max(8, 2 * length), *piece.shape), piece.dtype)
-            grown[:length] = self._buffer[:length]
-            self._buffer = grown
-        self._filled = [length]
 
     def piece(self, iteration: int) -> Array:
         """The piece of one iteration, a read-only view."""
         if not 0 <= iteration < self.length:
             raise IndexError(f"iteration {iteration} has no piece, there are {self.length}")
-        view = np.asarray(self._buffer[iteration]).view()
+        view = np.asarray(self._pieces[iteration]).view()
         view.flags.writeable = False
         return view
 
@@ -81,17 +66,15 @@ class Scan:
         """
         first = self.piece(0)
         axis = normalize_axis(slicing.axis, max(first.ndim, 1))
-        order = slice(None, None, 1 if slicing.stride > 0 else -1)
-        if type(self._buffer) is list:
-            pieces = [np.atleast_1d(piece) for piece in self._buffer[: self.length]]
-            return np.concatenate(_joinable(pieces, axis, abs(slicing.stride), rules, note)[order], axis=axis)
-        _check_length(first, axis, abs(slicing.stride), rules)
-        buffer: Array = self._buffer[: self.length][order]
-        if first.ndim == 0:
-            return buffer.copy()
-        shape = (*first.shape[:axis], self.length * first.shape[axis], *first.shape[axis + 1 :])
-        joined = np.moveaxis(buffer, 0, axis).reshape(shape)
-        return joined.copy() if np.may_share_memory(joined, self._buffer) else joined
+        pieces = self._pieces[: self.length]
+        if len(set(map(_SHAPE_OF, pieces))) == 1:
+            _check_length(first, axis, abs(slicing.stride), rules)
+        else:
+            pieces = [np.atleast_1d(piece) for piece in pieces]
+            pieces = _joinable(pieces, axis, abs(slicing.stride), rules, note)
+        if slicing.stride < 0:
+            pieces.reverse()
+        return np.concatenate(pieces, axis=axis) if pieces[0].ndim else np.stack(pieces)
 
 
 def _check_length(piece: Array, axis: int, size: int, rules: Rules) -> None:

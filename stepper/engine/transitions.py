@@ -22,6 +22,10 @@ Note = Callable[[str], None]
 
 _BOOLEAN = np.dtype(np.bool_)
 
+# Each look-up of an Enum's member takes as long as a quarter of a numpy operation; these are made in every iteration.
+_BETWEEN, _RUNNING, _LEAVING = Phase.BETWEEN, Phase.RUNNING, Phase.LEAVING
+_OPENVINO = Rules.OPENVINO
+
 
 def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Note) -> Frame:
     """A frame for one run of a loop, fed with the outer values, no iteration begun."""
@@ -36,7 +40,7 @@ def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Not
     for slot in plan.unfed:
         values[slot] = _zeros(plan, slot)
     slices = tuple(_slices(plan, entry, outer[operation.inputs[entry.input]], rules) for entry in plan.sliced)
-    activation = Activation(operation, plan, slices=slices, scans=[Scan() for _ in plan.concatenated])
+    activation = Activation(operation, plan, slices=slices, scans=[Scan(entry.result) for entry in plan.concatenated])
     if plan.is_loop:
         _read_control(activation, operation, outer, rules, note)
     else:
@@ -107,9 +111,11 @@ def begin_iteration(frame: Frame) -> None:
     plan: Any = activation.plan
     iteration = activation.iteration + 1
     if iteration:
-        carried = [values[entry.result] for entry in plan.merged]
-        for entry, value in zip(plan.merged, carried, strict=True):
-            values[entry.parameter] = value
+        if plan.passes_on:
+            _carry_at_once(plan, values)
+        else:
+            for _input, parameter, result, _line in plan.merged:
+                values[parameter] = values[result]
         for slot, dtype in activation.casts:
             values[slot] = values[slot].astype(dtype)
     for parameter, source, walk, prefix in activation.slices:
@@ -121,7 +127,13 @@ def begin_iteration(frame: Frame) -> None:
         values[slot] = numbered(iteration)
     activation.iteration = iteration
     frame.pc = 0
-    frame.phase = Phase.RUNNING
+    frame.phase = _RUNNING
+
+
+def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
+    carried = [values[entry.result] for entry in plan.merged]
+    for entry, value in zip(plan.merged, carried, strict=True):
+        values[entry.parameter] = value
 
 
 def _missing_slice(plan: LoopPlan, parameter: int, count: int, iteration: int) -> str:
@@ -134,8 +146,8 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     activation, values = frame.activation, frame.values
     assert activation is not None
     plan: Any = activation.plan
-    for entry, scan in zip(plan.concatenated, activation.scans, strict=True):
-        scan.append(values[entry.result])
+    for scan in activation.scans:
+        scan.append(values[scan.result])
     if plan.condition_result is not None:
         value = values[plan.condition_result]
         plain = value.dtype is _BOOLEAN and value.size == 1 and value.ndim < 2
@@ -143,13 +155,13 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     executed = activation.iteration + 1
     if executed == 1:
         activation.casts = _casts(plan, values)
-    if rules is Rules.OPENVINO:
+    if rules is _OPENVINO:
         _refuse_changed_shapes(plan, values)
     if executed == activation.limit:
         activation.ended = EndReason.TRIP_COUNT if plan.is_loop else EndReason.SLICES
     elif not activation.condition:
         activation.ended = EndReason.CONDITION
-    frame.phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
+    frame.phase = _BETWEEN if activation.ended is None else _LEAVING
 
 
 def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any]], ...]:

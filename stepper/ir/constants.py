@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final
+
+import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, ElementType
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer, Model, Port
 from stepper.ir.packing import packed_size
-from stepper.ir.shapes import LARGEST_DIMENSION, PartialShape
+from stepper.ir.shapes import LARGEST_DIMENSION, LARGEST_RANK, PartialShape
 from stepper.ir.weights import Weights
 from stepper.ir.xml import Place
 
@@ -39,6 +43,8 @@ def constant_shape(constant: Layer) -> tuple[int, ...] | None:
 
 def constant_value(model: Model, constant: Layer) -> Array:
     """The tensor of a Constant, a view of the mapped .bin where its type allows. ModelError where there is no .bin."""
+    if (literal := _literal_value(constant)) is not None:
+        return literal
     place = Place(model.path, constant.line, str(constant))
     if model.weights is None:
         place.fail(f"its value is in {model.path.with_suffix('.bin')}, which does not exist")
@@ -49,6 +55,33 @@ def constant_value(model: Model, constant: Layer) -> Array:
         return model.weights.constant(element_type, shape, offset, size)
     except ValueError as error:
         place.fail(f"its bytes in the .bin are no {element_type} tensor of this shape: {error}")
+
+
+def literal_constant(
+    identity: int, name: str, values: Sequence[int] | int, element_type: ElementType, line: int
+) -> Layer:
+    """A Constant that no file has: its numbers stand in its attribute `value`, and it has no place in the .bin."""
+    numbers = (values,) if isinstance(values, int) else tuple(values)
+    dims = () if isinstance(values, int) else (len(numbers),)
+    texts = {
+        "element_type": element_type.name,
+        "shape": ",".join(map(str, dims)),
+        "value": ",".join(map(str, numbers)),
+    }
+    output = Port(0, element_type, dims, (), line)
+    return Layer(identity, name, "Constant", "opset1", 1, MappingProxyType(texts), (), (output,), (), line)
+
+
+def _literal_value(constant: Layer) -> Array | None:
+    """The tensor of a literal constant; None for one of a file, which has an offset."""
+    if "offset" in constant.attributes:
+        return None
+    element_type, shape = constant_type(constant), constant_shape(constant)
+    assert element_type is not None and shape is not None, "literal_constant has seen to it"
+    numbers = [int(text) for text in constant.attributes["value"].split(",") if text]
+    value = np.array(numbers, element_type.dtype).reshape(shape)
+    value.flags.writeable = False
+    return value
 
 
 def check_constant(place: Place, constant: Layer, weights: Weights | None) -> None:
@@ -64,6 +97,8 @@ def check_constant(place: Place, constant: Layer, weights: Weights | None) -> No
     if shape is None:
         place.fail(f"the shape '{constant.attributes.get('shape', '')}' is no list of non-negative integers")
     offset, size = (_byte_count(place, constant, name) for name in ("offset", "size"))
+    if len(shape) > LARGEST_RANK:
+        place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}")
     count = math.prod(shape)
     if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:
         place.fail(f"the shape {list(shape)} is larger than any memory")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from stepper.ir import xml
 from stepper.ir.model import Edge, Layer, Port, Source
@@ -20,7 +21,7 @@ def read_edges(place: Place, element: Element) -> tuple[Edge, ...]:
             ends = [int(attributes[name]) for name in ("from-layer", "from-port", "to-layer", "to-port")]
         except (KeyError, ValueError):
             ends = [xml.integer(place, edge, name) for name in ("from-layer", "from-port", "to-layer", "to-port")]
-        edges.append(Edge(ends[0], ends[1], ends[2], ends[3], edge.sourceline or 0))
+        edges.append(Edge(ends[0], ends[1], ends[2], ends[3], xml.line_of(edge)))
     return tuple(edges)
 
 
@@ -47,7 +48,7 @@ def sources_of(
         if inputs[edge.to_layer][index] is not None:
             at.fail(f"a second edge into input port {edge.to_port} of {consumer}")
         inputs[edge.to_layer][index] = Source(edge.from_layer, output)
-    return {key: tuple(found) for key, found in inputs.items()}
+    return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
 
 
 def _index(ports: Sequence[Port], identity: int) -> int | None:

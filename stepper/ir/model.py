@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from stepper.element_types import ElementType
+from stepper.ir.excerpts import excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
 
@@ -106,6 +108,7 @@ class Layer:
     """One operation of a graph; `type` is spelt as the specification does, `definition` is the opset of its definition.
 
     `definition` is None for an operation of an extension. A loop has one body, an If two, everything else none.
+    `opened_from` is the type that this layer has in the file where a loop stands for it here, else None.
     """
 
     id: int
@@ -118,6 +121,7 @@ class Layer:
     outputs: tuple[Port, ...]
     bodies: tuple[Body, ...]
     line: int
+    opened_from: str | None = None
 
     @property
     def is_loop(self) -> bool:
@@ -125,7 +129,7 @@ class Layer:
         return self.type in ("TensorIterator", "Loop")
 
     def __str__(self) -> str:
-        return f"layer {self.id} '{self.name}' ({self.type})"
+        return f"layer {self.id} '{excerpt(self.name)}' ({excerpt(self.type)})"
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Graph:
     @cached_property
     def by_id(self) -> Mapping[int, Layer]:
         """Layers by id; ids of a body live in their own name space."""
-        return {layer.id: layer for layer in self.layers}
+        return MappingProxyType({layer.id: layer for layer in self.layers})
 
     @cached_property
     def parameters(self) -> tuple[Layer, ...]:

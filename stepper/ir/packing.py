@@ -69,7 +69,7 @@ def _split4(raw: Bytes) -> Bytes:
     return _split(raw, [4, 0], 15).reshape(-1, 2)
 
 
-def strings(raw: bytes, count: int) -> Array:
+def strings(raw: Bytes, count: int) -> Array:
     """The texts of a string constant: int32 count n, n+1 int32 offsets, then UTF-8. ValueError where that is broken."""
     header = np.frombuffer(raw, "<i4", 1)[0] if len(raw) >= 4 else -1
     if header != count or len(raw) < 4 * (count + 2):
@@ -78,5 +78,5 @@ def strings(raw: bytes, count: int) -> Array:
     body = raw[4 * (count + 2) :]
     if offsets[0] != 0 or sorted(offsets) != offsets or offsets[-1] > len(body):
         raise ValueError("the offsets of a string constant do not ascend within its bytes")
-    texts = [body[begin:end].decode("utf-8", "replace") for begin, end in itertools.pairwise(offsets)]
+    texts = [bytes(body[begin:end]).decode("utf-8", "replace") for begin, end in itertools.pairwise(offsets)]
     return np.array(texts, STRING_DTYPE)

@@ -37,6 +37,8 @@ def read(path: str | Path) -> Model:
     """
     path = Path(path)
     with _no_garbage_collection():
+        if path.suffix == ".bin":
+            raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
         root = xml.parse(path)
         place = Place(path)
         version = _net_version(place, root)
@@ -72,8 +74,6 @@ def _net_version(place: Place, root: Element) -> int:
 
 def _open_weights(path: Path) -> Weights | None:
     weights = path.with_suffix(".bin")
-    if weights == path:
-        raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
     return Weights(weights) if weights.exists() else None
 
 
@@ -118,7 +118,7 @@ class _GraphReader:
             place = place.at(element, f"layer {identity}")
             name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
         type = operation_types.canonical_type(written_type)
-        line = element.sourceline or 0
+        line = xml.line_of(element)
         place = Place(place.path, line, f"layer {identity} '{name}' ({type})")
         version = element.get("version")
         if version is None:
@@ -199,10 +199,12 @@ def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
             dims = tuple([int(text) for text in element.itertext("dim", with_tail=False)])
         except ValueError:
             place.at(element).fail(f"a <dim> of port {identity} is no integer")
+        if len(dims) != len(element) and len(dims) != len(element.findall("dim")):
+            place.at(element).fail(f"a <dim> of port {identity} is empty")
         if dims and not (min(dims) >= -1 and max(dims) < 2**63):
             place.at(element).fail(f"a <dim> of port {identity} is out of range, expected -1 or more")
         port_names = () if names is None else _split_names(names)
-        ports.append(Port(int(identity), element_type, dims, port_names, element.sourceline or 0))
+        ports.append(Port(int(identity), element_type, dims, port_names, xml.line_of(element)))
     return tuple(ports)
 
 

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 _BOUNDS: Final = re.compile(r"(\d*)\.\.(\d*)")
 LARGEST_DIMENSION: Final = 2**63 - 1
+LARGEST_RANK: Final = 64
+"""What numpy can hold."""
 
 
 class Dimension(NamedTuple):
@@ -75,6 +77,8 @@ def _dimension(text: str) -> Dimension:
         return Dimension(0, None)
     if match := _BOUNDS.fullmatch(text):
         least, most = (int(part) if part else None for part in match.groups())
+        if most is not None and most < (least or 0):
+            raise ValueError(f"{text} is empty")
         return Dimension(_checked(least or 0), None if most is None else _checked(most))
     return Dimension(_checked(int(text)), _checked(int(text)))
 

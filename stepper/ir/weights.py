@@ -35,7 +35,7 @@ class Weights:
         count = math.prod(shape)
         if element_type.dtype == STRING_DTYPE:
             raw = np.frombuffer(self._bytes, np.uint8, size, offset) if size else np.empty(0, np.uint8)
-            return packing.strings(raw.tobytes(), count).reshape(shape)
+            return packing.strings(raw, count).reshape(shape)
         if count == 0:
             return np.empty(shape, element_type.dtype)
         if element_type.bits < 8:

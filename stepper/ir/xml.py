@@ -11,11 +11,19 @@ from lxml import etree
 
 from stepper.errors import ModelError
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
+from stepper.ir.excerpts import excerpt
 
 Element = etree._Element
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _INT64: Final = range(-(2**63), 2**63)
+_LINES_OF_LIBXML2: Final = 65535
+_LONGEST_PLACE: Final = 400
+_LONGEST_MESSAGE: Final = 600
+
+_ENCODING: Final = re.compile(rb"<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']([^\"'>]{0,40})")
+_ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"ascii", b"iso-8859-1", b"windows-1252"})
+"""Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
 
 
 def parse(path: Path) -> Element:
@@ -27,18 +35,29 @@ def parse(path: Path) -> Element:
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
-    # A document type must stand before the root element and may be written in UTF-16, where zero bytes lie between.
-    head = content.replace(b"\0", b"")
-    if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
-        raise ModelError(f"{path}: holds a document type (<!DOCTYPE>), which no IR has and this reader refuses")
+    except ValueError as error:
+        raise ModelError(f"{str(path)!r} names no file: {error}") from None
+    _refuse_document_type(Place(path, 1), content)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_comments=True, remove_pis=True
     )
     try:
         return etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
-        line = error.lineno or 1
-        raise ModelError(f"{path}:{line}: is not well-formed XML: {error.msg}") from None
+        Place(path, error.lineno or 1).fail(f"is not well-formed XML: {error.msg}")
+
+
+def _refuse_document_type(place: Place, content: bytes) -> None:
+    """Raise ModelError where a document type stands; it may be written in UTF-16, where zero bytes lie between."""
+    plain = content.replace(b"\0", b"")
+    if (encoding := _ENCODING.search(plain[:400])) and encoding[1].lower() not in _ENCODINGS:
+        place.fail(f"is written in {encoding[1].decode('latin-1')}, expected UTF-8")
+    for door in (b"<!DOCTYPE", b"<!ENTITY"):
+        if door in plain:
+            line = plain.count(b"\n", 0, plain.index(door)) + 1
+            replace(place, line=line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
+    if not plain.lstrip(b"\xef\xbb\xff\xfe\xbf \t\r\n").startswith(b"<"):
+        place.fail("is not well-formed XML: does not begin with '<'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +75,28 @@ class Place:
     def fail(self, message: str) -> NoReturn:
         """Raise a ModelError that says where."""
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
-        raise ModelError(where + (f"{self.layer}: " if self.layer else "") + message)
+        layer = f"{excerpt(self.layer, _LONGEST_PLACE)}: " if self.layer else ""
+        raise ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
 
 
 def line_of(element: Element) -> int:
     """The line on which the element begins."""
-    return element.sourceline or 0
+    line = element.sourceline or 0
+    return line if line < _LINES_OF_LIBXML2 else _line_far_down(element, line)
+
+
+def _line_far_down(element: Element, line: int) -> int:
+    """The same from line 65535 on, where libxml2 gives the line on which the next text ends."""
+    while not element.text:
+        if len(element):
+            element = element[0]
+        elif element.tail:
+            return line - element.tail.count("\n")
+        elif (following := element.getnext()) is not None:
+            element = following
+        else:
+            return line
+    return line - element.text.count("\n")
 
 
 def child(element: Element, name: str) -> Element | None:

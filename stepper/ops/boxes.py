@@ -6,8 +6,6 @@ Source: the pages of the non-maximum suppressions and of the detection operation
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from stepper.element_types import Array
@@ -60,30 +58,3 @@ def surviving(
         free = np.flatnonzero(worst[position + 1 :] <= threshold)
         position = position + 1 + int(free[0]) if free.size else len(boxes)
     return kept
-
-
-def selected(
-    scores: Array, overlap_with: Callable[[int], Array], limit: int, iou_threshold: float, above: float, sigma: float
-) -> tuple[list[int], list[float]]:
-    """Positions and scores that non-maximum suppression selects, best first: at most `limit`, each score over `above`.
-
-    Each selected box silences those that it overlaps by more than `iou_threshold`; with sigma > 0 it only lowers their
-    scores by the factor exp(-overlap² / (2 sigma)), however much it overlaps them.
-    """
-    remaining = np.where(scores > above, scores, -np.inf).astype(np.float32)
-    positions: list[int] = []
-    final: list[float] = []
-    while len(positions) < min(limit, scores.size):
-        best = int(remaining.argmax())
-        if not remaining[best] > above:
-            break
-        positions.append(best)
-        final.append(float(remaining[best]))
-        overlap = overlap_with(best)
-        if sigma > 0:
-            lowered = remaining * np.exp(overlap * overlap * np.float32(-0.5 / sigma))
-            remaining = np.where(remaining > above, lowered, -np.inf)
-        else:
-            remaining[overlap > iou_threshold] = -np.inf
-        remaining[best] = -np.inf
-    return positions, final

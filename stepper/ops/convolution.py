@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError
 from stepper.ops.axes import integers, shape_text
 from stepper.ops.limits import ensure_allocatable
@@ -24,6 +24,7 @@ Ints = tuple[int, ...]
 
 _LARGEST_COLUMNS: Final = 64 * 2**20
 """Bytes that the elements under all windows may take when laid out for one matrix product."""
+_U1: Final = ELEMENT_TYPES["u1"].dtype
 
 
 @kernel("Convolution", 1)
@@ -215,8 +216,21 @@ def binary_convolution(
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
     axes = windowed_axes(data.shape[2:], filters.shape[2:], strides, dilations, pads_begin, pads_end, auto_pad)
     signs = np.where(data > 0, np.float32(1), np.float32(-1))
-    weights = filters.astype(np.float32)[np.newaxis] * 2 - 1
+    weights = _lowest_bit_first(filters).astype(np.float32)[np.newaxis] * 2 - 1
     return narrowed(correlation(padded(signs, axes, pad_value), weights, axes), data.dtype)
+
+
+def _lowest_bit_first(filters: Array) -> Array:
+    """u1 filters in the order that this operation means.
+
+    A tensor of u1 is read from its file with each byte's highest bit first, as everywhere; only the runtime's binary
+    convolution takes the lowest bit of each byte for the first element.
+    """
+    if filters.dtype != _U1:
+        return filters
+    bits = filters.reshape(-1)
+    whole = np.concatenate([bits, np.zeros(-bits.size % 8, bits.dtype)])
+    return whole.reshape(-1, 8)[:, ::-1].reshape(-1)[: bits.size].reshape(filters.shape)
 
 
 def _check_ranks(data: Array, filters: Array, filters_rank: int) -> None:

@@ -134,7 +134,7 @@ def _log_likelihood(log_probability: Array, lengths: Array, wanted: list[list[in
         skip = np.where(may_skip, _later(forward, 2), -np.inf)
         reached = np.logaddexp(np.logaddexp(stay, _later(forward, 1)), skip) + emitted[:, step]
         forward = np.where((step < lengths)[:, None], reached, forward)
-    last = np.array([2 * len(labels) for labels in wanted])[:, None]
+    last = np.array([2 * len(labels) for labels in wanted], np.int64)[:, None]
     before = np.where(last > 0, np.take_along_axis(forward, np.maximum(last - 1, 0), axis=1), -np.inf)
     total: Array = np.logaddexp(np.take_along_axis(forward, last, axis=1), before)[:, 0]
     return total

@@ -168,7 +168,7 @@ def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, s
     assert box_logits is not None and class_preds is not None and proposals is not None
     size = 4 if settings.normalized else 5
     priors = proposals.shape[-1] // size if proposals.ndim == 3 else 0
-    classes = class_preds.shape[-1] // max(priors, 1) if num_classes is None else num_classes
+    classes = sum(class_preds.shape[-1:]) // max(priors, 1) if num_classes is None else num_classes
     _check(box_logits, class_preds, proposals, priors, classes, settings)
     predictions = _decoded(box_logits, class_preds, proposals, (priors, classes), aux_scores, aux_boxes, settings)
     images = len(box_logits)
@@ -194,7 +194,7 @@ def _check(
     rows = 1 if settings.variance_encoded_in_target else 2
     expected = [(images, priors * located * 4), (images, priors * classes)]
     fits = [box_logits.shape, class_preds.shape] == expected and proposals.shape[1:2] == (rows,)
-    if not fits or classes < 1 or proposals.shape[0] not in (1, images):
+    if not fits or classes < 1 or proposals.ndim != 3 or proposals.shape[0] not in (1, images):
         shapes = ", ".join(shape_text(value.shape) for value in (box_logits, class_preds, proposals))
         raise KernelError(f"the shapes {shapes} do not fit each other with {priors} priors and {classes} classes")
 

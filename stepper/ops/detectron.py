@@ -47,6 +47,7 @@ def detectron_detection_output(
     corrections = widened(deltas).reshape(len(rois), num_classes, 4) / weights
     boxes = refined(anchors, corrections, 1.0, max_delta_log_wh)
     boxes[..., 2:] -= np.float32(1)
+    # OpenVINO cuts the boxes at the origin only, not at the far sides of the image.
     boxes = np.maximum(boxes, 0)
     usable, probability = (rois[:, 2:] > rois[:, :2]).all(axis=1), widened(scores)
     found: list[tuple[int, int]] = []
@@ -109,8 +110,8 @@ def top_k_rois(rois: Array, scores: Array, *, max_rois: int = 0) -> Array:
 def _check_detection(
     rois: Array, deltas: Array, scores: Array, num_classes: int, deltas_weights: tuple[float, ...]
 ) -> None:
-    expected = [(len(rois), 4), (len(rois), num_classes * 4), (len(rois), num_classes)]
-    if [rois.shape, deltas.shape, scores.shape] != expected:
+    count = sum(rois.shape[:1])
+    if [rois.shape, deltas.shape, scores.shape] != [(count, 4), (count, num_classes * 4), (count, num_classes)]:
         shapes = ", ".join(shape_text(value.shape) for value in (rois, deltas, scores))
         raise KernelError(f"regions, deltas and scores of shapes {shapes} do not fit {num_classes} classes")
     if len(deltas_weights) != 4:
@@ -122,7 +123,7 @@ def _check_pyramid(rois: Array, pyramid: tuple[Array, ...], scales: tuple[int, .
     if rois.ndim != 2 or rois.shape[1] != 4 or not pyramid or len(scales) < len(pyramid):
         shape = shape_text(rois.shape)
         raise KernelError(f"regions {shape}, {len(pyramid)} feature maps and {len(scales)} scales do not fit")
-    check_positive(**{f"pyramid_scales {number}": scale for number, scale in enumerate(scales)})
+    check_positive(pyramid_scales=scales)
     for level in pyramid:
         check_feature_maps(level)
         if level.shape[:2] != (1, pyramid[0].shape[1]):

@@ -59,11 +59,18 @@ def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> A
 
 
 def _power(a: Array, b: Array) -> Array:
-    if b.dtype.kind != "i":
-        return np.power(a, b)
+    return _power_of_integers(a, b) if b.dtype.kind == "i" else np.power(a, b)
+
+
+def _power_of_integers(a: Array, b: Array) -> Array:
+    """The power without its fraction; wrapped, but beyond i32 what a conversion from a real number gives."""
     whole = np.power(a, np.maximum(b, 0))  # numpy refuses negative exponents of integers
     reciprocal = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0)).astype(a.dtype)
-    return np.where(b < 0, reciprocal, whole)
+    power = np.where(b < 0, reciprocal, whole)
+    if a.dtype != np.int32:
+        return power
+    beyond = np.absolute(np.power(a.astype(np.float64), b)) >= 2.0**31
+    return np.where(beyond, np.iinfo(np.int32).min, power)
 
 
 @kernel("Power", 1, direct=_power)
@@ -72,16 +79,22 @@ def power(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Arr
     return _power(*aligned(a, b, auto_broadcast))
 
 
-@kernel("Mod", 1, direct=np.fmod)
+def _remainder(of: np.ufunc, a: Array, b: Array) -> Array:
+    """What numpy gives, exact for any quotient; but NaN where b is infinite, for 0 times that is in the formula."""
+    remainder: Array = of(a, b)
+    return remainder if a.dtype.kind in "iu" else np.add(remainder, b * b.dtype.type(0))
+
+
+@kernel("Mod", 1)
 def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The remainder of a / b with the sign of a."""
-    return np.fmod(*aligned(a, b, auto_broadcast))
+    """a - trunc(a / b) b: the remainder of a / b with the sign of a."""
+    return _remainder(np.fmod, *aligned(a, b, auto_broadcast))
 
 
-@kernel("FloorMod", 1, direct=np.remainder)
+@kernel("FloorMod", 1)
 def floor_mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The remainder of a / b with the sign of b."""
-    return np.remainder(*aligned(a, b, auto_broadcast))
+    """a - floor(a / b) b: the remainder of a / b with the sign of b."""
+    return _remainder(np.remainder, *aligned(a, b, auto_broadcast))
 
 
 @kernel("SquaredDifference", 1)

@@ -19,9 +19,10 @@ LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=51
 def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
     """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
 
+    A dimension of 0 does not excuse the others: kernels work along them as well, and numpy has its own limit there.
     Raises TensorTooLarge with the shape, its size and the limit.
     """
-    size = math.prod(shape) * (np.dtype(dtype).itemsize or 16)
+    size = math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16)
     limit = LARGEST_TENSOR.get()
     if size > limit:
         megabytes = f"{size / 2**20:,.0f} MB, the limit is {limit / 2**20:,.0f} MB"

@@ -1,12 +1,14 @@
 """Non-maximum suppression of scored boxes, class by class.
 
-Source: the pages NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13. As in OpenVINO a box is selected only with a
-score strictly greater than score_threshold, and the outputs hold the selected boxes and no padding.
+Source: the pages NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13. Where they leave it open or OpenVINO decides
+otherwise it is as there: a box is selected only with a score strictly greater than score_threshold, an overlap of just
+iou_threshold is one too many (not so of rotated boxes), and the outputs hold the selected boxes and no padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +16,27 @@ import numpy as np
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
 from stepper.ops.axes import shape_text
-from stepper.ops.boxes import overlaps, selected
+from stepper.ops.boxes import overlaps
 from stepper.ops.registry import kernel
 from stepper.ops.rotated_boxes import corners, rotated_overlaps
 
 BoxEncoding = Literal["corner", "center"]
 Selection = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """How many boxes of a class are selected, above which score, and what an overlap does to the others.
+
+    `silences` tells of overlaps and the threshold which are too large; with sigma > 0 no overlap is, but the score
+    falls by the factor exp(-overlap² / (2 sigma)).
+    """
+
+    limit: int
+    iou_threshold: float
+    score_threshold: float
+    sigma: float
+    silences: Callable[[Array, float], Array]
 
 
 @kernel("NonMaxSuppression", 1)
@@ -34,8 +51,8 @@ def non_max_suppression_1(
     sort_result_descending: bool = True,
 ) -> Array:
     """[batch, class, box] of each selected box."""
-    thresholds = (max_output_boxes_per_class, iou_threshold, score_threshold, 0.0)
-    return _non_max_suppression(boxes, scores, thresholds, box_encoding, sort_result_descending, I64)[0]
+    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
+    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, I64)[0]
 
 
 @kernel("NonMaxSuppression", 3, 4)
@@ -51,8 +68,8 @@ def non_max_suppression_3(
     output_type: ElementType = I64,
 ) -> Array:
     """[batch, class, box] of each selected box, in `output_type`."""
-    thresholds = (max_output_boxes_per_class, iou_threshold, score_threshold, 0.0)
-    return _non_max_suppression(boxes, scores, thresholds, box_encoding, sort_result_descending, output_type)[0]
+    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
+    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)[0]
 
 
 @kernel("NonMaxSuppression", 5, 9)
@@ -69,8 +86,8 @@ def non_max_suppression(
     output_type: ElementType = I64,
 ) -> tuple[Array, Array, Array]:
     """[batch, class, box] and [batch, class, score] of each selected box, and how many there are."""
-    thresholds = (max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
-    return _non_max_suppression(boxes, scores, thresholds, box_encoding, sort_result_descending, output_type)
+    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
+    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)
 
 
 @kernel("NMSRotated", 13)
@@ -88,18 +105,18 @@ def nms_rotated(
     """NonMaxSuppression of boxes [x_center, y_center, width, height, angle in radians]."""
     _check(boxes, scores, 5)
     outlines = corners(boxes, clockwise)
-    thresholds = (max_output_boxes_per_class, iou_threshold, score_threshold, 0.0)
+    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, silences=np.greater)
 
     def overlap_with(batch: int) -> Callable[[int], Array]:
         return lambda best: rotated_overlaps(outlines[batch, best], outlines[batch])
 
-    return _select(scores, overlap_with, thresholds, sort_result_descending, output_type)
+    return _select(scores, overlap_with, rules, sort_result_descending, output_type)
 
 
 def _non_max_suppression(
     boxes: Array,
     scores: Array,
-    thresholds: tuple[Any, Any, Any, Any],
+    rules: _Rules,
     box_encoding: str,
     descending: bool,
     output_type: ElementType,
@@ -114,31 +131,59 @@ def _non_max_suppression(
     def overlap_with(batch: int) -> Callable[[int], Array]:
         return lambda best: overlaps(ordered[batch, best], ordered[batch])
 
-    return _select(scores, overlap_with, thresholds, descending, output_type)
+    return _select(scores, overlap_with, rules, descending, output_type)
 
 
 def _select(
     scores: Array,
     overlap_with: Callable[[int], Callable[[int], Array]],
-    thresholds: tuple[Any, Any, Any, Any],
+    rules: _Rules,
     descending: bool,
     output_type: ElementType,
 ) -> Selection:
     """The selection of every batch and class, put together."""
-    limit, iou_threshold, score_threshold, sigma = (_single(value) for value in thresholds)
     indices: list[tuple[int, int, int]] = []
     chosen: list[float] = []
     for batch, classes in enumerate(scores):
         for label, of_class in enumerate(classes):
-            found = selected(of_class, overlap_with(batch), int(limit), iou_threshold, score_threshold, sigma)
-            indices += [(batch, label, box) for box in found[0]]
-            chosen += found[1]
+            boxes, final = _selected(of_class, overlap_with(batch), rules)
+            indices += [(batch, label, box) for box in boxes]
+            chosen += final
     table, best = np.array(indices, np.int64).reshape(-1, 3), np.array(chosen, np.float32)
     if descending:
         order = np.lexsort((table[:, 2], table[:, 1], table[:, 0], -best))
         table, best = table[order], best[order]
     score_table = np.concatenate([table[:, :2].astype(np.float32), best[:, None]], axis=1)
     return table.astype(output_type.dtype), score_table, np.array([len(table)], output_type.dtype)
+
+
+def _selected(scores: Array, overlap_with: Callable[[int], Array], rules: _Rules) -> tuple[list[int], list[float]]:
+    """Positions and scores of the boxes of one class that are selected, the best first."""
+    above = rules.score_threshold
+    remaining = np.where(scores > above, scores, -np.inf).astype(np.float32)
+    positions: list[int] = []
+    final: list[float] = []
+    while len(positions) < min(rules.limit, scores.size):
+        best = int(remaining.argmax())
+        if not remaining[best] > above:
+            break
+        positions.append(best)
+        final.append(float(remaining[best]))
+        overlap = overlap_with(best)
+        if rules.sigma > 0:
+            lowered = remaining * np.exp(overlap * overlap * np.float32(-0.5 / rules.sigma))
+            remaining = np.where(remaining > above, lowered, -np.inf)
+        else:
+            remaining[rules.silences(overlap, rules.iou_threshold)] = -np.inf
+        remaining[best] = -np.inf
+    return positions, final
+
+
+def _rules(
+    limit: Any, iou: Any, score: Any, sigma: Any = 0.0, silences: Callable[[Array, float], Array] = np.greater_equal
+) -> _Rules:
+    """The rules that the inputs give."""
+    return _Rules(int(_single(limit)), _single(iou), _single(score), _single(sigma), silences)
 
 
 def _single(value: Any) -> Any:

@@ -17,6 +17,7 @@ from stepper.ops.axes import integers, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+from stepper.ops.sizes import ensure_every_axis_allocatable
 
 Floats = tuple[float, ...]
 
@@ -132,8 +133,8 @@ def _pair(size: Array) -> tuple[int, int]:
 
 def _ratios(aspect_ratio: Floats, flip: bool) -> list[float]:
     """The different aspect ratios besides 1, each followed by its inverse where they are to be flipped."""
+    check_positive(aspect_ratio=aspect_ratio)
     ratios = [1.0]
-    check_positive(**{f"aspect_ratio {number}": ratio for number, ratio in enumerate(aspect_ratio)})
     for ratio in aspect_ratio:
         if all(abs(ratio - known) >= 1e-6 for known in ratios):
             ratios += [ratio, 1 / ratio] if flip else [ratio]
@@ -152,6 +153,7 @@ def _prior_boxes(
     (least, greatest, ratios), (step, offset, clip, variance, scale_all_sizes) = sizes, settings
     if not scale_all_sizes:
         least, step = tuple(size * height for size in least), height / max(rows, 1) if step == -1 else step * height
+    check_positive(min_size=least, max_size=greatest, fixed_ratio=fixed[1])
     around = _fixed_template(*fixed, ratios)
     template = np.concatenate([around, _template(least, greatest, ratios, scale_all_sizes, greatest_before_ratios)])
     if step == 0:
@@ -228,7 +230,7 @@ def _fixed_template(fixed_size: Floats, fixed_ratio: Floats, density: Floats, ra
 
 def _centers(rows: int, columns: int, down: float, across: float, offset: float) -> Array:
     """The points [rows * columns, 2] (x, y) in the middle of each cell."""
-    ensure_allocatable((rows, columns, 2), np.float32)
+    ensure_every_axis_allocatable((rows, columns, 2), np.float32)
     x = (np.arange(columns, dtype=np.float32) + np.float32(offset)) * np.float32(across)
     y = (np.arange(rows, dtype=np.float32) + np.float32(offset)) * np.float32(down)
     return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -145,8 +145,7 @@ def generate_proposals(
         boxes = _refined_in_image(flat, _by_anchor(deltas, of_image.shape), info, pixel)
         values = widened(np.moveaxis(of_image, 0, -1).ravel())
         best = np.argsort(-values, kind="stable")[:pre_nms_count]
-        least = np.float32(min_size) * info[[-1, 2]]
-        best = best[((boxes[best, 2:] - boxes[best, :2] + np.float32(pixel)) >= least).all(axis=1)]
+        best = best[_large_enough(boxes[best], pixel, np.float32(min_size) * info[[-1, 2]])]
         kept = best[surviving(boxes[best], nms_threshold, post_nms_count, pixel, nms_eta, must_touch=True)]
         found.append(boxes[kept])
         found_scores.append(values[kept])
@@ -172,9 +171,10 @@ def generate_proposals_single_image(
         raise KernelError(f"image size and scores of shapes {shapes} do not fit: expected [3] and [anchors,h,w]")
     _check_counts(pre_nms_count, post_nms_count)
     boxes = _refined_in_image(anchors.reshape(-1, 4), _by_anchor(deltas, scores.shape), widened(im_info), 1.0)
-    enough = (boxes[:, 2:] - boxes[:, :2] + np.float32(1) >= np.float32(min_size)).all(axis=1)
-    values = widened(np.moveaxis(scores, 0, -1).ravel()) * enough
-    best = np.argsort(-values, kind="stable")[:pre_nms_count]
+    enough = _large_enough(boxes, 1.0, np.float32(min_size))
+    values = widened(np.moveaxis(scores, 0, -1).ravel())
+    best = np.argsort(-values, kind="stable")
+    best = best[enough[best]][:pre_nms_count]
     kept = best[surviving(boxes[best], nms_threshold, post_nms_count)]
     found = np.zeros((post_nms_count, 4), np.float32)
     found_scores = np.zeros(post_nms_count, np.float32)
@@ -197,6 +197,12 @@ def _refined_in_image(anchors: Array, deltas: Array, info: Array, pixel: float) 
     boxes = refined(widened(anchors), deltas, pixel, _GREATEST_LOG)
     boxes[:, 2:] -= np.float32(pixel)
     return np.clip(boxes, 0, np.tile(info[[1, 0]] - np.float32(pixel), 2))
+
+
+def _large_enough(boxes: Array, pixel: float, least: Any) -> Array:
+    """Whether width and height of each box are at least so large."""
+    size = boxes[:, 2:] - boxes[:, :2] + np.float32(pixel)
+    return np.asarray((size >= least).all(axis=1))
 
 
 def _check_counts(before: int, after: int) -> None:
@@ -257,14 +263,14 @@ def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Set
 def _best_of_image(
     anchors: Array, deltas: Array, scores: Array, info: Array, settings: _Settings
 ) -> tuple[Array, Array]:
-    """Boxes and scores of one image, best first; a box below the least size counts with a score of 0."""
+    """Boxes and scores of one image, best first."""
     scales = np.array([settings.box_coordinate_scale] * 2 + [settings.box_size_scale] * 2, np.float32)
     boxes, corner = refined(anchors, deltas / scales, settings.pixel), settings.corner(info)
     if settings.clip_before_nms:
         boxes = np.clip(boxes, 0, corner - np.float32(settings.pixel))
-    size = boxes[:, 2:] - boxes[:, :2] + np.float32(settings.pixel)
-    scores = scores * (size >= np.float32(settings.min_size) * info[[-1, 2]]).all(axis=1)
-    best = np.argsort(-scores, kind="stable")[: settings.pre_nms_topn]
+    enough = _large_enough(boxes, settings.pixel, np.float32(settings.min_size) * info[[-1, 2]])
+    best = np.argsort(-scores, kind="stable")
+    best = best[enough[best]][: settings.pre_nms_topn]
     kept = surviving(boxes[best], settings.nms_thresh, settings.post_nms_topn, settings.pixel, must_touch=True)
     boxes, scores = boxes[best[kept]], scores[best[kept]]
     if settings.clip_after_nms:

@@ -69,14 +69,14 @@ def reduce_prod(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
 
 @kernel("ReduceMax", 1)
 def reduce_max(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The maximum, NaN where one is among them; the lowest number of the type of nothing."""
-    return _extremum(np.maximum.reduce, x, _axes(x, axes), keep_dims, "min")
+    """The maximum, NaN only where there is nothing else; the lowest number of the type of nothing."""
+    return _extremum(np.fmax.reduce, x, _axes(x, axes), keep_dims, "min")
 
 
 @kernel("ReduceMin", 1)
 def reduce_min(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The minimum, NaN where one is among them; the greatest number of the type of nothing."""
-    return _extremum(np.minimum.reduce, x, _axes(x, axes), keep_dims, "max")
+    """The minimum, NaN only where there is nothing else; the greatest number of the type of nothing."""
+    return _extremum(np.fmin.reduce, x, _axes(x, axes), keep_dims, "max")
 
 
 def _extremum(reduce: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, of_nothing: str) -> Array:

@@ -49,8 +49,7 @@ def _intersection_areas(box: Array, others: Array) -> Array:
 def _inside(points: Array, corner: Array, edge: Array) -> Array:
     """Whether each point lies in the convex polygon of these corners and edges, its outline included."""
     sides = _cross(edge[:, None], points[..., :, None, :] - corner[:, None])
-    inside: Array = (sides >= -_TOUCHING).all(axis=-1) | (sides <= _TOUCHING).all(axis=-1)
-    return inside
+    return np.logical_or((sides >= -_TOUCHING).all(axis=-1), (sides <= _TOUCHING).all(axis=-1))
 
 
 def _hull_areas(points: Array, valid: Array) -> Array:

@@ -117,9 +117,15 @@ def test_a_grouped_transposed_convolution_keeps_the_groups_apart() -> None:
 def test_a_binary_convolution_counts_agreement_less_disagreement(pad_value: float) -> None:
     x, bits = RANDOM.integers(0, 2, (1, 3, 4, 4)), RANDOM.integers(0, 2, (2, 3, 3, 3))
     expected = convolved(2 * x - 1, 2 * bits - 1, (4, 4), (1, 1), pad_value)
-    filters = bits.astype(ml_dtypes.uint1)
-    result = binary_convolution(x.astype(np.float32), filters, pads_begin=(1, 1), pads_end=(1, 1), pad_value=pad_value)
+    result = binary_convolution(x.astype(np.float32), bits, pads_begin=(1, 1), pads_end=(1, 1), pad_value=pad_value)
     np.testing.assert_array_equal(result, expected)
+
+
+def test_a_binary_convolution_takes_the_lowest_bit_of_each_byte_of_u1_filters_first() -> None:
+    x, bits = RANDOM.integers(0, 2, (1, 3, 4, 4)).astype(np.float32), RANDOM.integers(0, 2, (2, 3, 2, 2))
+    stored = np.unpackbits(np.packbits(bits.reshape(-1), bitorder="little")).reshape(bits.shape)
+    result = binary_convolution(x, stored.astype(ml_dtypes.uint1))
+    np.testing.assert_array_equal(result, binary_convolution(x, bits))
 
 
 def test_a_deformable_convolution_without_offsets_is_a_plain_one() -> None:

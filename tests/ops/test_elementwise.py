@@ -108,3 +108,18 @@ def test_rounding_away_from_zero_begins_at_the_half() -> None:
     below = np.nextafter(np.float32(0.5), np.float32(0))
     x = np.array([below, 0.5, -0.5, 2.5, -3.5], np.float32)
     assert run("Round", x, mode="half_away_from_zero").tolist() == [0, 1, -1, 3, -4]
+
+
+def test_a_power_beyond_i32_is_the_lowest_number_and_narrower_types_wrap() -> None:
+    a, b = np.array([2, 1000, -2, -3, 46341], np.int32), np.array([31, 4, 31, 2, 2], np.int32)
+    assert run("Power", a, b).tolist() == [-(2**31), -(2**31), -(2**31), 9, -(2**31)]
+    assert run("Power", np.array([3], np.int8), np.array([5], np.int8)).tolist() == [-13]
+
+
+@pytest.mark.parametrize("type", ["Mod", "FloorMod"])
+def test_no_remainder_is_left_by_an_infinite_divisor_but_by_a_huge_quotient(type: str) -> None:
+    a, b = np.array([5, -5, 1e9], np.float32), np.array([np.inf, np.inf, 0.7], np.float32)
+    with np.errstate(invalid="ignore"):
+        remainder = run(type, a, b)
+    assert np.isnan(remainder[:2]).all()
+    assert remainder[2] == pytest.approx(1e9 % float(np.float32(0.7)))

@@ -60,10 +60,11 @@ def test_the_extrema_of_nothing_are_the_ends_of_the_type() -> None:
     assert run("ReduceMin", nothing, np.array([1])).tolist() == [2**31 - 1]
 
 
-@pytest.mark.parametrize("type", ["Max", "Min"])
-def test_nan_is_passed_on_from_any_place(type: str) -> None:
-    x = np.array([[np.nan, 1, 2], [1, 2, np.nan]], np.float32)
-    assert np.isnan(run(f"Reduce{type}", x, np.array([1]))).all()
+@pytest.mark.parametrize(("type", "extrema"), [("Max", [2, 3]), ("Min", [1, 2])])
+def test_an_extremum_is_one_of_the_numbers_wherever_a_nan_is(type: str, extrema: list[float]) -> None:
+    x = np.array([[np.nan, 1, 2], [3, 2, np.nan]], np.float32)
+    assert run(f"Reduce{type}", x, np.array([1])).tolist() == extrema
+    assert np.isnan(run(f"Reduce{type}", np.array([np.nan, np.nan]), np.array([0])))
 
 
 def test_an_axis_out_of_range_is_refused() -> None:

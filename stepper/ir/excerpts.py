@@ -1,0 +1,12 @@
+"""Texts of a file in messages: one printable line of bounded length, whatever the file holds."""
+
+from __future__ import annotations
+
+
+def excerpt(text: str, longest: int = 80) -> str:
+    """The text if it is short, else its beginning and end; what cannot be printed (line breaks, too) is a blank."""
+    if len(text) > longest:
+        text = f"{text[: longest * 2 // 3]} ... {text[-(longest // 3) :]}"
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else " " for letter in text)
