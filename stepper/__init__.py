@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepper.engine import compile_model as compile_model
     from stepper.engine.feeds import bind_inputs as bind_inputs
     from stepper.engine.run import run as run
+    from stepper.engine.sequences import open_sequences as open_sequences
     from stepper.errors import StepperError as StepperError
     from stepper.ir import read as read_model
 
@@ -29,13 +30,14 @@ _HOMES = {
     "read_model": ("stepper.ir", "read"),
     "run": ("stepper.engine", "run"),
     "compile_model": ("stepper.engine", "compile_model"),
+    "open_sequences": ("stepper.engine.sequences", "open_sequences"),
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
     "StepperError": ("stepper.errors", "StepperError"),
 }
 
-__all__ = ["Every", "Machine", "StepperError", "bind_inputs", "compile_model", "read_model", "run"]
+__all__ = ["Every", "Machine", "StepperError", "bind_inputs", "compile_model", "open_sequences", "read_model", "run"]
 
 
 def __getattr__(name: str) -> Any:

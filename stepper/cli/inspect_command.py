@@ -9,13 +9,15 @@ import sys
 from typing import Any
 
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
+from stepper.engine.sequences import open_sequences
 from stepper.ir import read
 from stepper.ir.model import Slicing
 
 
 def execute(options: argparse.Namespace) -> int:
     """Read, outline, report; 0 if all went well."""
-    found = outline(read(options.model))
+    model = read(options.model)
+    found = outline(open_sequences(model) if options.open_sequences else model)
     if options.json:
         report = {"schema": 1, "model": options.model, **_json(found)}
         json.dump(report, sys.stdout, indent=2, ensure_ascii=False)
@@ -56,7 +58,8 @@ def _tensor(tensor: Tensor) -> str:
 
 
 def _loop(loop: Loop) -> list[str]:
-    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.id}, line {loop.line})"]
+    opened = f", opened from {loop.opened_from}" if loop.opened_from else ""
+    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.id}, line {loop.line}{opened})"]
     if loop.trip_count is not None:
         lines.append(f"  trip count   {loop.trip_count}")
     if loop.condition is not None:

@@ -65,6 +65,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="the largest tensor that one operation may make, such as 2GB (512MB)",
     )
+    _add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
     run.add_argument("--json", action="store_true", help="report as JSON on stdout")
     run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
 
@@ -74,7 +75,16 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
     _add_model(inspect)
+    _add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
     inspect.add_argument("--json", action="store_true", help="report as JSON on stdout")
+
+
+def _add_open_sequences(command: argparse.ArgumentParser, why: str) -> None:
+    command.add_argument(
+        "--open-sequences",
+        action="store_true",
+        help=f"take each LSTMSequence, GRUSequence and RNNSequence as a TensorIterator over its cell: {why}",
+    )
 
 
 def _add_model(command: argparse.ArgumentParser) -> None:

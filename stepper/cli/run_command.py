@@ -18,6 +18,7 @@ from stepper.engine.frames import place
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
+from stepper.engine.sequences import open_sequences
 from stepper.errors import UsageError
 from stepper.ir import read
 from stepper.ops.limits import LARGEST_TENSOR
@@ -32,7 +33,7 @@ def execute(options: argparse.Namespace) -> int:
     model = read(options.model)
     inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     machine = Machine(
-        compile_model(model, Rules(options.rules)),
+        compile_model(open_sequences(model) if options.open_sequences else model, Rules(options.rules)),
         inputs,
         max_iterations=options.max_iterations,
         keep_values=False,

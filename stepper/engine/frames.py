@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -36,8 +37,9 @@ class Activation:
     """One run of a loop or of a branch of an If, from the frame's point of view.
 
     `iteration` is the one under way or just closed (-1 before the first); `limit` the most iterations, None for
-    unlimited; `condition` what it last was; `ended` why there will be no further iteration. `casts` are Parameters
-    into which a back edge carries another type than they began with: slot and type.
+    unlimited; `condition` what it last was; `ended` why there will be no further iteration. `slice_count` is how many
+    iterations the sliced inputs suffice for. `casts` are Parameters into which a back edge carries another type than
+    they began with: slot and type.
     """
 
     operation: Operation
@@ -47,6 +49,7 @@ class Activation:
     condition: bool = True
     ended: EndReason | None = None
     slices: tuple[Slices, ...] = ()
+    slice_count: int = sys.maxsize
     scans: list[Scan] = field(default_factory=list)
     casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
 

@@ -102,6 +102,11 @@ class GraphBuilder:
         dims = tensor.dims[:axis] + tensor.dims[axis + 1 :]
         return self.add("Squeeze", 1, name, [tensor, self.axis(axis)], [(tensor.type, dims)])[0]
 
+    def unsqueezed(self, name: str, tensor: Tensor, axis: int) -> Tensor:
+        """The tensor with an axis more, 1 long."""
+        dims = (*tensor.dims[:axis], 1, *tensor.dims[axis:])
+        return self.add("Unsqueeze", 1, name, [tensor, self.axis(axis)], [(tensor.type, dims)])[0]
+
     def selected(self, name: str, mask: Tensor, then: Tensor, otherwise: Tensor) -> Tensor:
         """`then` where the mask holds, else `otherwise`."""
         return self.add("Select", 1, name, [mask, then, otherwise], [(then.type, then.dims)])[0]
@@ -129,7 +134,7 @@ class GraphBuilder:
 def edges_of(
     layers: Sequence[Layer], sources: Mapping[int, tuple[Source | None, ...]], lines: Mapping[tuple[int, int], int]
 ) -> tuple[Edge, ...]:
-    """The edges that say what `sources` says; `lines` has the lines of those in the file, by layer and port they enter."""
+    """The edges that say what `sources` says; `lines` are those of the file's own, by the layer and port they enter."""
     by_id = {layer.id: layer for layer in layers}
     return tuple(
         Edge(

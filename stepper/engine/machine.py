@@ -194,7 +194,9 @@ class Machine:
 
     def _iteration_failed(self, frame: Frame, taken: int, error: Exception) -> NoReturn:
         """Put the frame where the failure was: before the operation that failed, or at the end of the body."""
-        if frame.phase is Phase.RUNNING and frame.pc == 0 and taken:
+        if frame.phase is Phase.RUNNING and frame.pc == len(frame.program.code):
+            self.tick += frame.pc + 1
+        elif frame.phase is Phase.RUNNING:
             frame.pc = taken - 1
             self.tick += taken
             raise self._failure(error, frame.program.operations[taken - 1]) from error
@@ -260,22 +262,24 @@ class Machine:
 
     def _enter(self, frame: Frame, operation: Operation) -> None:
         if operation.kind is Kind.LOOP:
-            here = place(self.stack, operation)
+            here = place(self.stack, operation, iterations=False)
             inner = transitions.enter_loop(operation, frame.values, self.rules, lambda text: self.notes.add(here, text))
         else:
             inner = transitions.enter_branch(operation, frame.values, self.rules)
         self.stack.append(inner)
 
     def _close(self, frame: Frame) -> EventKind:
-        self.tick += 1
         if frame.activation is None:
+            self.tick += 1
             return self._finish(frame)
         if isinstance(frame.activation.plan, LoopPlan):
             self._guarded(frame, transitions.close_iteration, frame, self.rules)
+            self.tick += 1
             watcher = self.watcher
             if watcher is not None and watcher.watches_iterations and watcher.after_iteration(frame):
                 return EventKind.STOPPED
             return EventKind.ITERATION
+        self.tick += 1
         return self._leave(frame)
 
     def _leave(self, frame: Frame) -> EventKind:
@@ -285,7 +289,7 @@ class Machine:
         operation, outer = activation.operation, self.stack[-2]
 
         def note(text: str) -> None:
-            self.notes.add(place(self.stack[:-1], operation), text)
+            self.notes.add(place(self.stack[:-1], operation, iterations=False), text)
 
         found = self._guarded(frame, outcomes.outputs, frame, self.rules, note)
         for output, value in found.items():

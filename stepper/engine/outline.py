@@ -47,13 +47,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One TensorIterator, Loop or If; `trip_count` and `condition` say in words where they come from."""
+    """One TensorIterator, Loop or If; `trip_count` and `condition` say in words where they come from.
+
+    `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
+    """
 
     path: str
     type: str
     name: str
     id: int
     line: int
+    opened_from: str | None
     trip_count: str | None
     condition: str | None
     entries: tuple[Entry, ...]
@@ -98,11 +102,11 @@ def outline(model: Model) -> Outline:
 
 
 def _use(layer: Layer) -> Use:
-    inputs, outputs = (
-        frozenset(port.element_type.name for port in ports if port.element_type is not None)
-        for ports in (layer.inputs, layer.outputs)
-    )
-    return Use(layer.type, layer.definition, inputs, outputs)
+    ports = (*layer.inputs[:1], *layer.outputs)
+    if layer.type in ("Convert", "ConvertLike"):  # known by what they make
+        ports = layer.outputs
+    types = frozenset(port.element_type.name for port in ports if port.element_type is not None)
+    return Use(layer.type, layer.definition, layer.attributes, types)
 
 
 def _input(parameter: Layer) -> Tensor:
@@ -148,6 +152,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
         name=layer.name,
         id=layer.id,
         line=layer.line,
+        opened_from=layer.opened_from,
         trip_count=trip_count,
         condition=condition,
         entries=tuple(entries),

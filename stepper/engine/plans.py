@@ -110,7 +110,7 @@ def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:
         if rules is Rules.OPENVINO:
             raise PlanError("is written in the first draft of Loop-5, which OpenVINO refuses")
         note("is written in the first draft of Loop-5, which OpenVINO refuses")
-    nested = [inner for inner in body.graph.layers if inner.type == "TensorIterator"]
+    nested = [inner for inner in body.graph.layers if inner.type == "TensorIterator" and not inner.opened_from]
     if layer.type == "TensorIterator" and nested:
         text = f"has a TensorIterator in its body ({nested[0]}), which OpenVINO refuses"
         if rules is Rules.OPENVINO:

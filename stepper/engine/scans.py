@@ -13,6 +13,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
 from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.limits import LARGEST_TENSOR, ensure_allocatable
 
 Note = Callable[[str], None]
 
@@ -27,27 +28,44 @@ class Scan:
     something else).
     """
 
-    __slots__ = ("_pieces", "length", "result")
+    __slots__ = ("_bytes", "_limit", "_pieces", "length", "result")
 
     def __init__(self, result: int) -> None:
         self.result = result
         self.length = 0
         self._pieces: list[Any] = []
+        self._bytes = 0
+        self._limit = LARGEST_TENSOR.get()
 
     def copy(self) -> Scan:
         """The same pieces; growing one of the two does not change the other."""
         twin = Scan(self.result)
         twin._pieces, twin.length = self._pieces, self.length
+        twin._bytes, twin._limit = self._bytes, self._limit
         return twin
 
+    @property
+    def identity(self) -> int:
+        """Tells buffers apart: copies that share one have the same."""
+        return id(self._pieces)
+
+    @property
+    def nbytes(self) -> int:
+        """What the shared pieces hold, in bytes, as far as the first one tells."""
+        return len(self._pieces) * (self._pieces[0].nbytes + 128) if self._pieces else 0
+
     def append(self, piece: Any) -> None:
-        """Add the Result of one more iteration."""
+        """Add the Result of one more iteration. TensorTooLarge where all together pass the limit."""
         pieces, length = self._pieces, self.length
+        size = self._bytes + piece.nbytes
+        if size > self._limit:
+            ensure_allocatable((size,))
         if len(pieces) != length:
             pieces = self._pieces = pieces[:length]
         # A view would keep all of the tensor alive of which it shows a part.
         pieces.append(piece if piece.base is None else piece.copy())
         self.length = length + 1
+        self._bytes = size
 
     def piece(self, iteration: int) -> Array:
         """The piece of one iteration, a read-only view."""

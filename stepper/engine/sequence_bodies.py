@@ -4,8 +4,8 @@
     H (and C)     carried
     lengths, W, R, B   invariant
 
-Behind the length of its sequence a row holds its state and gives zeros. So a reverse direction, which begins at the last
-step of the longest one, leaves the initial state of a row alone until it comes to that row's own end.
+Behind the length of its sequence a row holds its state and gives zeros. So a reverse direction, which begins at the
+last time step, leaves the initial state of a row alone until it comes to that row's own end.
 Source: the sequences' pages (category Sequence processing).
 """
 
@@ -99,17 +99,16 @@ def _step(
     """One time step; the ids of the Results for Y and for each state."""
     x, position, lengths = parameters[:3]
     states, weights = parameters[3 : 3 + len(kind.states)], parameters[3 + len(kind.states) :]
-    lasts = inner.add("Less", 1, "is_within_length", [position, lengths], [(BOOLEAN, lengths.dims)])[0]
+    within = inner.add("Less", 1, "is_within_length", [position, lengths], [(BOOLEAN, lengths.dims)])[0]
     declared = [(state.type, state.dims) for state in states]
     present = inner.squeezed("X_t", x, TIME)
     new = inner.add(kind.cell, kind.definition, "cell", [present, *states, *weights], declared, attributes)
     held = [
-        inner.selected(f"{name}_held", lasts, after, before)
+        inner.selected(f"{name}_held", within, after, before)
         for name, after, before in zip(kind.states, new, states, strict=True)
     ]
-    given = inner.selected("Y_t", lasts, new[0], zero_like(inner, new[0]))
-    batch, hidden = given.dims
-    piece = inner.add("Unsqueeze", 1, "Y_step", [given, inner.axis(TIME)], [(given.type, (batch, 1, hidden))])[0]
+    given = inner.selected("Y_t", within, new[0], zero_like(inner, new[0]))
+    piece = inner.unsqueezed("Y_step", given, TIME)
     results = [inner.result(f"{name}_result", state) for name, state in zip(kind.states, held, strict=True)]
     return inner.result("Y_result", piece), results
 
@@ -117,4 +116,6 @@ def _step(
 def zero_like(builder: GraphBuilder, tensor: Tensor) -> Tensor:
     """A scalar 0 of the tensor's type, which a file may leave open."""
     zero = builder.literal("zero", 0, tensor.type or F32)
-    return zero if tensor.type is not None else builder.add("ConvertLike", 1, "0", [zero, tensor], [(None, ())])[0]
+    if tensor.type is not None:
+        return zero
+    return builder.add("ConvertLike", 1, "zero_like", [zero, tensor], [(None, ())])[0]

@@ -17,9 +17,11 @@ from stepper.engine.scans import Scan
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape
 from stepper.ops.axes import shape_text
+from stepper.ops.limits import ensure_allocatable
 
 Note = Callable[[str], None]
 
+_MANY_ELEMENTS = 2**20
 _BOOLEAN = np.dtype(np.bool_)
 
 # Each look-up of an Enum's member takes as long as a quarter of a numpy operation; these are made in every iteration.
@@ -110,17 +112,19 @@ def begin_iteration(frame: Frame) -> None:
     assert activation is not None
     plan: Any = activation.plan
     iteration = activation.iteration + 1
+    if iteration >= activation.slice_count:
+        raise KernelError(_missing_slice(activation, iteration))
     if iteration:
         if plan.passes_on:
             _carry_at_once(plan, values)
         else:
             for _input, parameter, result, _line in plan.merged:
-                values[parameter] = values[result]
+                values[parameter] = value = values[result]
+                if value.size > _MANY_ELEMENTS:
+                    ensure_allocatable(value.shape, value.dtype)  # it may grow in each iteration
         for slot, dtype in activation.casts:
             values[slot] = values[slot].astype(dtype)
     for parameter, source, walk, prefix in activation.slices:
-        if iteration >= walk.count:
-            raise KernelError(_missing_slice(plan, parameter, walk.count, iteration))
         begin = walk.first + iteration * walk.step
         values[parameter] = source[(*prefix, slice(begin, begin + walk.size))]
     for slot, numbered in plan.current_iteration:
@@ -133,11 +137,15 @@ def begin_iteration(frame: Frame) -> None:
 def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
     carried = [values[entry.result] for entry in plan.merged]
     for entry, value in zip(plan.merged, carried, strict=True):
+        if value.size > _MANY_ELEMENTS:
+            ensure_allocatable(value.shape, value.dtype)
         values[entry.parameter] = value
 
 
-def _missing_slice(plan: LoopPlan, parameter: int, count: int, iteration: int) -> str:
-    entry = next(entry for entry in plan.sliced if entry.parameter == parameter)
+def _missing_slice(activation: Activation, iteration: int) -> str:
+    plan: Any = activation.plan
+    taken = zip(plan.sliced, activation.slices, strict=True)
+    entry, count = next((entry, slices.walk.count) for entry, slices in taken if iteration >= slices.walk.count)
     return f"iteration {iteration} has no slice: input {entry.input} (line {entry.line}) gives {count} slices"
 
 
@@ -146,8 +154,6 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     activation, values = frame.activation, frame.values
     assert activation is not None
     plan: Any = activation.plan
-    for scan in activation.scans:
-        scan.append(values[scan.result])
     if plan.condition_result is not None:
         value = values[plan.condition_result]
         plain = value.dtype is _BOOLEAN and value.size == 1 and value.ndim < 2
@@ -157,6 +163,8 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
         activation.casts = _casts(plan, values)
     if rules is _OPENVINO:
         _refuse_changed_shapes(plan, values)
+    for scan in activation.scans:
+        scan.append(values[scan.result])
     if executed == activation.limit:
         activation.ended = EndReason.TRIP_COUNT if plan.is_loop else EndReason.SLICES
     elif not activation.condition:

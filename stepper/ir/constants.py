@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -35,6 +36,11 @@ def constant_shape(constant: Layer) -> tuple[int, ...] | None:
     if text is None:
         dims = constant.outputs[0].dims
         return None if any(dim < 0 for dim in dims) else dims
+    return _static_shape(text)
+
+
+@lru_cache(maxsize=1024)
+def _static_shape(text: str) -> tuple[int, ...] | None:
     try:
         return PartialShape.parse(text).static
     except ValueError:
@@ -96,7 +102,7 @@ def check_constant(place: Place, constant: Layer, weights: Weights | None) -> No
         )
     if shape is None:
         place.fail(f"the shape '{constant.attributes.get('shape', '')}' is no list of non-negative integers")
-    offset, size = (_byte_count(place, constant, name) for name in ("offset", "size"))
+    offset, size = _byte_count(place, constant, "offset"), _byte_count(place, constant, "size")
     if len(shape) > LARGEST_RANK:
         place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}")
     count = math.prod(shape)
@@ -115,6 +121,8 @@ def _byte_count(place: Place, constant: Layer, name: str) -> int:
     text = constant.attributes.get(name)
     if text is None:
         place.fail(f"<data> has no attribute '{name}', which is mandatory")
+    if len(text) < 16 and text.isdecimal() and text.isascii():
+        return int(text)
     if not _NUMBER.fullmatch(text) or int(text) > LARGEST_DIMENSION:
         place.fail(f"the attribute '{name}' is '{text[:80]}', expected a number of bytes")
     return int(text)

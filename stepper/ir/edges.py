@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any, Final, NoReturn
 
 from stepper.ir import xml
 from stepper.ir.model import Edge, Layer, Port, Source
 from stepper.ir.xml import Element, Place
+
+_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 def read_edges(place: Place, element: Element) -> tuple[Edge, ...]:
@@ -16,12 +19,13 @@ def read_edges(place: Place, element: Element) -> tuple[Edge, ...]:
     for edge in element:
         if edge.tag != "edge":
             continue
-        attributes = edge.attrib
+        get = edge.get
+        ends: Any = get("from-layer"), get("from-port"), get("to-layer"), get("to-port")
         try:
-            ends = [int(attributes[name]) for name in ("from-layer", "from-port", "to-layer", "to-port")]
-        except (KeyError, ValueError):
-            ends = [xml.integer(place, edge, name) for name in ("from-layer", "from-port", "to-layer", "to-port")]
-        edges.append(Edge(ends[0], ends[1], ends[2], ends[3], xml.line_of(edge)))
+            producer, output, consumer, input = map(int, ends)
+        except (TypeError, ValueError):
+            producer, output, consumer, input = (xml.integer(place, edge, name) for name in _ENDS)
+        edges.append(Edge(producer, output, consumer, input, xml.line_of(edge)))
     return tuple(edges)
 
 
@@ -34,21 +38,25 @@ def sources_of(
     """
     inputs: dict[int, list[Source | None]] = {key: [None] * len(layer.inputs) for key, layer in layers.items()}
     for edge in edges:
-        producer, consumer = layers.get(edge.from_layer), layers.get(edge.to_layer)
-        at = Place(place.path, edge.line, f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}")
+        from_layer, from_port, to_layer, to_port, _line = edge
+        producer, consumer = layers.get(from_layer), layers.get(to_layer)
         if producer is None or consumer is None:
-            missing = edge.from_layer if producer is None else edge.to_layer
-            at.fail(f"this graph has no layer {missing}")
-        output = _index(producer.outputs, edge.from_port)
+            _fail(place, edge, f"this graph has no layer {from_layer if producer is None else to_layer}")
+        output, index = _index(producer.outputs, from_port), _index(consumer.inputs, to_port)
         if output is None:
-            at.fail(f"{producer} has no output port {edge.from_port}, only {_ids(producer.outputs)}")
-        index = _index(consumer.inputs, edge.to_port)
+            _fail(place, edge, f"{producer} has no output port {from_port}, only {_ids(producer.outputs)}")
         if index is None:
-            at.fail(f"{consumer} has no input port {edge.to_port}, only {_ids(consumer.inputs)}")
-        if inputs[edge.to_layer][index] is not None:
-            at.fail(f"a second edge into input port {edge.to_port} of {consumer}")
-        inputs[edge.to_layer][index] = Source(edge.from_layer, output)
+            _fail(place, edge, f"{consumer} has no input port {to_port}, only {_ids(consumer.inputs)}")
+        found = inputs[to_layer]
+        if found[index] is not None:
+            _fail(place, edge, f"a second edge into input port {to_port} of {consumer}")
+        found[index] = Source(from_layer, output)
     return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
+
+
+def _fail(place: Place, edge: Edge, message: str) -> NoReturn:
+    where = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
+    Place(place.path, edge.line, where).fail(message)
 
 
 def _index(ports: Sequence[Port], identity: int) -> int | None:

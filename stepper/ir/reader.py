@@ -128,13 +128,13 @@ class _GraphReader:
         for child in element:
             match child.tag:
                 case "data":
-                    data = MappingProxyType(dict(child.attrib))
+                    data = MappingProxyType(dict(child.items()))
                 case "input":
                     inputs = _ports(place, child, is_output=False)
                 case "output":
                     outputs = _ports(place, child, is_output=True)
         bodies = self._bodies(place, element, type, graphs) if type in BODIES else ()
-        definition = _definition(place, type, version)
+        definition = _known_definition(type, version) or _unusual_definition(place, type, version)
         layer = Layer(identity, name, type, version, definition, data, inputs, outputs, bodies, line)
         if type == "Constant":
             check_constant(place, layer, self._weights)
@@ -158,20 +158,18 @@ def _is_in_body(layer: Element) -> bool:
     return layers is not None and (owner := layers.getparent()) is not None and owner.tag != "net"
 
 
-def _definition(place: Place, type: str, version: str) -> int | None:
-    """The opset of the definition meant; None for operations of an extension, which have no opset."""
-    found = _known_definition(type, version)
-    return found if found is not None else _unusual_definition(place, type, version)
-
-
 @lru_cache(maxsize=1024)
 def _known_definition(type: str, version: str) -> int | None:
+    """The opset of the definition meant."""
     opset = operation_types.opset_number(version)
     return None if opset is None else operation_types.definition(type, opset)
 
 
 def _unusual_definition(place: Place, type: str, version: str) -> int | None:
-    """The definition of an extension's operation that has a known name; a ModelError for what does not exist."""
+    """The definition of an extension's operation that has a known name, None for one that has not.
+
+    ModelError for what no operation set has.
+    """
     opset = operation_types.opset_number(version)
     if opset is None:
         return operation_types.definition(type, 1 << 16) if type in operation_types.DEFINITIONS else None
@@ -184,35 +182,44 @@ def _unusual_definition(place: Place, type: str, version: str) -> int | None:
 
 
 def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
-    ports = []
-    for element in side.iterchildren("port"):
-        written = element.get("precision")
-        if written is None and is_output:
-            place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
-        element_type = None if written is None else _precision(place, element, written)
-        identity = element.get("id", "")
-        if not identity.isdecimal() or len(identity) > 9:
-            xml.integer(place, element, "id")
-            place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
-        names = element.get("names")
-        try:
-            dims = tuple([int(text) for text in element.itertext("dim", with_tail=False)])
-        except ValueError:
-            place.at(element).fail(f"a <dim> of port {identity} is no integer")
-        if len(dims) != len(element) and len(dims) != len(element.findall("dim")):
-            place.at(element).fail(f"a <dim> of port {identity} is empty")
-        if dims and not (min(dims) >= -1 and max(dims) < 2**63):
-            place.at(element).fail(f"a <dim> of port {identity} is out of range, expected -1 or more")
-        port_names = () if names is None else _split_names(names)
-        ports.append(Port(int(identity), element_type, dims, port_names, xml.line_of(element)))
-    return tuple(ports)
+    return tuple([_port(place, element, is_output=is_output) for element in side if element.tag == "port"])
 
 
-def _precision(place: Place, element: Element, written: str) -> element_types.ElementType | None:
-    element_type = element_types.by_precision(written)
-    if element_type is None and written.lower() not in element_types.UNKNOWN_NAMES:
+def _port(place: Place, element: Element, *, is_output: bool) -> Port:
+    get = element.get
+    identity, written, names = get("id", ""), get("precision"), get("names")
+    element_type = None if written is None else element_types.by_precision(written)
+    if element_type is None:
+        _check_precision(place, element, written, is_output=is_output)
+    if not identity.isdecimal() or len(identity) > 9:
+        xml.integer(place, element, "id")
+        place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
+    try:
+        dims = _dims(tuple([dim.text for dim in element if dim.tag == "dim"]))
+    except TypeError:
+        place.at(element).fail(f"a <dim> of port {identity} is empty")
+    except ValueError:
+        place.at(element).fail(f"a <dim> of port {identity} is no integer")
+    except OverflowError:
+        place.at(element).fail(f"a <dim> of port {identity} is out of range, expected -1 or more")
+    return Port(int(identity), element_type, dims, _split_names(names) if names else (), xml.line_of(element))
+
+
+def _check_precision(place: Place, element: Element, written: str | None, *, is_output: bool) -> None:
+    """Raise ModelError unless a missing or unknown element type is allowed here."""
+    if written is None and is_output:
+        place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
+    if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
         place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
-    return element_type
+
+
+@lru_cache(maxsize=4096)
+def _dims(texts: tuple[str | None, ...]) -> tuple[int, ...]:
+    """The numbers that the <dim> elements of a port hold; many ports of a model are of one shape."""
+    dims = tuple([int(text) for text in texts])  # type: ignore[arg-type]  # TypeError for an empty element
+    if dims and not (min(dims) >= -1 and max(dims) < 2**63):
+        raise OverflowError
+    return dims
 
 
 def _split_names(text: str) -> tuple[str, ...]:

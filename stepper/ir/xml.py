@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from lxml import etree
 
@@ -49,19 +48,18 @@ def parse(path: Path) -> Element:
 
 def _refuse_document_type(place: Place, content: bytes) -> None:
     """Raise ModelError where a document type stands; it may be written in UTF-16, where zero bytes lie between."""
-    plain = content.replace(b"\0", b"")
+    plain = content.replace(b"\0", b"") if b"\0" in content else content
     if (encoding := _ENCODING.search(plain[:400])) and encoding[1].lower() not in _ENCODINGS:
         place.fail(f"is written in {encoding[1].decode('latin-1')}, expected UTF-8")
     for door in (b"<!DOCTYPE", b"<!ENTITY"):
         if door in plain:
             line = plain.count(b"\n", 0, plain.index(door)) + 1
-            replace(place, line=line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
+            Place(place.path, line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
     if not plain.lstrip(b"\xef\xbb\xff\xfe\xbf \t\r\n").startswith(b"<"):
         place.fail("is not well-formed XML: does not begin with '<'")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where in the file the reader is: what every message begins with."""
 
     path: Path
@@ -70,7 +68,7 @@ class Place:
 
     def at(self, element: Element, layer: str | None = None) -> Place:
         """The same place, moved to `element` (and into a layer)."""
-        return replace(self, line=line_of(element), layer=self.layer if layer is None else layer)
+        return Place(self.path, line_of(element), self.layer if layer is None else layer)
 
     def fail(self, message: str) -> NoReturn:
         """Raise a ModelError that says where."""
@@ -119,7 +117,7 @@ def text(place: Place, element: Element, name: str) -> str:
 
 def integer(place: Place, element: Element, name: str) -> int:
     """A mandatory attribute that is a 64-bit integer."""
-    value = text(place, element, name)
+    value = element.get(name) or text(place, element, name)
     if len(value) < 16 and value.isdecimal() and value.isascii():
         return int(value)
     return to_integer(place, element, name, value)

@@ -90,12 +90,11 @@ def sigmoid(x: Array) -> Array:
     """1 / (1 + e^-x)."""
     y: Array = np.exp(-x)
     y += 1
-    return np.reciprocal(y)
+    return np.divide(1, y)
 
 
 @kernel("HSigmoid", 5)
 @of_reals
-@in_blocks
 def h_sigmoid(x: Array) -> Array:
     """min(max(x + 3, 0), 6) / 6."""
     y: Array = (x + 3).clip(0, 6)
@@ -113,7 +112,6 @@ def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
 
 @kernel("HSwish", 4)
 @of_reals
-@in_blocks
 def h_swish(x: Array) -> Array:
     """x · min(max(x + 3, 0), 6) / 6."""
     y: Array = (x + 3).clip(0, 6)

@@ -6,7 +6,7 @@ model who wonders why a runtime gives other numbers. What holds for whole elemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,23 +20,32 @@ class Departure:
 
 
 class Use(NamedTuple):
-    """An operation as a model uses it, with the element types that its ports declare (none: every fact counts)."""
+    """An operation as a model uses it: attributes as in the file, declared types of its first input and its outputs."""
 
     type: str
     version: int | None
-    inputs: frozenset[str]
-    outputs: frozenset[str]
-
-    @property
-    def element_types(self) -> frozenset[str]:
-        """Those that matter: a conversion is known by what it makes."""
-        return self.outputs if self.type in ("Convert", "ConvertLike") else self.inputs | self.outputs
+    attributes: Mapping[str, str]
+    element_types: frozenset[str]
 
 
 class _Fact(NamedTuple):
+    """Holds for all uses of a type, or where one of the element types occurs, in these versions, with this attribute.
+
+    `attribute` is a name and what its text must contain.
+    """
+
     text: str
     element_types: frozenset[str] = frozenset()
     versions: tuple[int, ...] = ()
+    attribute: tuple[str, str] | None = None
+
+    def concerns(self, use: Use) -> bool:
+        """Whether it can show in this use; element types that are not declared do not rule it out."""
+        if self.versions and use.version not in self.versions:
+            return False
+        if self.element_types and use.element_types and not self.element_types & use.element_types:
+            return False
+        return self.attribute is None or self.attribute[1] in use.attributes.get(self.attribute[0], "").lower()
 
 
 _FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
@@ -45,20 +54,26 @@ _WIDE: Final = frozenset({"i32", "u32", "i64", "u64"})
 
 _THROUGH_F32: Final = _Fact("integers are computed in f32: beyond 2^24 they are not exact", _WIDE)
 _SATURATES: Final = _Fact("u8 and i8 saturate where they should wrap", _BYTES)
-_TO_THE_RIGHT: Final = _Fact("auto_broadcast=pdpd aligns to the right as numpy does, or is refused")
+_TO_THE_RIGHT: Final = _Fact(
+    "auto_broadcast=pdpd aligns to the right as numpy does, or is refused", attribute=("auto_broadcast", "pdpd")
+)
 _TRUE_FOR_NAN: Final = _Fact("it holds where either side is NaN", _FLOATS)
 _SECOND_FOR_NAN: Final = _Fact("where either input is NaN, the second one is returned", _FLOATS)
 _SIGNED: Final = _Fact("u32 and u64 are compared as i32", frozenset({"u32", "u64"}))
 _NAN_TO_ZERO: Final = _Fact("NaN becomes 0", _FLOATS)
 _IN_THE_ROW: Final = _Fact("+inf or NaN in a row does not make the whole row NaN", _FLOATS)
 _LENGTHS: Final = _Fact("sequence_lengths are ignored where shapes are dynamic and W, R, B are Constants")
-_HARDSIGMOID: Final = _Fact("the activation hardsigmoid is refused")
+_HARDSIGMOID: Final = _Fact("the activation hardsigmoid is refused", attribute=("activations", "hardsigmoid"))
 _CELL: Final = (_HARDSIGMOID,)
 _SEQUENCE: Final = (_LENGTHS, _HARDSIGMOID)
 _REAL: Final = _Fact("of integers the f32 result is rounded to the nearest", _WIDE | _BYTES)
 _BOXES_RANK: Final = _Fact("a dynamic last dimension of its boxes is refused")
 _NO_BOXES: Final = _Fact("without max_output_boxes_per_class, valid_outputs is left unwritten", versions=(5, 9))
-_AUTO_PAD: Final = _Fact("with dynamic shapes auto_pad=same_upper and same_lower pad nothing", versions=(8, 14))
+_AUTO_PAD: Final = _Fact(
+    "with dynamic shapes auto_pad=same_upper and same_lower pad nothing",
+    versions=(8, 14),
+    attribute=("auto_pad", "same"),
+)
 _CONSTANTS_ONLY: Final = _Fact("alpha and the second parameter must be Constants")
 _COMPARISON: Final = (_THROUGH_F32, _TO_THE_RIGHT)
 _TO_BYTES: Final = _Fact("f32 to u8 or i8 wraps with static shapes, saturates with dynamic ones", _BYTES)
@@ -67,13 +82,20 @@ _TO_BF16: Final = _Fact("f32 to bf16 does not round ties to even where shapes ar
 _TO_BOOLEAN: Final = _Fact("NaN becomes false, and an integer counts by its low 32 bits", frozenset({"boolean"}))
 _TO_NIBBLES: Final = _Fact("a conversion to u4 or i4 in the middle of a graph is left out", frozenset({"u4", "i4"}))
 _CONVERSION: Final = (_TO_BYTES, _TO_WIDE, _TO_BF16, _TO_BOOLEAN, _TO_NIBBLES)
-_WRAPPED_BOUNDS: Final = _Fact("start and stop given at run time wrap to i32: 2^63-1 is then -1 and drops the last element")
+_WRAPPED_BOUNDS: Final = _Fact(
+    "start and stop given at run time wrap to i32: 2^63-1 is then -1 and drops the last element"
+)
 
 _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Abs": (_Fact("-128 in i8 becomes 127", frozenset({"i8"})),),
     "AdaptiveMaxPool": (_Fact("index_element_type=i64, the default, is refused"),),
     "Add": (_SATURATES,),
-    "AvgPool": (_Fact("a window wholly in the padding (rounding_type=ceil) gives NaN with exclude-pad"),),
+    "AvgPool": (
+        _Fact(
+            "a window wholly in the padding (rounding_type=ceil) gives NaN with exclude-pad",
+            attribute=("rounding_type", "ceil"),
+        ),
+    ),
     "Clamp": (_Fact("NaN becomes min", _FLOATS),),
     "Convert": _CONVERSION,
     "ConvertLike": _CONVERSION,
@@ -95,7 +117,7 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
         _Fact("input_low = input_high gives NaN, input_low > input_high wrong values"),
     ),
     "FloorMod": (_Fact("computed as a - floor(a / b) b in f32: a large quotient leaves nothing exact"), _TO_THE_RIGHT),
-    "Gather": (_Fact("negative indices give zeros", versions=(1, 7)), _Fact("empty indices may end the process")),
+    "Gather": (_Fact("negative indices give zeros", versions=(1, 7)),),
     "GatherTree": (_Fact("where max_seq_len is 0 the column is left unwritten"),),
     "Gelu": (_Fact("+inf gives NaN in the erf form", _FLOATS),),
     "Greater": (_TRUE_FOR_NAN, *_COMPARISON),
@@ -107,7 +129,7 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "HSigmoid": (_NAN_TO_ZERO,),
     "Interpolate": (
         _Fact("linear downsampling with antialias gives other numbers", versions=(4, 11)),
-        _Fact("the mode area is not supported", versions=(1,)),
+        _Fact("the mode area is not supported", versions=(1,), attribute=("mode", "area")),
     ),
     "IRDFT": (
         _Fact("a spectrum too short for signal_size is not filled with zeros"),
@@ -145,8 +167,7 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     ),
     "RDFT": (_Fact("axes given at run time end the process"), _Fact("signal_size beyond the dimension is refused")),
     "ReduceL1": (_SATURATES,),
-    "ReduceMax": (_THROUGH_F32, _Fact("of nothing it is the lowest finite number", _FLOATS)),
-    "ReduceMin": (_EMPTY_AXES, _Fact("of nothing it is the greatest finite number", _FLOATS)),
+    "ReduceMax": (_THROUGH_F32,),
     "ReduceProd": (_SATURATES,),
     "ReduceSum": (_THROUGH_F32, _Fact("a sum beyond i32 becomes its lowest number", _WIDE)),
     "Relu": (_NAN_TO_ZERO, _THROUGH_F32),
@@ -154,7 +175,7 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "RNNSequence": _SEQUENCE,
     "ROIAlign": (_BOXES_RANK,),
     "Roll": (_Fact("one shift for several axes is refused"),),
-    "Round": (_Fact("half_away_from_zero rounds the f32 just below a half up", _FLOATS),),
+    "Round": (_Fact("half_away_from_zero rounds the f32 just below a half up", _FLOATS, (), ("mode", "away")),),
     "ScatterElementsUpdate": (_Fact("an integer mean is truncated towards zero", _WIDE | _BYTES, (12,)),),
     "ScatterUpdate": (_Fact("a scalar index and negative indices are refused"),),
     "Select": (_TO_THE_RIGHT,),
@@ -172,13 +193,7 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
 
 def departures(uses: Iterable[Use]) -> list[Departure]:
     """What there is to know about the operations of a model, each fact once, by type."""
-    found = {Departure(use.type, fact.text): None for use in uses for fact in _facts(use)}
+    found = {
+        Departure(use.type, fact.text): None for use in uses for fact in _FACTS.get(use.type, ()) if fact.concerns(use)
+    }
     return sorted(found, key=lambda departure: departure.type)
-
-
-def _facts(use: Use) -> Iterator[_Fact]:
-    for fact in _FACTS.get(use.type, ()):
-        of_version = not fact.versions or use.version in fact.versions
-        of_type = not (fact.element_types and use.element_types) or fact.element_types & use.element_types
-        if of_version and of_type:
-            yield fact

@@ -5,12 +5,16 @@ Source: the operation sets' pages of each operation (category Arithmetic, and Se
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import F32, Array, is_floating
 from stepper.ops.broadcasting import AutoBroadcast, aligned
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+
+_F32: Final = F32.dtype
 
 
 @kernel("Add", 1, direct=np.add)
@@ -32,7 +36,8 @@ def multiply(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> 
 
 
 def _quotient(a: Array, b: Array) -> Array:
-    return np.floor_divide(a, b) if a.dtype.kind in "iu" else np.divide(a, b)
+    quotient: Array = np.divide(a, b)  # of floats in their own type, which tells them from integers at once
+    return quotient if quotient.dtype is a.dtype or is_floating(a.dtype) else np.floor_divide(a, b)
 
 
 @kernel("Divide", 1, direct=_quotient)
@@ -59,7 +64,7 @@ def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> A
 
 
 def _power(a: Array, b: Array) -> Array:
-    return _power_of_integers(a, b) if b.dtype.kind == "i" else np.power(a, b)
+    return np.power(a, b) if b.dtype is _F32 or b.dtype.kind != "i" else _power_of_integers(a, b)
 
 
 def _power_of_integers(a: Array, b: Array) -> Array:
@@ -79,22 +84,21 @@ def power(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Arr
     return _power(*aligned(a, b, auto_broadcast))
 
 
-def _remainder(of: np.ufunc, a: Array, b: Array) -> Array:
-    """What numpy gives, exact for any quotient; but NaN where b is infinite, for 0 times that is in the formula."""
-    remainder: Array = of(a, b)
-    return remainder if a.dtype.kind in "iu" else np.add(remainder, b * b.dtype.type(0))
-
-
-@kernel("Mod", 1)
+@kernel("Mod", 1, direct=np.fmod)
 def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a - trunc(a / b) b: the remainder of a / b with the sign of a."""
-    return _remainder(np.fmod, *aligned(a, b, auto_broadcast))
+    """The remainder of a / b with the sign of a."""
+    return np.fmod(*aligned(a, b, auto_broadcast))
 
 
-@kernel("FloorMod", 1)
+def _floor_remainder(a: Array, b: Array) -> Array:
+    remainder: Array = np.remainder(a, b)
+    return remainder if a.dtype.kind in "iu" else np.add(remainder, b - b)  # NaN where b is infinite
+
+
+@kernel("FloorMod", 1, direct=_floor_remainder)
 def floor_mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a - floor(a / b) b: the remainder of a / b with the sign of b."""
-    return _remainder(np.remainder, *aligned(a, b, auto_broadcast))
+    """The remainder of a / b with the sign of b; NaN by an infinite b, as in the formula a - floor(a / b) b."""
+    return _floor_remainder(*aligned(a, b, auto_broadcast))
 
 
 @kernel("SquaredDifference", 1)

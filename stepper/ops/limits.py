@@ -15,6 +15,9 @@ from stepper.ops.axes import shape_text
 LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=512 * 2**20)
 """The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
 
+_WIDEST: Final = 128
+"""No element takes more bytes than these, whatever its type."""
+
 
 def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
     """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
@@ -22,8 +25,10 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
     A dimension of 0 does not excuse the others: kernels work along them as well, and numpy has its own limit there.
     Raises TensorTooLarge with the shape, its size and the limit.
     """
-    size = math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16)
     limit = LARGEST_TENSOR.get()
+    if 0 < math.prod(shape) * _WIDEST <= limit:
+        return
+    size = math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16)
     if size > limit:
         megabytes = f"{size / 2**20:,.0f} MB, the limit is {limit / 2**20:,.0f} MB"
         raise TensorTooLarge(f"a tensor of shape {shape_text(shape)} takes {megabytes}")

@@ -17,7 +17,7 @@ from stepper.ops.precision import narrowed
 P = ParamSpec("P")
 
 _AS_THEY_ARE: Final = "fd"  # the dtype.char of f32 and f64
-_BLOCK: Final = 8192
+_BLOCK: Final = 32768
 
 
 def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
@@ -34,6 +34,20 @@ def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
         return through_reals(function, *inputs, **attributes)
 
     return wrapped
+
+
+def for_every_type(function: np.ufunc, meaning: str) -> Callable[[Array], Array]:
+    """`function` of one real number made to serve every type; `meaning` describes it in a line.
+
+    numpy keeps the type of floats but has its own mind about integers, so one look at the result tells them apart.
+    """
+
+    def applied(x: Array) -> Array:
+        y: Array = function(x)
+        return y if y.dtype is x.dtype or is_floating(x.dtype) else through_reals(function, x)
+
+    applied.__name__, applied.__doc__ = function.__name__, meaning
+    return applied
 
 
 def in_blocks(function: Callable[P, Any]) -> Callable[P, Array]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import Array, ElementType, is_floating
+from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
 from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
+
+_INTEGERS: Final = frozenset({I32.dtype, I64.dtype})
 
 
 @kernel("Reshape", 1)
@@ -24,9 +26,9 @@ def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array
     """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
     shape = pattern.tolist()
     try:
-        if special_zero and 0 in shape and data.size:
+        if special_zero and 0 in shape:
             shape = [dim or data.shape[axis] for axis, dim in enumerate(shape)]
-        if not shape or min(shape) >= -1:
+        if min(shape) >= -1 and (data.size or -1 not in shape):
             return data.reshape(shape)
     except (IndexError, TypeError, ValueError, OverflowError):
         pass
@@ -54,7 +56,7 @@ def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = F
     if axes is None or axes.size == 0:
         return data.reshape([dim for dim in data.shape if dim != 1])
     try:
-        return data.squeeze(tuple(axes.ravel().tolist()))
+        return data.squeeze(tuple(axes.tolist()))
     except (TypeError, ValueError, OverflowError):
         named = {normalize_axis(axis, data.ndim) for axis in integers(axes)}
         return data.reshape([dim for axis, dim in enumerate(data.shape) if axis not in named or dim != 1])
@@ -79,10 +81,11 @@ def transpose(data: Array, order: Array) -> Array:
     """`data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
     axes = order.tolist()
     try:
-        if not axes or min(axes) >= 0:
-            return data.transpose(axes or None)
+        if min(axes) >= 0:
+            return data.transpose(axes)
     except (TypeError, ValueError, OverflowError):
-        pass
+        if order.size == 0:
+            return data.transpose()
     text = shape_text(integers(order))
     raise KernelError(f"order {text} is no permutation of the axes of shape {shape_text(data.shape)}")
 
@@ -113,6 +116,12 @@ def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type:
 
 def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
+    if (
+        start.dtype is stop.dtype is step.dtype is dtype
+        and dtype in _INTEGERS
+        and start.size == stop.size == step.size == 1
+    ):
+        return _range_of_integers(start.item(), stop.item(), step.item(), dtype)
     first, end, by = (_number(value, dtype) for value in (start, stop, step))
     exact = isinstance(first, int) and isinstance(end, int) and isinstance(by, int)
     steps: Any = 0 if by == 0 else -((first - end) // by) if exact else (end - first) / by
@@ -125,6 +134,14 @@ def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Arra
         return np.asarray(numbers * by + first, dtype)
     except OverflowError:
         raise KernelError(f"a range from {first} to {end} by {by} leaves the 64-bit integers") from None
+
+
+def _range_of_integers(first: int, end: int, by: int, dtype: np.dtype[Any]) -> Array:
+    """The numbers where all of them are of `dtype` because the ends are."""
+    if not by:
+        return np.zeros(0, dtype)
+    ensure_allocatable((max(0, -((first - end) // by)),), dtype)
+    return np.arange(first, end, by, dtype)
 
 
 def _number(value: Array, dtype: np.dtype[Any]) -> Any:

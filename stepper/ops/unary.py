@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from stepper.element_types import Array
-from stepper.ops.real_functions import through_reals
+from stepper.element_types import Array, is_floating
+from stepper.ops.real_functions import for_every_type
 from stepper.ops.registry import kernel
 
 
@@ -47,99 +47,29 @@ def ceiling(x: Array) -> Array:
 @kernel("Round", 5)
 def round(x: Array, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> Array:
     """The nearest integer; `mode` decides between two."""
+    if mode == "half_to_even":
+        nearest: Array = np.rint(x)
+        return nearest if nearest.dtype is x.dtype or is_floating(x.dtype) else x
     if x.dtype.kind in "biu":
         return x
-    if mode == "half_to_even":
-        return np.rint(x)
     whole = np.trunc(x)
     return np.where(np.absolute(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
-@kernel("Sqrt", 1)
-def sqrt(x: Array) -> Array:
-    """√x."""
-    return through_reals(np.sqrt, x) if x.dtype.kind in "iu" else np.sqrt(x)
-
-
-@kernel("Exp", 1)
-def exp(x: Array) -> Array:
-    """e to the power of x."""
-    return through_reals(np.exp, x) if x.dtype.kind in "iu" else np.exp(x)
-
-
-@kernel("Log", 1)
-def log(x: Array) -> Array:
-    """The natural logarithm."""
-    return through_reals(np.log, x) if x.dtype.kind in "iu" else np.log(x)
-
-
-@kernel("Sin", 1)
-def sin(x: Array) -> Array:
-    """The sine."""
-    return through_reals(np.sin, x) if x.dtype.kind in "iu" else np.sin(x)
-
-
-@kernel("Cos", 1)
-def cos(x: Array) -> Array:
-    """The cosine."""
-    return through_reals(np.cos, x) if x.dtype.kind in "iu" else np.cos(x)
-
-
-@kernel("Tan", 1)
-def tan(x: Array) -> Array:
-    """The tangent."""
-    return through_reals(np.tan, x) if x.dtype.kind in "iu" else np.tan(x)
-
-
-@kernel("Asin", 1)
-def asin(x: Array) -> Array:
-    """The angle whose sine is x; NaN outside of [-1, 1]."""
-    return through_reals(np.arcsin, x) if x.dtype.kind in "iu" else np.arcsin(x)
-
-
-@kernel("Acos", 1)
-def acos(x: Array) -> Array:
-    """The angle whose cosine is x; NaN outside of [-1, 1]."""
-    return through_reals(np.arccos, x) if x.dtype.kind in "iu" else np.arccos(x)
-
-
-@kernel("Atan", 1)
-def atan(x: Array) -> Array:
-    """The angle whose tangent is x."""
-    return through_reals(np.arctan, x) if x.dtype.kind in "iu" else np.arctan(x)
-
-
-@kernel("Sinh", 1)
-def sinh(x: Array) -> Array:
-    """The hyperbolic sine."""
-    return through_reals(np.sinh, x) if x.dtype.kind in "iu" else np.sinh(x)
-
-
-@kernel("Cosh", 1)
-def cosh(x: Array) -> Array:
-    """The hyperbolic cosine."""
-    return through_reals(np.cosh, x) if x.dtype.kind in "iu" else np.cosh(x)
-
-
-@kernel("Tanh", 1)
-def tanh(x: Array) -> Array:
-    """The hyperbolic tangent."""
-    return through_reals(np.tanh, x) if x.dtype.kind in "iu" else np.tanh(x)
-
-
-@kernel("Asinh", 4)
-def asinh(x: Array) -> Array:
-    """The number whose hyperbolic sine is x."""
-    return through_reals(np.arcsinh, x) if x.dtype.kind in "iu" else np.arcsinh(x)
-
-
-@kernel("Acosh", 4)
-def acosh(x: Array) -> Array:
-    """The number ≥ 0 whose hyperbolic cosine is x; NaN below 1."""
-    return through_reals(np.arccosh, x) if x.dtype.kind in "iu" else np.arccosh(x)
-
-
-@kernel("Atanh", 4)
-def atanh(x: Array) -> Array:
-    """The number whose hyperbolic tangent is x; NaN outside of [-1, 1]."""
-    return through_reals(np.arctanh, x) if x.dtype.kind in "iu" else np.arctanh(x)
+sqrt = kernel("Sqrt", 1)(for_every_type(np.sqrt, "√x."))
+exp = kernel("Exp", 1)(for_every_type(np.exp, "e to the power of x."))
+log = kernel("Log", 1)(for_every_type(np.log, "The natural logarithm."))
+sin = kernel("Sin", 1)(for_every_type(np.sin, "The sine."))
+cos = kernel("Cos", 1)(for_every_type(np.cos, "The cosine."))
+tan = kernel("Tan", 1)(for_every_type(np.tan, "The tangent."))
+asin = kernel("Asin", 1)(for_every_type(np.arcsin, "The angle whose sine is x; NaN outside of [-1, 1]."))
+acos = kernel("Acos", 1)(for_every_type(np.arccos, "The angle whose cosine is x; NaN outside of [-1, 1]."))
+atan = kernel("Atan", 1)(for_every_type(np.arctan, "The angle whose tangent is x."))
+sinh = kernel("Sinh", 1)(for_every_type(np.sinh, "The hyperbolic sine."))
+cosh = kernel("Cosh", 1)(for_every_type(np.cosh, "The hyperbolic cosine."))
+tanh = kernel("Tanh", 1)(for_every_type(np.tanh, "The hyperbolic tangent."))
+asinh = kernel("Asinh", 4)(for_every_type(np.arcsinh, "The number whose hyperbolic sine is x."))
+acosh = kernel("Acosh", 4)(for_every_type(np.arccosh, "The number ≥ 0 whose hyperbolic cosine is x; NaN below 1."))
+atanh = kernel("Atanh", 4)(
+    for_every_type(np.arctanh, "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].")
+)

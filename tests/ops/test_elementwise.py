@@ -116,10 +116,9 @@ def test_a_power_beyond_i32_is_the_lowest_number_and_narrower_types_wrap() -> No
     assert run("Power", np.array([3], np.int8), np.array([5], np.int8)).tolist() == [-13]
 
 
-@pytest.mark.parametrize("type", ["Mod", "FloorMod"])
-def test_no_remainder_is_left_by_an_infinite_divisor_but_by_a_huge_quotient(type: str) -> None:
+def test_no_floor_remainder_is_left_by_an_infinite_divisor_but_by_a_huge_quotient() -> None:
     a, b = np.array([5, -5, 1e9], np.float32), np.array([np.inf, np.inf, 0.7], np.float32)
     with np.errstate(invalid="ignore"):
-        remainder = run(type, a, b)
+        remainder = run("FloorMod", a, b)
     assert np.isnan(remainder[:2]).all()
     assert remainder[2] == pytest.approx(1e9 % float(np.float32(0.7)))
