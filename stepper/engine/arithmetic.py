@@ -138,7 +138,7 @@ def difference(layer: Layer) -> str | None:
         return "8-bit integers wrap; OpenVINO's saturate"
     half = names & {"f16", "bf16", "f64"}
     if half and layer.type not in _MOVING:
-        return f"computed in {half.pop()}; OpenVINO computes in f32 and rounds at the model's boundary"
+        return f"computed in {min(half)}; OpenVINO computes in f32 and rounds at the model's boundary"
     return None
 
 

@@ -142,7 +142,9 @@ class _Compiler:
         if inputs < least or (most is not None and inputs > most):
             expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
             self._fail(layer, f"has {inputs} inputs, expected {expected}")
-        if self.rules is Rules.SPEC and (difference := arithmetic.difference(layer)):
+        if len(layer.outputs) > 1 and not kernel.several_outputs:
+            self._fail(layer, f"has {len(layer.outputs)} output ports, expected one")
+        if difference := arithmetic.difference(layer):
             self.notes.append((self._where(layer), difference))
         try:
             if self.rules is Rules.OPENVINO:
@@ -186,7 +188,7 @@ class _Compiler:
         except Exception:
             return False
         outputs = tuple(results) if operation.several_outputs else (results,)
-        if sum(output.nbytes for output in outputs) > _LARGEST_FOLDED:
+        if len(outputs) < len(operation.outputs) or sum(output.nbytes for output in outputs) > _LARGEST_FOLDED:
             return False
         for slot, value in zip(operation.outputs, outputs, strict=False):
             self.template[slot] = value

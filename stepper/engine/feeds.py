@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.engine.roles import parameter_type
 from stepper.errors import InputError, UsageError
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ops.axes import shape_text
+
+_MOST_INPUTS = 20  # in one message
+_LONGEST_INPUT = 200
 
 
 def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
@@ -44,12 +48,14 @@ def describe_input(parameter: Layer) -> str:
     element_type = parameter_type(parameter)
     others = input_names(parameter)[1:]
     also = f" (also: {', '.join(others)})" if others else ""
-    return f"{parameter.name}: {element_type or 'any type'}{parameter_shape(parameter)}{also}"
+    return excerpt(f"{parameter.name}: {element_type or 'any type'}{parameter_shape(parameter)}{also}", _LONGEST_INPUT)
 
 
 def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     """The position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
-    if not isinstance(key, int):
+    if isinstance(key, np.integer):
+        key = int(key)
+    if isinstance(key, str):
         matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
         if len(matching) == 1:
             return matching[0]
@@ -60,13 +66,19 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
             key = int(key)
     if isinstance(key, int) and 0 <= key < len(parameters):
         return key
-    known = "; ".join(f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters)) or "none"
+    shown = [f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters[:_MOST_INPUTS])]
+    known = "; ".join([*shown, *_more(len(parameters))]) or "none"
     raise UsageError(f"the model has no input '{key}'; its inputs are {known}")
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count - _MOST_INPUTS} more"] if count > _MOST_INPUTS else []
 
 
 def _missing_text(model: Model, missing: list[Layer]) -> str:
     lines = [f"{len(missing)} of the model's {len(model.graph.parameters)} inputs are missing:"]
-    lines += [f"  {describe_input(parameter)}" for parameter in missing]
+    lines += [f"  {describe_input(parameter)}" for parameter in missing[:_MOST_INPUTS]]
+    lines += [f"  {text}" for text in _more(len(missing))]
     lines.append(f"give each with --input '{missing[0].name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
     lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
     return "\n".join(lines)
@@ -91,23 +103,40 @@ def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
     dtype = element_type.dtype
     if array.dtype == dtype:
         return array
-    refused = InputError(
-        f"input '{parameter.name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
-        "converting it would lose values; convert it yourself if that is meant"
-    )
-    if dtype == STRING_DTYPE or array.dtype.kind in "TUSO" or dtype.names:
-        if dtype == STRING_DTYPE and array.dtype.kind in "TUO" and all(isinstance(text, str) for text in array.flat):
-            return array.astype(STRING_DTYPE)
-        raise refused
-    if dtype == np.bool_ and array.dtype.kind in "iu" and not np.isin(array, (0, 1)).all():
-        raise refused
+    if dtype == STRING_DTYPE and array.dtype.kind in "TUO" and all(isinstance(text, str) for text in array.flat):
+        return array.astype(STRING_DTYPE)
+    if not (_is_numeric(array.dtype) and _is_numeric(dtype) and _survives(array, dtype)):
+        raise InputError(
+            f"input '{parameter.name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
+            "converting it would lose values; convert it yourself if that is meant"
+        )
     with np.errstate(all="ignore"):
-        cast: Array = array.astype(dtype)
+        return array.astype(dtype)
+
+
+def _is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether its values are numbers or booleans of an element type; of those that numpy lacks too."""
+    if dtype.kind in "biuf":
+        return True
+    return dtype.names is None and dtype.kind == "V" and dtype.newbyteorder("=") in _NUMERIC
+
+
+_NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES.values() if known.dtype.names is None)
+
+
+def _survives(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether every value is the same in the other type; the way there and back tells, but for what wraps around."""
+    if dtype == np.bool_ and array.dtype.kind in "iu":
+        return bool(np.isin(array, (0, 1)).all())
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
         back = cast.astype(array.dtype)
-    same = (back == array) | ((array != array) & (back != back))
-    if not bool(np.all(same)):
-        raise refused
-    return cast
+        same = (back == array) | ((array != array) & (back != back))
+        if array.dtype.kind in "iu" and dtype.kind in "iuf":
+            same &= (array < 0) == (cast < 0)
+            if dtype.kind == "f":  # 2**64 - 1 becomes 2**64, which comes back as anything
+                same &= cast < 2.0 ** (8 * array.dtype.itemsize - (array.dtype.kind == "i"))
+    return bool(np.all(same))
 
 
 def _frozen(array: Array) -> Array:

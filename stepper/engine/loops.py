@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import Array, name_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
 from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.limits import ensure_allocatable
 
 
 class EndReason(StrEnum):
@@ -186,7 +187,7 @@ _TRIP_COUNT_TYPES = {np.dtype(name) for name in ("int16", "int32", "int64", "uin
 def trip_count(value: Any) -> int | None:
     """The maximum of iterations that a trip count says; None (unlimited) for a negative one (semantics 3.1, 3.2)."""
     if value.dtype not in _TRIP_COUNT_TYPES:
-        raise KernelError(f"the trip count is of type {value.dtype}, expected i64 or i32")
+        raise KernelError(f"the trip count is of type {name_of(value.dtype)}, expected i64 or i32")
     count = int(_single(value, "trip count"))
     return None if count < 0 else count
 
@@ -194,7 +195,7 @@ def trip_count(value: Any) -> int | None:
 def condition(value: Any, what: str = "condition") -> bool:
     """The truth of an execution condition (semantics 3.3)."""
     if value.dtype != np.bool_:
-        raise KernelError(f"the {what} is of type {value.dtype}, expected boolean")
+        raise KernelError(f"the {what} is of type {name_of(value.dtype)}, expected boolean")
     return bool(_single(value, what))
 
 
@@ -206,7 +207,9 @@ def _single(value: Any, what: str) -> Any:
 
 def undefined_last_value(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """What a last-value output is that nothing gave after no iteration: zeros, unknown dimensions 0 (semantics 3.5)."""
-    return np.zeros([max(size, 0) for size in shape], dtype)
+    dims = [max(size, 0) for size in shape]
+    ensure_allocatable(dims, dtype)
+    return np.zeros(dims, dtype)
 
 
 def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -14,6 +14,7 @@ every replay. The state between two moves is the stack alone: `snapshot` copies 
 from __future__ import annotations
 
 import contextvars
+import copy
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from stepper.element_types import Array
 from stepper.engine import arithmetic, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
-from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, execute
+from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, ensure_enough, execute
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
 from stepper.ir.excerpts import excerpt
@@ -74,7 +75,9 @@ class Machine:
         self._pause_requested = False
         main = compiled.main
         frame = Frame(main, list(main.template))
-        for slot, value in zip(main.parameters, inputs, strict=True):
+        for parameter, slot, value in zip(main.graph.parameters, main.parameters, inputs, strict=True):
+            if self.rules is Rules.OPENVINO:
+                self._note_width(parameter, value)
             frame.values[slot] = value if self.rules is Rules.SPEC else arithmetic.narrowed(value)
         self.stack = [frame]
         self._context = contextvars.copy_context()
@@ -120,6 +123,13 @@ class Machine:
         self.stack = [frame.copy() for frame in snapshot.frames]
         self.states = dict(snapshot.states)
         self.outputs = snapshot.outputs
+
+    def twin(self) -> Machine:
+        """Another machine in the same state, to go its own way."""
+        other = copy.copy(self)
+        other.restore(self.snapshot())
+        other._context = self._context.copy()
+        return other
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
@@ -252,6 +262,7 @@ class Machine:
         else:
             results = operation.function(*inputs)
         outputs = results if operation.several_outputs else (results,)
+        ensure_enough(outputs, operation.outputs)
         for slot, value in zip(operation.outputs, outputs, strict=False):
             values[slot] = value
         if not self.keep_values and frame.activation is None:
@@ -304,17 +315,19 @@ class Machine:
     def _finish(self, frame: Frame) -> EventKind:
         values = [frame.values[slot] for slot in frame.program.results]
         declared = [_declared_type(frame.program.graph, result) for result in frame.program.graph.results]
-        if self.rules is Rules.SPEC:
-            for result, value in zip(frame.program.graph.results, values, strict=True):
-                if arithmetic.outside_int32(value):
-                    self.notes.add(
-                        str(result), f"has values that i32 does not hold, in which OpenVINO computes {value.dtype}"
-                    )
+        for result, value in zip(frame.program.graph.results, values, strict=True):
+            self._note_width(result, value)
         self.outputs = tuple(
-            arithmetic.restored(value, dtype, self.rules) for value, dtype in zip(values, declared, strict=True)
+            _read_only(arithmetic.restored(value, dtype, self.rules))
+            for value, dtype in zip(values, declared, strict=True)
         )
         self.stack.pop()
         return EventKind.FINISHED
+
+    def _note_width(self, layer: Layer, value: Any) -> None:
+        if arithmetic.outside_int32(value):
+            type = element_types.name_of(value.dtype)
+            self.notes.add(str(layer), f"has values that i32 does not hold, in which OpenVINO computes {type}")
 
     # --- failures ------------------------------------------------------------------------------------------------
 
@@ -336,6 +349,8 @@ class Machine:
         """The error with its place, and for an operation with the shapes and types of its inputs."""
         where = excerpt(place(self.stack, operation), _LONGEST_PLACE)
         text = str(error) or type(error).__name__
+        if isinstance(error, TypeError):  # numpy's own words for it speak of ufuncs and casting rules
+            text = "takes no inputs of these types"
         if isinstance(error, StepperError):
             return type(error)(f"{where}: {excerpt(text, _LONGEST_MESSAGE)}")
         if operation is not None and operation.inputs and not operation.plans:
@@ -349,6 +364,12 @@ class Machine:
 
 def _described(value: Any) -> str:
     return "nothing" if value is None else f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _declared_type(graph: Graph, result: Layer) -> np.dtype[Any] | None:

@@ -12,6 +12,7 @@ from stepper.engine.loops import ConcatenatedOutput, EndReason, LastValueOutput
 from stepper.engine.program import BranchPlan, LoopPlan, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
+from stepper.engine.transitions import changed_shapes
 from stepper.errors import KernelError
 
 Note = Callable[[str], None]
@@ -24,13 +25,21 @@ def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
     plan = activation.plan
     if isinstance(plan, BranchPlan):
         return {output: frame.values[slot] for output, slot in plan.outputs}
-    if activation.iteration < 0 and rules is Rules.OPENVINO and _never_by_constant(activation):
-        return _constant_false(frame, plan)
+    if activation.iteration < 0 and ended_by_constant(activation):
+        note(
+            "the condition is a Constant that is false: the specification gives initial values, OpenVINO empty ones, "
+            "and it refuses concatenated and scalar outputs"
+        )
+        if rules is Rules.OPENVINO:
+            return _constant_false(frame, plan)
+    if activation.iteration >= 0 and rules is Rules.SPEC:
+        for change in changed_shapes(plan, frame.values):
+            note(change)
     found: dict[int, Value] = {}
     for entry in plan.last_values:
         found[entry.output] = _last_value(frame, activation, entry, note)
     for concatenated, scan in zip(plan.concatenated, activation.scans, strict=True):
-        found[concatenated.output] = _concatenated(plan, concatenated, scan, rules, note)
+        found[concatenated.output] = concatenated_output(plan, concatenated, scan, rules, note)
     return found
 
 
@@ -47,7 +56,8 @@ def _last_value(frame: Frame, activation: Activation, entry: LastValueOutput, no
     return loops.undefined_last_value(shape, dtype)
 
 
-def _concatenated(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: Rules, note: Note) -> Value:
+def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: Rules, note: Note) -> Value:
+    """What a concatenated output is if the loop ends with these pieces."""
     if scan.length == 0:
         shape, dtype = plan.program.declared(entry.result)
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)
@@ -58,7 +68,7 @@ def _concatenated(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: 
         raise KernelError(f"{where} cannot be concatenated: {error}") from None
 
 
-def _never_by_constant(activation: Activation) -> bool:
+def ended_by_constant(activation: Activation) -> bool:
     """Whether the condition is a Constant that is false, after which OpenVINO infers empty shapes (semantics 3.5)."""
     plan = activation.plan
     if activation.ended is not EndReason.INITIAL_CONDITION or not isinstance(plan, LoopPlan):

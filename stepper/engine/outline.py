@@ -11,12 +11,11 @@ from typing import Any
 
 from stepper.element_types import ElementType
 from stepper.engine.compiler import unsupported_layers
-from stepper.engine.roles import RoleError, control_inputs, parameter_type, roles_of
+from stepper.engine.roles import RoleError, control_inputs, output_role, parameter_type, roles_of
 from stepper.engine.run import output_names
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
-from stepper.ir.dialects import EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, parameter_shape
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
 from stepper.ops.departures import Departure, Use, departures
 
@@ -180,7 +179,7 @@ def _entries(layer: Layer, body: Body) -> list[Entry]:
         for entry in body.inputs
     ]
     found += [
-        Entry("output", side + _output_role(entry), entry.output, _inner(body, entry.result), entry.slicing, entry.line)
+        Entry("output", side + output_role(entry), entry.output, _inner(body, entry.result), entry.slicing, entry.line)
         for entry in body.outputs
     ]
     return found
@@ -197,19 +196,7 @@ def _input_role(layer: Layer, entry: InputMapping) -> str:
         roles = roles_of(layer)
     except RoleError as error:
         return f"cannot be: {error}"
-    if entry.parameter in roles.current_iteration:
-        return "current iteration"
-    for name, group in (("sliced", roles.sliced), ("merged", roles.merged), ("invariant", roles.invariant)):
-        if entry in group:
-            return name
-    return "not connected" if entry.input is None else "not used"
-
-
-def _output_role(entry: OutputMapping) -> str:
-    role = "concatenated" if entry.slicing is not None else "last value"
-    if entry.purpose == EXECUTION_CONDITION:
-        return "execution condition" if entry.output is None else f"execution condition, {role}"
-    return "not connected" if entry.output is None else role
+    return roles.role_of(entry)
 
 
 def _control(model: Model, graph: Graph, layer: Layer) -> tuple[str | None, str | None]:

@@ -20,7 +20,7 @@ from stepper.engine.roles import RoleError, Roles, control_inputs, parameter_typ
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.dialects import EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, InputMapping, Layer, parameter_shape
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape
 
 Note = Callable[[str], None]
 
@@ -120,7 +120,7 @@ def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:
 
 def _check_inputs(layer: Layer, roles: Roles, outer: Graph, rules: Rules, note: Note) -> None:
     for entry in roles.fed:
-        _check_slicing(entry, rules, note)
+        _check_slicing(entry, rules, note, is_loop=layer.type == "Loop")
         if outer.sources[layer.id][entry.input or 0] is None:
             raise PlanError(f"no edge reaches input {entry.input}, which the port map leads into the body", entry.line)
     for parameter in roles.unfed:
@@ -147,17 +147,18 @@ def _note_aliasing(graph: Graph, roles: Roles, note: Note) -> None:
             )
 
 
-def _check_slicing(entry: InputMapping, rules: Rules, note: Note) -> None:
+def _check_slicing(entry: InputMapping, rules: Rules, note: Note, *, is_loop: bool) -> None:
     slicing = entry.slicing
     if slicing is None:
         return
-    try:
-        check_stride(slicing, rules)
-    except KernelError as error:
-        raise PlanError(str(error), entry.line) from None
+    _check_stride(slicing, entry.line, rules, note)
     default = (0, -1) if slicing.stride > 0 else (-1, 0)
-    begins_inside = slicing.start != default[0]
-    if begins_inside:
+    if is_loop and (slicing.start, slicing.end) != default:
+        note(
+            f"the sliced input on line {entry.line} has start {slicing.start} and end {slicing.end}, "
+            "at which OpenVINO does not look in a Loop: it takes slices from the edge on"
+        )
+    elif slicing.start != default[0]:
         note(
             f"the sliced input on line {entry.line} has start {slicing.start}: the specification begins there, "
             "OpenVINO begins at the edge and only counts by it"
@@ -168,6 +169,15 @@ def _check_slicing(entry: InputMapping, rules: Rules, note: Note) -> None:
             raise PlanError(
                 f"the axis {slicing.axis} of a sliced input is negative, which OpenVINO refuses", entry.line
             )
+
+
+def _check_stride(slicing: Slicing, line: int, rules: Rules, note: Note) -> None:
+    try:
+        check_stride(slicing, Rules.SPEC)
+    except KernelError as error:
+        if rules is Rules.SPEC or slicing.stride == 0:
+            raise PlanError(str(error), line) from None
+        note(f"on line {line} {error} by the specification; OpenVINO goes by the stride")
 
 
 def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
@@ -221,10 +231,7 @@ def _concatenated(body: Body, program: Program, rules: Rules, note: Note) -> tup
         slicing = entry.slicing
         if entry.output is None or slicing is None:
             continue
-        try:
-            check_stride(slicing, rules)
-        except KernelError as error:
-            raise PlanError(str(error), entry.line) from None
+        _check_stride(slicing, entry.line, rules, note)
         if slicing.axis < 0:
             text = f"the concatenated output on line {entry.line} has axis {slicing.axis}, which OpenVINO refuses"
             if rules is Rules.OPENVINO:

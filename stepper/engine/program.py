@@ -6,9 +6,10 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from stepper.engine.loops import (
     SlicedInput,
 )
 from stepper.engine.rules import Rules
+from stepper.errors import KernelError
 from stepper.ir.model import Graph, Layer, Model, parameter_shape
 
 Value = Any
@@ -142,6 +144,11 @@ class Program:
         element_type = port.element_type or layer.inputs[0].element_type or F32
         return port.dims or layer.inputs[0].dims, element_type.dtype
 
+    @cached_property
+    def computed_at(self) -> Mapping[int, int]:
+        """The index of the operation that computes the value of a slot; for the slots that operations compute."""
+        return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
+
     @property
     def name(self) -> str:
         """Where in the model this graph is: `model`, or the names of the layers that lead to it."""
@@ -169,6 +176,12 @@ def step_of(operation: Operation) -> Step:
     return operation.function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
 
 
+def ensure_enough(results: Sequence[Value], outputs: Sequence[int]) -> None:
+    """KernelError where an operation gives fewer tensors than the file has output ports for it."""
+    if len(results) < len(outputs):
+        raise KernelError(f"gives {len(results)} outputs, but the file has {len(outputs)} output ports for it")
+
+
 def execute(steps: Iterator[Step], values: list[Value]) -> None:
     """Run steps up to the first that is not for the hot loop (which is then taken from the iterator), or to the end.
 
@@ -185,6 +198,7 @@ def execute(steps: Iterator[Step], values: list[Value]) -> None:
             if type(outputs) is int:
                 values[outputs] = result
             else:
+                ensure_enough(result, outputs)
                 for slot, value in zip(outputs, result, strict=False):
                     values[slot] = value
         else:

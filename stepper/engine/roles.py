@@ -7,11 +7,12 @@ Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from stepper import element_types
 from stepper.ir.constants import constant_type
-from stepper.ir.dialects import CURRENT_ITERATION
-from stepper.ir.model import Body, Graph, InputMapping, Layer, parameter_shape
+from stepper.ir.dialects import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, parameter_shape
 
 
 class RoleError(ValueError):
@@ -20,6 +21,17 @@ class RoleError(ValueError):
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
         self.line = line
+
+
+class Role(StrEnum):
+    """What an input of a loop's port map does; NOT_USED where another entry for the same Parameter counts."""
+
+    SLICED = "sliced"
+    MERGED = "merged"
+    INVARIANT = "invariant"
+    CURRENT_ITERATION = "current iteration"
+    NOT_CONNECTED = "not connected"
+    NOT_USED = "not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,24 @@ class Roles:
     def fed(self) -> tuple[InputMapping, ...]:
         """Every entry that brings an outer value in."""
         return (*self.sliced, *self.merged, *self.invariant)
+
+    def role_of(self, entry: InputMapping) -> Role:
+        """What one entry of the port map does."""
+        if entry.parameter in self.current_iteration:
+            return Role.CURRENT_ITERATION
+        groups = ((Role.SLICED, self.sliced), (Role.MERGED, self.merged), (Role.INVARIANT, self.invariant))
+        for role, group in groups:
+            if entry in group:
+                return role
+        return Role.NOT_CONNECTED if entry.input is None else Role.NOT_USED
+
+
+def output_role(entry: OutputMapping) -> str:
+    """What an output of a port map does, in words: last value, concatenated, execution condition (or both)."""
+    role = "concatenated" if entry.slicing is not None else "last value"
+    if entry.purpose == EXECUTION_CONDITION:
+        return "execution condition" if entry.output is None else f"execution condition, {role}"
+    return "not connected" if entry.output is None else role
 
 
 def roles_of(layer: Layer) -> Roles:

@@ -107,7 +107,9 @@ def run(
 def collect(machine: Machine, log: LoopLog) -> Outputs:
     """The outputs of a machine that has finished."""
     assert machine.outputs is not None, "the machine has finished"
-    outputs = Outputs(zip(output_names(machine.compiled.model), machine.outputs, strict=True))
+    # The caller may write into the outputs; a view might be one of an input, a constant or a variable.
+    arrays = [array.copy() for array in machine.outputs]
+    outputs = Outputs(zip(output_names(machine.compiled.model), arrays, strict=True))
     outputs.loops = log.summaries
     outputs.notes = tuple(machine.notes)
     outputs.variables = machine.states

@@ -18,6 +18,7 @@ from stepper.ops.limits import LARGEST_TENSOR, ensure_allocatable
 Note = Callable[[str], None]
 
 _SHAPE_OF = attrgetter("shape")
+_MANY_PIECES = 4096
 
 
 class Scan:
@@ -75,18 +76,37 @@ class Scan:
         view.flags.writeable = False
         return view
 
+    def shape(self, axis: int) -> tuple[int, ...] | None:
+        """The shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
+
+        Nothing is joined for it, and of very many pieces only the first and their bytes are looked at.
+        """
+        if not self.length:
+            return None
+        first = self._pieces[0].shape or (1,)
+        if not -len(first) <= axis < len(first):
+            return None
+        axis %= len(first)
+        per_unit = int(np.prod(_beside(first, axis), dtype=np.int64)) * self._pieces[0].itemsize
+        if self.length > _MANY_PIECES and per_unit and self._bytes % per_unit == 0:
+            return (*first[:axis], self._bytes // per_unit, *first[axis + 1 :])
+        shapes = [piece.shape or (1,) for piece in self._pieces[: self.length]]
+        if any(len(shape) != len(first) or _beside(shape, axis) != _beside(first, axis) for shape in shapes):
+            return None
+        return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
         """All pieces joined along the axis, in iteration order, reversed for a negative stride (semantics 2.2, 2.4).
 
         A scalar piece counts as one of shape [1]. KernelError for shapes that cannot be joined, and for an axis out of
         range. Pieces of the right length that differ elsewhere OpenVINO leaves to chance; here they are filled up with
-        zeros, and `note` is told.
+        zeros, and `note` is told; as it is of pieces of another length, which only OpenVINO refuses.
         """
         first = self.piece(0)
         axis = normalize_axis(slicing.axis, max(first.ndim, 1))
         pieces = self._pieces[: self.length]
         if len(set(map(_SHAPE_OF, pieces))) == 1:
-            _check_length(first, axis, abs(slicing.stride), rules)
+            _check_lengths([first], axis, abs(slicing.stride), rules, note)
         else:
             pieces = [np.atleast_1d(piece) for piece in pieces]
             pieces = _joinable(pieces, axis, abs(slicing.stride), rules, note)
@@ -95,18 +115,22 @@ class Scan:
         return np.concatenate(pieces, axis=axis) if pieces[0].ndim else np.stack(pieces)
 
 
-def _check_length(piece: Array, axis: int, size: int, rules: Rules) -> None:
-    length = piece.shape[axis] if piece.ndim else 1
-    if rules is Rules.OPENVINO and length != size:
-        raise KernelError(f"a piece is {length} long along axis {axis}, OpenVINO expects the stride, {size}")
+def _check_lengths(pieces: list[Array], axis: int, size: int, rules: Rules, note: Note) -> None:
+    """Each piece as long as the stride: the plugin refuses others, the specification does not say."""
+    lengths = (piece.shape[axis] for piece in pieces if piece.ndim > axis)
+    odd = next((length for length in lengths if length != size), size)
+    if odd != size:
+        text = f"a piece is {odd} long along axis {axis}, OpenVINO expects the stride, {size}"
+        if rules is Rules.OPENVINO:
+            raise KernelError(text)
+        note(text)
 
 
 def _joinable(pieces: list[Array], axis: int, size: int, rules: Rules, note: Note) -> list[Array]:
     """The pieces as they are, or filled up to one shape where they differ beside the axis."""
     first = pieces[0].shape
+    _check_lengths(pieces, axis, size, rules, note)
     for iteration, piece in enumerate(pieces):
-        if piece.ndim == len(first):
-            _check_length(piece, axis, size, rules)
         same_elsewhere = piece.ndim == len(first) and _beside(piece.shape, axis) == _beside(first, axis)
         fillable = piece.ndim == len(first) and piece.shape[axis] == size
         if not same_elsewhere and not fillable:
@@ -116,6 +140,7 @@ def _joinable(pieces: list[Array], axis: int, size: int, rules: Rules, note: Not
         return pieces
     note("its pieces differ in shape and cannot be joined: the output is undefined, shorter ones are filled with zeros")
     largest = np.max([piece.shape for piece in pieces], axis=0)
+    ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
     return [_filled_up(piece, axis, largest) for piece in pieces]
 
 

@@ -44,7 +44,7 @@ def _with_opened_bodies(layer: Layer, opened: Mapping[int, Graph]) -> Layer:
     if all(opened[id(body.graph)] is body.graph for body in layer.bodies):
         return layer
     bodies = tuple(replace(body, graph=opened[id(body.graph)]) for body in layer.bodies)
-    return replace(layer, bodies=bodies)
+    return layer._replace(bodies=bodies)
 
 
 class _Rewriting:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from stepper.element_types import name_of
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
@@ -43,11 +45,14 @@ def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Not
         values[slot] = _zeros(plan, slot)
     slices = tuple(_slices(plan, entry, outer[operation.inputs[entry.input]], rules) for entry in plan.sliced)
     activation = Activation(operation, plan, slices=slices, scans=[Scan(entry.result) for entry in plan.concatenated])
+    activation.slice_count = min((taken.walk.count for taken in slices), default=sys.maxsize)
     if plan.is_loop:
         _read_control(activation, operation, outer, rules, note)
     else:
         counts = [(f"input {entry.input}", taken.walk.count) for entry, taken in zip(plan.sliced, slices, strict=True)]
         activation.limit = loops.common_count(counts) if counts else loops.count_without_slices(plan.concatenated)
+        if activation.limit == 0:
+            note("the sliced axis has no elements, which OpenVINO refuses")
     activation.ended = _end_at_start(activation)
     phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
     return Frame(program, values, phase=phase, activation=activation)
@@ -96,14 +101,16 @@ def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
     declared = parameter_type(parameter)
     if declared is None or declared.dtype == value.dtype or rules is Rules.OPENVINO:
         return value
-    raise KernelError(f"the body's {parameter} is declared {declared} and gets {value.dtype}")
+    raise KernelError(f"the body's {parameter} is declared {declared} and gets {name_of(value.dtype)}")
 
 
 def _zeros(plan: LoopPlan, slot: int) -> Value:
     parameter = plan.program.graph.parameters[plan.program.parameters.index(slot)]
     declared = parameter_type(parameter)
     shape = parameter_shape(parameter).static
-    return np.zeros(shape or (), np.float32 if declared is None else declared.dtype)
+    dtype = np.dtype(np.float32) if declared is None else declared.dtype
+    ensure_allocatable(shape or (), dtype)
+    return np.zeros(shape or (), dtype)
 
 
 def begin_iteration(frame: Frame) -> None:
@@ -162,7 +169,8 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     if executed == 1:
         activation.casts = _casts(plan, values)
     if rules is _OPENVINO:
-        _refuse_changed_shapes(plan, values)
+        for change in changed_shapes(plan, values):
+            raise KernelError(change)
     for scan in activation.scans:
         scan.append(values[scan.result])
     if executed == activation.limit:
@@ -179,23 +187,21 @@ def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any
         leaving, entered = values[entry.result].dtype, values[entry.parameter].dtype
         if leaving != entered:
             if not np.can_cast(leaving, entered, "same_kind"):
-                carried = f"carries {leaving} into a Parameter that began as {entered}"
+                carried = f"carries {name_of(leaving)} into a Parameter that began as {name_of(entered)}"
                 raise KernelError(f"the back edge of the input on line {entry.line} {carried}")
             found.append((entry.parameter, entered))
     return tuple(found)
 
 
-def _refuse_changed_shapes(plan: LoopPlan, values: list[Value]) -> None:
-    """The plugin lets a carried value change its shape only where a Loop gives it out, or shapes are open anyway."""
+def changed_shapes(plan: LoopPlan, values: list[Value]) -> Iterator[str]:
+    """What the plugin refuses: a carried value may change its shape only where a Loop gives it out, or it is open."""
     outputs = {entry.result for entry in plan.last_values}
     for entry in plan.merged:
         leaving, entered = values[entry.result].shape or (1,), values[entry.parameter].shape or (1,)
         relaxed = (plan.is_loop and entry.result in outputs) or not plan.is_static(entry)
         if leaving != entered and not relaxed:
             text = f"the carried value (line {entry.line}) changes its shape from {shape_text(entered)}"
-            raise KernelError(
-                f"{text} to {shape_text(leaving)} and is no last-value output of a Loop, which OpenVINO refuses"
-            )
+            yield f"{text} to {shape_text(leaving)} and is no last-value output of a Loop, which OpenVINO refuses"
 
 
 def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Frame:

@@ -103,8 +103,7 @@ class Body:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One operation of a graph; `type` is spelt as the specification does, `definition` is the opset of its definition.
 
     `definition` is None for an operation of an extension. A loop has one body, an If two, everything else none.

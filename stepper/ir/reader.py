@@ -53,13 +53,20 @@ def read(path: str | Path) -> Model:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Nothing that a reader makes is garbage: searching it again and again would double the time of a large model."""
+    """Nothing that a reader makes is garbage: searching it again and again would double the time of a large model.
+
+    At the end all of it goes to the oldest generation at once (which is what freeze and unfreeze do together, where
+    nobody else has frozen anything), or the next allocation would search it after all.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -182,27 +189,32 @@ def _unusual_definition(place: Place, type: str, version: str) -> int | None:
 
 
 def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
-    return tuple([_port(place, element, is_output=is_output) for element in side if element.tag == "port"])
+    ports = []
+    for element in side:
+        if element.tag != "port":
+            continue
+        get = element.get
+        identity, written, names = get("id", ""), get("precision"), get("names")
+        element_type = None if written is None else element_types.by_precision(written)
+        if element_type is None:
+            _check_precision(place, element, written, is_output=is_output)
+        if not identity.isdecimal() or len(identity) > 9:
+            xml.integer(place, element, "id")
+            place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
+        try:
+            dims = _dims(tuple([dim.text for dim in element if dim.tag == "dim"]))
+        except (TypeError, ValueError, OverflowError) as error:
+            place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}")
+        port_names = _split_names(names) if names else ()
+        ports.append(Port(int(identity), element_type, dims, port_names, xml.line_of(element)))
+    return tuple(ports)
 
 
-def _port(place: Place, element: Element, *, is_output: bool) -> Port:
-    get = element.get
-    identity, written, names = get("id", ""), get("precision"), get("names")
-    element_type = None if written is None else element_types.by_precision(written)
-    if element_type is None:
-        _check_precision(place, element, written, is_output=is_output)
-    if not identity.isdecimal() or len(identity) > 9:
-        xml.integer(place, element, "id")
-        place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
-    try:
-        dims = _dims(tuple([dim.text for dim in element if dim.tag == "dim"]))
-    except TypeError:
-        place.at(element).fail(f"a <dim> of port {identity} is empty")
-    except ValueError:
-        place.at(element).fail(f"a <dim> of port {identity} is no integer")
-    except OverflowError:
-        place.at(element).fail(f"a <dim> of port {identity} is out of range, expected -1 or more")
-    return Port(int(identity), element_type, dims, _split_names(names) if names else (), xml.line_of(element))
+_DIM_FAULTS: Final = {
+    TypeError: "empty",
+    ValueError: "no integer",
+    OverflowError: "out of range, expected -1 or more",
+}
 
 
 def _check_precision(place: Place, element: Element, written: str | None, *, is_output: bool) -> None:

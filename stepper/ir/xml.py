@@ -38,7 +38,13 @@ def parse(path: Path) -> Element:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
     _refuse_document_type(Place(path, 1), content)
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_comments=True, remove_pis=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=True,
+        collect_ids=False,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         return etree.fromstring(content, parser)

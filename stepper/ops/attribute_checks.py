@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from stepper.errors import KernelError
 
 
 def check_positive(**attributes: float | tuple[float, ...]) -> None:
-    """KernelError for the first of the attributes that is not greater than zero, or has a number that is not."""
+    """KernelError for the first of the attributes that is not, or has not only, finite numbers greater than zero."""
     for name, value in attributes.items():
         for number in value if isinstance(value, tuple) else (value,):
-            if not number > 0:
+            if not 0 < number < math.inf:
                 raise KernelError(f"the attribute '{name}' must be positive, it is {number}")

@@ -36,7 +36,13 @@ _NF4_BOUNDS: Final = (_NF4[1:] + _NF4[:-1]) / 2
 _F8E8M0: Final = ELEMENT_TYPES["f8e8m0"].dtype
 
 
-@kernel("Convert", 1)
+def _convert_settled(*, destination_type: ElementType) -> Conversion:
+    """convert, the type settled."""
+    target = destination_type.dtype
+    return lambda x: x if x.dtype is target else _conversion(x.dtype, target)(x)
+
+
+@kernel("Convert", 1, prepared=_convert_settled)
 def convert(x: Array, *, destination_type: ElementType) -> Array:
     """x in the type that the attribute names."""
     return converted(x, destination_type.dtype)
@@ -116,8 +122,6 @@ def _signed(element_type: ElementType) -> bool:
 
 def converted(x: Array, dtype: DType) -> Array:
     """`x` in another element type, itself where it has that type already."""
-    if x.dtype == dtype:
-        return x
     result: Array = _conversion(x.dtype, dtype)(x)
     return result
 
@@ -125,6 +129,8 @@ def converted(x: Array, dtype: DType) -> Array:
 @functools.cache
 def _conversion(source: DType, target: DType) -> Conversion:
     """The conversion from one dtype to another: to a type that numpy computes with, then on to the target."""
+    if source == target:
+        return lambda x: x
     if element_types.STRING_DTYPE in (source, target):
         raise KernelError("a string can neither be converted nor converted to")
     decode, plain = _decoder(source)

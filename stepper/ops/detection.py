@@ -5,6 +5,7 @@ Source: the pages DetectionOutput-1, -8 and RegionYolo-1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -154,7 +155,7 @@ def region_yolo(
     first, last = normalize_axis(axis, 4), normalize_axis(end_axis, 4)
     if first > last:
         raise KernelError(f"the axes {axis} to {end_axis} are no range to flatten")
-    return result.reshape(*data.shape[:first], -1, *data.shape[last + 1 :])
+    return result.reshape(*data.shape[:first], math.prod(data.shape[first : last + 1]), *data.shape[last + 1 :])
 
 
 def _first(keep_top_k: tuple[int, ...]) -> int:

@@ -5,16 +5,16 @@ Source: the operation sets' pages of each operation (category Arithmetic, and Se
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 
-from stepper.element_types import F32, Array, is_floating
+from stepper.element_types import F32, Array
 from stepper.ops.broadcasting import AutoBroadcast, aligned
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
-_F32: Final = F32.dtype
+Function = Callable[[Array, Array], Array]
 
 
 @kernel("Add", 1, direct=np.add)
@@ -35,9 +35,17 @@ def multiply(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> 
     return np.multiply(*aligned(a, b, auto_broadcast))
 
 
-def _quotient(a: Array, b: Array) -> Array:
-    quotient: Array = np.divide(a, b)  # of floats in their own type, which tells them from integers at once
-    return quotient if quotient.dtype is a.dtype or is_floating(a.dtype) else np.floor_divide(a, b)
+def _by_type(of_reals: Function, of_integers: Function) -> Function:
+    """A function of two tensors that is one of reals, another of integers; asked for f32 first, the most frequent."""
+    f32 = F32.dtype
+
+    def applied(a: Array, b: Array) -> Array:
+        return of_reals(a, b) if a.dtype is f32 or a.dtype.kind not in "iu" else of_integers(a, b)
+
+    return applied
+
+
+_quotient = _by_type(np.divide, np.floor_divide)
 
 
 @kernel("Divide", 1, direct=_quotient)
@@ -63,12 +71,10 @@ def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> A
     return np.minimum(*aligned(a, b, auto_broadcast))
 
 
-def _power(a: Array, b: Array) -> Array:
-    return np.power(a, b) if b.dtype is _F32 or b.dtype.kind != "i" else _power_of_integers(a, b)
-
-
 def _power_of_integers(a: Array, b: Array) -> Array:
     """The power without its fraction; wrapped, but beyond i32 what a conversion from a real number gives."""
+    if b.dtype.kind == "u":
+        return np.power(a, b)
     whole = np.power(a, np.maximum(b, 0))  # numpy refuses negative exponents of integers
     reciprocal = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b & 1), 0)).astype(a.dtype)
     power = np.where(b < 0, reciprocal, whole)
@@ -76,6 +82,9 @@ def _power_of_integers(a: Array, b: Array) -> Array:
         return power
     beyond = np.absolute(np.power(a.astype(np.float64), b)) >= 2.0**31
     return np.where(beyond, np.iinfo(np.int32).min, power)
+
+
+_power = _by_type(np.power, _power_of_integers)
 
 
 @kernel("Power", 1, direct=_power)
@@ -90,9 +99,13 @@ def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array
     return np.fmod(*aligned(a, b, auto_broadcast))
 
 
-def _floor_remainder(a: Array, b: Array) -> Array:
+def _floor_remainder_of_reals(a: Array, b: Array) -> Array:
     remainder: Array = np.remainder(a, b)
-    return remainder if a.dtype.kind in "iu" else np.add(remainder, b - b)  # NaN where b is infinite
+    remainder += b - b  # NaN where b is infinite
+    return remainder
+
+
+_floor_remainder = _by_type(_floor_remainder_of_reals, np.remainder)
 
 
 @kernel("FloorMod", 1, direct=_floor_remainder)

@@ -17,6 +17,8 @@ LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=51
 
 _WIDEST: Final = 128
 """No element takes more bytes than these, whatever its type."""
+_ENDLESS: Final = 2**100
+"""Where counting ends."""
 
 
 def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
@@ -28,7 +30,7 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
     limit = LARGEST_TENSOR.get()
     if 0 < math.prod(shape) * _WIDEST <= limit:
         return
-    size = math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16)
+    size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)
     if size > limit:
         megabytes = f"{size / 2**20:,.0f} MB, the limit is {limit / 2**20:,.0f} MB"
         raise TensorTooLarge(f"a tensor of shape {shape_text(shape)} takes {megabytes}")

@@ -15,7 +15,7 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axes, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
+from stepper.ops.sizes import single_integer
 
 _BOOKKEEPING = np.dtype("V128")
 
@@ -124,10 +124,14 @@ def tile(data: Array, repeats: Array) -> Array:
     dims = (1,) * (rank - data.ndim) + data.shape
     shape = [count * dim for count, dim in zip(times, dims, strict=True)]
     ensure_allocatable(shape, data.dtype)
+    if 0 in shape:
+        return np.zeros(shape, data.dtype)
     try:
-        between = data.reshape([size for dim in dims for size in (1, dim)])
-        repeated: Array = np.empty([size for pair in zip(times, dims, strict=True) for size in pair], data.dtype)
-        repeated[...] = between
+        block, repeated = data.size, data
+        for dim, count in zip(dims, times, strict=True):
+            if count != 1:
+                repeated = repeated.reshape(-1, block).repeat(count, 0)
+            block //= dim
         return repeated.reshape(shape)
     except (TypeError, ValueError, OverflowError):
         raise KernelError(f"shape {shape_text(data.shape)} cannot be tiled {shape_text(times)} times") from None
@@ -149,7 +153,7 @@ def pad(
     shape = [dim + first + last for dim, first, last in zip(data.shape, before, after, strict=True)]
     if min(shape, default=0) < 0:
         raise KernelError(f"pads {before} and {after} take away more than the shape {shape_text(data.shape)} has")
-    ensure_every_axis_allocatable(shape, data.dtype)
+    ensure_allocatable(shape, data.dtype)
     if pad_mode == "constant":
         return _padded_with(pad_value, data, before, after, shape)
     for axis, (dim, first, last) in enumerate(zip(data.shape, before, after, strict=True)):
@@ -265,11 +269,13 @@ def one_hot_of_negatives(
     position = normalize_axis(axis, indices.ndim + 1)
     if size < 0 or on_value.size != 1 or off_value.size != 1:
         raise KernelError(f"the depth {size} is negative, or on_value or off_value is not a single value")
-    ensure_every_axis_allocatable((*indices.shape, size), on_value.dtype)
-    result: Array = np.full((indices.size, size), off_value, on_value.dtype)
+    ensure_allocatable((*indices.shape, size), on_value.dtype)
+    result: Array = np.empty((indices.size, size), on_value.dtype)
+    result[...] = off_value
     index = indices.reshape(-1).astype(np.int64, copy=False)
     if negative_indices_mode == "normalize":
         index = np.where(index < 0, index + size, index)
-    rows = np.flatnonzero((index >= 0) & (index < size))
+    (rows,) = (index.view(np.uint64) < size).nonzero()  # negative ones are greater than any size
     result[rows, index[rows]] = on_value
-    return np.moveaxis(result.reshape((*indices.shape, size)), -1, position)
+    result = result.reshape((*indices.shape, size))
+    return result if position == indices.ndim else np.moveaxis(result, -1, position)

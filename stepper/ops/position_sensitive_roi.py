@@ -16,7 +16,13 @@ from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.roi_sampling import check_feature_maps, interpolated, regions_of_batch, round_half_away
+from stepper.ops.roi_sampling import (
+    check_feature_maps,
+    check_regions,
+    interpolated,
+    regions_of_batch,
+    round_half_away,
+)
 
 
 @kernel("PSROIPooling", 1)
@@ -82,6 +88,7 @@ def deformable_psroi_pooling(
 def _pooled(data: Array, rois: Array, output_dim: int, group_size: int, scale: float, bins: tuple[int, int]) -> Array:
     """The output to fill (zeros), after a check of everything that decides on sizes."""
     check_feature_maps(data)
+    check_regions(rois)
     check_positive(output_dim=output_dim, group_size=group_size, spatial_scale=scale)
     if min(bins) < 1 or data.shape[1] != output_dim * bins[0] * bins[1]:
         expected = f"{output_dim} * {bins[0]} * {bins[1]}"

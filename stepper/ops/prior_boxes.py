@@ -17,7 +17,6 @@ from stepper.ops.axes import integers, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable
 
 Floats = tuple[float, ...]
 
@@ -153,7 +152,7 @@ def _prior_boxes(
     (least, greatest, ratios), (step, offset, clip, variance, scale_all_sizes) = sizes, settings
     if not scale_all_sizes:
         least, step = tuple(size * height for size in least), height / max(rows, 1) if step == -1 else step * height
-    check_positive(min_size=least, max_size=greatest, fixed_ratio=fixed[1])
+    check_positive(min_size=least, max_size=greatest, fixed_ratio=fixed[1], density=fixed[2])
     around = _fixed_template(*fixed, ratios)
     template = np.concatenate([around, _template(least, greatest, ratios, scale_all_sizes, greatest_before_ratios)])
     if step == 0:
@@ -218,7 +217,7 @@ def _fixed_template(fixed_size: Floats, fixed_ratio: Floats, density: Floats, ra
         whole, times = int(size), int(count)
         ensure_allocatable((times, times, 4), np.float32)
         shift = int(size / times)
-        line = np.arange(times) * shift + shift / 2 - whole // 2
+        line = np.arange(times, dtype=np.float64) * shift + shift / 2 - whole // 2
         halves = [] if fixed_ratio else [(whole / 2, whole / 2)]
         halves += [(size / 2 * math.sqrt(ratio), size / 2 / math.sqrt(ratio)) for ratio in fixed_ratio or ratios]
         for half in halves:
@@ -230,7 +229,7 @@ def _fixed_template(fixed_size: Floats, fixed_ratio: Floats, density: Floats, ra
 
 def _centers(rows: int, columns: int, down: float, across: float, offset: float) -> Array:
     """The points [rows * columns, 2] (x, y) in the middle of each cell."""
-    ensure_every_axis_allocatable((rows, columns, 2), np.float32)
+    ensure_allocatable((rows, columns, 2), np.float32)
     x = (np.arange(columns, dtype=np.float32) + np.float32(offset)) * np.float32(across)
     y = (np.arange(rows, dtype=np.float32) + np.float32(offset)) * np.float32(down)
     return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -136,11 +136,11 @@ def generate_proposals(
     """The best boxes of all images one after the other, their scores, and how many each image has."""
     check_positive(pre_nms_count=pre_nms_count, post_nms_count=post_nms_count)
     fits = im_info.ndim == 2 and im_info.shape[1] in (3, 4) and scores.ndim == 4 and len(im_info) == len(scores)
-    if not fits or len(boxesdeltas) != len(scores):
+    if not fits or boxesdeltas.ndim != 4 or len(boxesdeltas) != len(scores):
         shapes = f"{shape_text(im_info.shape)}, {shape_text(boxesdeltas.shape)} and {shape_text(scores.shape)}"
         raise KernelError(f"image sizes, deltas and scores of shapes {shapes} are not of the same images")
     pixel = 0.0 if normalized else 1.0
-    flat, found, found_scores = anchors.reshape(-1, 4), [np.zeros((0, 4), np.float32)], [np.zeros(0, np.float32)]
+    flat, found, found_scores = _boxes_in_rows(anchors), [np.zeros((0, 4), np.float32)], [np.zeros(0, np.float32)]
     for info, deltas, of_image in zip(widened(im_info), boxesdeltas, scores, strict=True):
         boxes = _refined_in_image(flat, _by_anchor(deltas, of_image.shape), info, pixel)
         values = widened(np.moveaxis(of_image, 0, -1).ravel())
@@ -170,7 +170,7 @@ def generate_proposals_single_image(
         shapes = f"{shape_text(im_info.shape)} and {shape_text(scores.shape)}"
         raise KernelError(f"image size and scores of shapes {shapes} do not fit: expected [3] and [anchors,h,w]")
     _check_counts(pre_nms_count, post_nms_count)
-    boxes = _refined_in_image(anchors.reshape(-1, 4), _by_anchor(deltas, scores.shape), widened(im_info), 1.0)
+    boxes = _refined_in_image(_boxes_in_rows(anchors), _by_anchor(deltas, scores.shape), widened(im_info), 1.0)
     enough = _large_enough(boxes, 1.0, np.float32(min_size))
     values = widened(np.moveaxis(scores, 0, -1).ravel())
     best = np.argsort(-values, kind="stable")
@@ -180,6 +180,12 @@ def generate_proposals_single_image(
     found_scores = np.zeros(post_nms_count, np.float32)
     found[: len(kept)], found_scores[: len(kept)] = boxes[kept], values[kept]
     return narrowed(found, scores.dtype), narrowed(found_scores, scores.dtype)
+
+
+def _boxes_in_rows(anchors: Array) -> Array:
+    if not anchors.ndim or anchors.shape[-1] != 4:
+        raise KernelError(f"anchors of shape {shape_text(anchors.shape)} do not have 4 coordinates each")
+    return anchors.reshape(-1, 4)
 
 
 def _by_anchor(deltas: Array, shape: Sequence[int]) -> Array:

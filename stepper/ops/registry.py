@@ -33,13 +33,15 @@ class Kernel:
     """What computes one operation type in some of its definition versions.
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
-    differs from its default. A stateful kernel takes its state first (None at the start) and returns (outputs, state).
+    differs from its default. `prepared` makes such a function out of all attributes, where more can be settled before
+    the run than their values. A stateful kernel takes its state first (None at the start), returns (outputs, state).
     """
 
     type: str
     versions: tuple[int, ...]
     function: Function = field(repr=False)
     direct: Function | None = field(default=None, repr=False)
+    prepared: Callable[..., Function] | None = field(default=None, repr=False)
     stateful: bool = False
 
     @cached_property
@@ -85,6 +87,8 @@ class Kernel:
                 arguments[name] = read_attribute(name, given[name], self._annotations[name])
             elif parameter.default is parameter.empty:
                 raise KernelError(f"the attribute '{name}' is missing, which {self.type} demands")
+        if self.prepared is not None:
+            return self.prepared(**arguments)
         changed = {name: value for name, value in arguments.items() if value != self.attributes[name].default}
         if not changed:
             return self.direct or self.function
@@ -94,13 +98,19 @@ class Kernel:
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
 
 
-def kernel(type: str, *versions: int, direct: Function | None = None, stateful: bool = False) -> Callable[[F], F]:
+def kernel(
+    type: str,
+    *versions: int,
+    direct: Function | None = None,
+    prepared: Callable[..., Function] | None = None,
+    stateful: bool = False,
+) -> Callable[[F], F]:
     """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
     unknown = set(versions) - set(DEFINITIONS[type])
     assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
 
     def enter(function: F) -> F:
-        entry = Kernel(type, versions, function, direct, stateful)
+        entry = Kernel(type, versions, function, direct, prepared, stateful)
         for version in versions:
             assert (type, version) not in _KERNELS, f"two kernels for {type}-{version}"
             _KERNELS[type, version] = entry

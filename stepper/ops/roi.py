@@ -20,13 +20,13 @@ from stepper.ops.roi_sampling import (
     batch_index,
     bin_means,
     check_feature_maps,
+    check_regions,
     interpolated,
     regions_of_batch,
     round_half_away,
     sample_positions,
     samples_in_map,
 )
-from stepper.ops.sizes import ensure_every_axis_allocatable
 
 AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
 Mode = Literal["avg", "max"]
@@ -107,8 +107,9 @@ def roi_pooling(
     """Regions [batch, x1, y1, x2, y2]: the greatest element of each bin, or the map read at an even grid of points."""
     check_positive(pooled_h=pooled_h, pooled_w=pooled_w, spatial_scale=spatial_scale)
     check_feature_maps(data)
+    check_regions(rois)
     shape = (len(rois), data.shape[1], pooled_h, pooled_w)
-    ensure_every_axis_allocatable(shape, np.float32)
+    ensure_allocatable(shape, np.float32)
     output, features = np.zeros(shape, np.float32), widened(data)
     for number, batch, box in regions_of_batch(data, rois):
         if method == "max":
@@ -155,7 +156,7 @@ def _pooled(
     if sampling_ratio < 0:
         raise KernelError(f"the attribute 'sampling_ratio' must not be negative, it is {sampling_ratio}")
     shape = (len(rois), data.shape[1], *size)
-    ensure_every_axis_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
+    ensure_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
     return np.empty(shape, np.float32)
 
 
@@ -169,13 +170,16 @@ def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Ar
 
 def _greatest(features: Array, axis: int, first: int, last: int, bins: int) -> Array:
     """The greatest elements along one axis of each bin between two elements, -inf where a bin holds none."""
+    ensure_allocatable((bins, 16), np.int64)
     size = np.float32(max(last - first + 1, 1)) / np.float32(bins)
     starts = np.floor(np.arange(bins, dtype=np.float32) * size).astype(np.int64) + first
     ends = np.ceil(np.arange(1, bins + 1, dtype=np.float32) * size).astype(np.int64) + first
     starts, ends = np.clip([starts, ends], 0, features.shape[axis])
     lines = np.moveaxis(features, axis, 0)
-    maxima = [lines[start:end].max(axis=0, initial=-np.inf) for start, end in zip(starts, ends, strict=True)]
-    return np.stack(maxima, axis=axis)
+    ranges, range_of_bin = np.unique(starts * (len(lines) + 1) + ends, return_inverse=True)  # far fewer than many bins
+    bounds = zip(*np.divmod(ranges, len(lines) + 1), strict=True)
+    maxima = np.stack([lines[start:end].max(axis=0, initial=-np.inf) for start, end in bounds], axis=axis)
+    return maxima.take(range_of_bin, axis)
 
 
 def _read_at_grid(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:

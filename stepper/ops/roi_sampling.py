@@ -70,8 +70,7 @@ def round_half_away(x: Array) -> Array:
 def regions_of_batch(data: Array, rois: Array) -> Iterator[tuple[int, int, Array]]:
     """(number, batch, [x1, y1, x2, y2]) of each region [batch, x1, y1, x2, y2]; the list ends at a batch of -1."""
     check_feature_maps(data)
-    if rois.ndim != 2 or rois.shape[1] != 5:
-        raise KernelError(f"regions of interest must have the shape [regions,5], not {shape_text(rois.shape)}")
+    check_regions(rois)
     for number, roi in enumerate(rois):
         if roi[0] == -1:
             return
@@ -83,6 +82,12 @@ def batch_index(value: Array, data: Array) -> int:
     if not 0 <= value < len(data):
         raise KernelError(f"a region of interest lies in batch {value:g}, the data has {len(data)}")
     return int(value)
+
+
+def check_regions(rois: Array) -> None:
+    """KernelError where the regions of interest are not rows [batch, x1, y1, x2, y2]."""
+    if rois.ndim != 2 or rois.shape[1] != 5:
+        raise KernelError(f"regions of interest must have the shape [regions,5], not {shape_text(rois.shape)}")
 
 
 def check_feature_maps(data: Array) -> None:

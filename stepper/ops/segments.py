@@ -15,7 +15,7 @@ from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
+from stepper.ops.sizes import single_integer
 
 
 @kernel("SegmentMax", 16)
@@ -54,7 +54,7 @@ def _extents(segment_ids: Array, count: int, rows: Array) -> tuple[Array, Array]
     """Where each of `count` segments of such rows begins and ends."""
     if count < 0:
         raise KernelError(f"there cannot be {count} segments")
-    ensure_every_axis_allocatable((count, *rows.shape[1:]), rows.dtype)
+    ensure_allocatable((count, *rows.shape[1:]), rows.dtype)
     segments = np.arange(count)
     return np.searchsorted(segment_ids, segments), np.searchsorted(segment_ids, segments, "right")
 

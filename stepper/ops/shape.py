@@ -6,8 +6,8 @@ Source: the operation sets' pages of Reshape, Squeeze, Unsqueeze, Transpose, Sha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,22 +16,30 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
-
-_INTEGERS: Final = frozenset({I32.dtype, I64.dtype})
+from stepper.ops.sizes import single_integer
 
 
-@kernel("Reshape", 1)
+def _reshape_settled(*, special_zero: bool = False) -> Callable[..., Array]:
+    """reshape; quicker where the pattern has neither a 0 nor what it must not have."""
+
+    def plainly(data: Array, pattern: Array) -> Array:
+        shape = pattern.tolist()
+        try:
+            for dim in shape:
+                if dim < 1 and dim != -1:
+                    break
+            else:
+                return data.reshape(shape)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        return reshape(data, pattern, special_zero=special_zero)
+
+    return plainly
+
+
+@kernel("Reshape", 1, prepared=_reshape_settled)
 def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array:
     """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
-    shape = pattern.tolist()
-    try:
-        if special_zero and 0 in shape:
-            shape = [dim or data.shape[axis] for axis, dim in enumerate(shape)]
-        if min(shape) >= -1 and (data.size or -1 not in shape):
-            return data.reshape(shape)
-    except (IndexError, TypeError, ValueError, OverflowError):
-        pass
     try:
         return data.reshape(_resolved(data.shape, integers(pattern), special_zero))
     except (ValueError, OverflowError):
@@ -50,8 +58,8 @@ def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) ->
     return [shape[axis] if axis in copied else remaining if dim == -1 else dim for axis, dim in enumerate(pattern)]
 
 
-@kernel("Squeeze", 1, 15)
-def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = False) -> Array:
+@kernel("Squeeze", 1)
+def squeeze(data: Array, axes: Array | None = None) -> Array:
     """`data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
     if axes is None or axes.size == 0:
         return data.reshape([dim for dim in data.shape if dim != 1])
@@ -60,6 +68,12 @@ def squeeze(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = F
     except (TypeError, ValueError, OverflowError):
         named = {normalize_axis(axis, data.ndim) for axis in integers(axes)}
         return data.reshape([dim for axis, dim in enumerate(data.shape) if axis not in named or dim != 1])
+
+
+@kernel("Squeeze", 15, direct=squeeze)
+def squeeze_skipping(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = False) -> Array:
+    """As Squeeze-1, whether `allow_axis_skip` or not: only the rank that is known before the run depends on it."""
+    return squeeze(data, axes)
 
 
 @kernel("Unsqueeze", 1)
@@ -81,11 +95,13 @@ def transpose(data: Array, order: Array) -> Array:
     """`data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
     axes = order.tolist()
     try:
-        if min(axes) >= 0:
-            return data.transpose(axes)
+        for axis in axes:
+            if axis < 0:
+                break
+        else:
+            return data.transpose(axes or None)
     except (TypeError, ValueError, OverflowError):
-        if order.size == 0:
-            return data.transpose()
+        pass
     text = shape_text(integers(order))
     raise KernelError(f"order {text} is no permutation of the axes of shape {shape_text(data.shape)}")
 
@@ -108,7 +124,28 @@ def range_of_input_type(start: Array, stop: Array, step: Array) -> Array:
     return _range(start, stop, step, start.dtype)
 
 
-@kernel("Range", 4)
+def _range_settled(*, output_type: ElementType) -> Callable[..., Array]:
+    """range_of_output_type; quicker where all numbers are integers of that type."""
+    dtype = output_type.dtype
+    of_integers = dtype in (I32.dtype, I64.dtype)
+
+    def numbers(start: Array, stop: Array, step: Array) -> Array:
+        if of_integers and start.dtype is dtype and stop.dtype is dtype and step.dtype is dtype:
+            try:
+                first, by = start.item(), step.item()
+                count = -((first - stop.item()) // by)
+                if count > 0:
+                    ensure_allocatable((count,), dtype)
+                    return np.arange(first, first + count * by, by, dtype=dtype)
+            except (ValueError, ZeroDivisionError) as error:
+                if isinstance(error, KernelError):
+                    raise
+        return _range(start, stop, step, dtype)
+
+    return numbers
+
+
+@kernel("Range", 4, prepared=_range_settled)
 def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type: ElementType) -> Array:
     """start, start + step, ... as far as before `stop`, the inputs first converted to `output_type`."""
     return _range(start, stop, step, output_type.dtype)
@@ -116,12 +153,6 @@ def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type:
 
 def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Array:
     """The numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
-    if (
-        start.dtype is stop.dtype is step.dtype is dtype
-        and dtype in _INTEGERS
-        and start.size == stop.size == step.size == 1
-    ):
-        return _range_of_integers(start.item(), stop.item(), step.item(), dtype)
     first, end, by = (_number(value, dtype) for value in (start, stop, step))
     exact = isinstance(first, int) and isinstance(end, int) and isinstance(by, int)
     steps: Any = 0 if by == 0 else -((first - end) // by) if exact else (end - first) / by
@@ -134,14 +165,6 @@ def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Arra
         return np.asarray(numbers * by + first, dtype)
     except OverflowError:
         raise KernelError(f"a range from {first} to {end} by {by} leaves the 64-bit integers") from None
-
-
-def _range_of_integers(first: int, end: int, by: int, dtype: np.dtype[Any]) -> Array:
-    """The numbers where all of them are of `dtype` because the ends are."""
-    if not by:
-        return np.zeros(0, dtype)
-    ensure_allocatable((max(0, -((first - end) // by)),), dtype)
-    return np.arange(first, end, by, dtype)
 
 
 def _number(value: Array, dtype: np.dtype[Any]) -> Any:
@@ -171,7 +194,7 @@ def eye(
     shape = (*batch, rows, columns)
     if min(shape) < 0:
         raise KernelError(f"a tensor cannot have the shape {shape_text(shape)}")
-    ensure_every_axis_allocatable(shape, output_type.dtype)
+    ensure_allocatable(shape, output_type.dtype)
     diagonal = max(-rows, min(columns, single_integer(diagonal_index, "diagonal_index")))
     matrix = np.eye(rows, columns, diagonal, dtype=output_type.dtype)
     return np.broadcast_to(matrix, shape) if batch else matrix

@@ -17,7 +17,7 @@ from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable, single_integer
+from stepper.ops.sizes import single_integer
 
 
 @kernel("DFT", 7)
@@ -125,7 +125,7 @@ def _sizes(
     result = list(shape)
     for axis, size in zip(over, sizes, strict=True):
         result[axis] = max(size, result[axis])
-    ensure_every_axis_allocatable(result, np.complex64)
+    ensure_allocatable(result, np.complex64)
     return tuple(sizes), over
 
 

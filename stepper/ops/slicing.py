@@ -5,7 +5,9 @@ Source: the operation sets' pages of Slice, StridedSlice and SliceScatter. Bound
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axes, shape_text
 from stepper.ops.registry import kernel
+
+Mask = tuple[int, ...]
 
 
 @kernel("Slice", 8)
@@ -51,18 +55,56 @@ def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | Non
         raise KernelError(f"start, stop, step, axes {texts} do not fit the shape {shape_text(data.shape)}") from None
 
 
-@kernel("StridedSlice", 1)
+_HIGHEST_RANK: Final = 64  # of numpy
+
+
+def _ranges_settled(
+    *,
+    begin_mask: Mask = (),
+    end_mask: Mask = (),
+    new_axis_mask: Mask = (),
+    shrink_axis_mask: Mask = (),
+    ellipsis_mask: Mask = (),
+) -> Callable[..., Array]:
+    """strided_slice with these masks; quicker where they are plain ones, which they mostly are."""
+    masks: dict[str, Any] = {"begin_mask": begin_mask, "end_mask": end_mask, "shrink_axis_mask": shrink_axis_mask}
+    masks |= {"new_axis_mask": new_axis_mask, "ellipsis_mask": ellipsis_mask}
+    in_general: Callable[..., Array] = partial(strided_slice, **masks)
+    both = any(single and first for single, first in zip(shrink_axis_mask, begin_mask, strict=False))
+    if both or any(new_axis_mask) or any(ellipsis_mask) or len({len(mask) for mask in masks.values() if mask}) > 1:
+        return in_general
+    opened = [_padded(mask, _HIGHEST_RANK) for mask in (shrink_axis_mask, begin_mask, end_mask)]
+
+    def ranges(data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
+        try:
+            begins, ends = begin.tolist(), end.tolist()
+            by = [1] * len(begins) if strides is None else strides.tolist()
+            if len(begins) == len(ends) == len(by) <= data.ndim and 0 not in by:
+                index = [
+                    start if single else slice(None if first else start, None if last else stop, step)
+                    for start, stop, step, single, first, last in zip(begins, ends, by, *opened, strict=False)
+                ]
+                view: Array = data[(*index, ...)]
+                return view
+        except (IndexError, TypeError, OverflowError):
+            pass
+        return in_general(data, begin, end, strides)
+
+    return ranges
+
+
+@kernel("StridedSlice", 1, prepared=_ranges_settled)
 def strided_slice(
     data: Array,
     begin: Array,
     end: Array,
     strides: Array | None = None,
     *,
-    begin_mask: tuple[int, ...] = (),
-    end_mask: tuple[int, ...] = (),
-    new_axis_mask: tuple[int, ...] = (),
-    shrink_axis_mask: tuple[int, ...] = (),
-    ellipsis_mask: tuple[int, ...] = (),
+    begin_mask: Mask = (),
+    end_mask: Mask = (),
+    new_axis_mask: Mask = (),
+    shrink_axis_mask: Mask = (),
+    ellipsis_mask: Mask = (),
 ) -> Array:
     """data[begin:end:strides] from the first axis on, a view; the masks leave a bound open or replace the range.
 

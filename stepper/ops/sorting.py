@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from stepper.element_types import I32, I64, Array, ElementType
+from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.precision import widened
@@ -58,8 +58,10 @@ def stable_top_k(
 
 
 def _descending(data: Array, axis: int) -> Array:
-    """The indices from the largest element to the smallest, equal ones in their order (nothing is negated)."""
-    from_behind: Array = np.argsort(np.flip(widened(data), axis), axis, kind="stable")
+    """The indices from the largest element to the smallest, equal ones in their order."""
+    if is_floating(data.dtype):
+        return np.argsort(np.negative(widened(data)), axis, kind="stable")
+    from_behind: Array = np.argsort(np.flip(data, axis), axis, kind="stable")  # integers cannot all be negated
     indices: Array = data.shape[axis] - 1 - np.flip(from_behind, axis)
     return indices
 

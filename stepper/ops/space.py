@@ -14,9 +14,9 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axis, shape_text
+from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import ensure_every_axis_allocatable
 
 Blocks = Literal["blocks_first", "depth_first"]
 
@@ -27,7 +27,7 @@ def depth_to_space(data: Array, *, block_size: int, mode: Blocks = "blocks_first
     spatial = data.ndim - 2
     if spatial < 1 or block_size < 1 or data.shape[1] % block_size**spatial:
         raise KernelError(f"channels of shape {shape_text(data.shape)} do not hold blocks of {block_size}")
-    ensure_every_axis_allocatable((block_size,) * spatial)
+    ensure_allocatable((block_size,) * spatial)
     depth = data.shape[1] // block_size**spatial
     block = (block_size,) * spatial
     channels = (*block, depth) if mode == "blocks_first" else (depth, *block)
@@ -45,7 +45,7 @@ def space_to_depth(data: Array, *, block_size: int, mode: Blocks = "blocks_first
         raise KernelError(
             f"the spatial axes of shape {shape_text(data.shape)} do not divide into blocks of {block_size}"
         )
-    ensure_every_axis_allocatable((block_size,) * spatial)
+    ensure_allocatable((block_size,) * spatial)
     blocks = [dim // block_size for dim in data.shape[2:]]
     pairs = [size for count in blocks for size in (count, block_size)]
     outer, inner = range(2, 2 + 2 * spatial, 2), range(3, 3 + 2 * spatial, 2)
@@ -61,7 +61,7 @@ def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Array:
     channels = data.shape[position]
     if group < 1 or channels % group:
         raise KernelError(f"{channels} channels do not divide into {group} groups")
-    ensure_every_axis_allocatable((group,))
+    ensure_allocatable((group,))
     rows = data.reshape((*data.shape[:position], group, channels // group, *data.shape[position + 1 :]))
     return rows.swapaxes(position, position + 1).reshape(data.shape)
 
@@ -88,7 +88,7 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
     """The other axes padded with zeros, then their blocks laid out along the batch, the reverse of BatchToSpace."""
     block, begin, end = _block_arguments(data, block_shape, pads_begin, pads_end)
     shape = [dim + first + last for dim, first, last in zip(data.shape, begin, end, strict=True)]
-    ensure_every_axis_allocatable(shape, data.dtype)
+    ensure_allocatable(shape, data.dtype)
     if any(dim % size for dim, size in zip(shape, block, strict=True)):
         raise KernelError(f"the padded shape {shape_text(shape)} does not divide into blocks {shape_text(block)}")
     padded = np.zeros(shape, data.dtype)
@@ -129,11 +129,11 @@ def extract_image_patches(
     batch, channels, height, width = data.shape
     if height < reach[0] or width < reach[1]:
         shape = (batch, channels * sizes[0] * sizes[1], 0, 0)
-        ensure_every_axis_allocatable(shape, data.dtype)
+        ensure_allocatable(shape, data.dtype)
         return np.zeros(shape, data.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(data, reach, (2, 3))
     taken = windows[:, :, :: strides[0], :: strides[1], :: rates[0], :: rates[1]]
-    ensure_every_axis_allocatable(taken.shape, data.dtype)
+    ensure_allocatable(taken.shape, data.dtype)
     return taken.transpose((0, 4, 5, 1, 2, 3)).reshape((batch, channels * sizes[0] * sizes[1], *taken.shape[2:4]))
 
 
@@ -146,7 +146,7 @@ def _padded_as_same(data: Array, reach: list[int], strides: tuple[int, ...], *, 
     (top, bottom), (left, right) = pads
     batch, channels, height, width = data.shape
     shape = (batch, channels, top + height + bottom, left + width + right)
-    ensure_every_axis_allocatable(shape, data.dtype)
+    ensure_allocatable(shape, data.dtype)
     padded = np.zeros(shape, data.dtype)
     padded[:, :, top : top + height, left : left + width] = data
     return padded
@@ -172,7 +172,7 @@ def col2im(
         raise KernelError(f"columns of shape {shape_text(data.shape)} are not {spans} windows of {shape_text(window)}")
     batch, channels = columns.shape[0], columns.shape[1] // area
     padded = [dim + first + last for dim, first, last in zip(size, pads_begin, pads_end, strict=True)]
-    ensure_every_axis_allocatable((batch, channels, *padded), data.dtype)
+    ensure_allocatable((batch, channels, *padded), data.dtype)
     windows = widened(columns).reshape((batch, channels, *window, *spans))
     image = np.zeros((batch, channels, *padded), windows.dtype)
     for row, column in np.ndindex(*window) if columns.size else ():

@@ -5,7 +5,7 @@ Source: the operation sets' pages of each operation (category Arithmetic). Integ
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -44,12 +44,19 @@ def ceiling(x: Array) -> Array:
     return np.ceil(x)
 
 
-@kernel("Round", 5)
+_rint: Final = np.rint
+
+
+def _nearest(x: Array) -> Array:
+    y: Array = _rint(x)
+    return y if y.dtype is x.dtype or is_floating(x.dtype) else x
+
+
+@kernel("Round", 5, direct=_nearest)
 def round(x: Array, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> Array:
     """The nearest integer; `mode` decides between two."""
     if mode == "half_to_even":
-        nearest: Array = np.rint(x)
-        return nearest if nearest.dtype is x.dtype or is_floating(x.dtype) else x
+        return _nearest(x)
     if x.dtype.kind in "biu":
         return x
     whole = np.trunc(x)

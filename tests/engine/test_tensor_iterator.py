@@ -207,5 +207,5 @@ def test_a_parameter_of_another_type_than_what_it_gets_is_refused_by_the_specifi
     body = net.body()
     x, item = net.parameter("x", "i32", (3,)), body.parameter("item", "f32", (1,))
     iterator(net, body, [sliced(x, item)], [last(body.result(item))])
-    with pytest.raises(ExecutionError, match=r"layer 0 'item' \(Parameter\) is declared f32 and gets int32"):
+    with pytest.raises(ExecutionError, match=r"layer 0 'item' \(Parameter\) is declared f32 and gets i32"):
         run(net, np.zeros(3, np.int32))

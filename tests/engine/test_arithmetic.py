@@ -1,0 +1,126 @@
+"""Element types as declared, or as OpenVINO's plugin computes them; the values are OpenVINO's where it departs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from stepper.element_types import of_dtype
+from tests.engine.conftest import Run
+from tests.models import Graph, Value
+
+
+def binary(operation: str, type: str, **attributes: object) -> Graph:
+    net = Graph()
+    net.result(net.apply(operation, net.parameter("a", type, (-1,)), net.parameter("b", type, (-1,)), **attributes))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "a", "b", "spec", "openvino"),
+    [
+        ("Add", np.uint8, 100, 200, 44, 255),
+        ("Subtract", np.uint8, 10, 100, 166, 0),
+        ("Add", np.int8, -100, -100, 56, -128),
+        ("Multiply", np.int8, 100, 2, -56, 127),
+        ("Divide", np.int32, -7, 2, -4, -3),
+        ("Divide", np.int64, 7, -2, -4, -3),
+        ("Add", np.int32, 2**31 - 1, 1, -(2**31), -(2**31)),
+        ("Add", np.int16, 2**15 - 1, 1, -(2**15), -(2**15)),
+        ("Add", np.int64, 2**40, 3, 2**40 + 3, 3),
+        ("Multiply", np.int64, 2**20, 2**20, 2**40, 0),
+        ("Add", np.float16, 2048, 1, 2048, 2048),
+        ("Add", np.float64, 2.0**24, 1, 2.0**24 + 1, 2.0**24),
+        ("Add", np.float32, 2.0**24, 1, 2.0**24, 2.0**24),
+    ],
+)
+def test_integers_wrap_or_saturate_and_wide_types_keep_or_lose_bits(
+    run: Run, operation: str, dtype: Any, a: float, b: float, spec: float, openvino: float
+) -> None:
+    net = binary(operation, of_dtype(np.dtype(dtype)).name)
+    for rules, expected in (("spec", spec), ("openvino", openvino)):
+        outputs = run(net, np.array([a], dtype), np.array([b], dtype), rules=rules)
+        assert outputs["result"].tolist() == [expected] and outputs["result"].dtype == dtype
+
+
+def test_division_that_is_not_pythons_truncates_in_both_books(run: Run) -> None:
+    net = binary("Divide", "i32", m_pythondiv="false")
+    for rules in ("spec", "openvino"):
+        outputs = run(net, np.array([-7, 7], np.int32), np.array([2, -2], np.int32), rules=rules)
+        assert outputs["result"].tolist() == [-3, -3] and not outputs.notes
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+def test_half_precision_is_rounded_after_each_operation_or_at_the_boundary(run: Run, dtype: Any) -> None:
+    net = Graph()
+    type = of_dtype(np.dtype(dtype)).name
+    x, big = net.parameter("x", type, (1,)), net.parameter("big", type, (1,))
+    net.result(net.apply("Subtract", net.apply("Add", x, big), big))
+    values = np.array([0.25], dtype), np.array([2048], dtype)
+    spec, openvino = run(net, *values), run(net, *values, rules="openvino")
+    assert (spec["result"].tolist(), openvino["result"].tolist()) == ([0], [0.25])
+    assert spec["result"].dtype == openvino["result"].dtype == dtype
+    for outputs in (spec, openvino):
+        assert len(outputs.notes) == 2
+        assert all(f"computed in {type}; OpenVINO computes in f32" in note.text for note in outputs.notes)
+
+
+@pytest.mark.parametrize(
+    ("net", "part"),
+    [
+        (binary("Add", "u8"), "8-bit integers wrap; OpenVINO's saturate"),
+        (binary("Divide", "i32"), "integer division rounds down; OpenVINO's rounds towards zero"),
+        (binary("Add", "f64"), "computed in f64; OpenVINO computes in f32"),
+    ],
+)
+def test_a_run_under_either_book_names_the_operation_that_differs_once(run: Run, net: Graph, part: str) -> None:
+    type = {"8": np.uint8, "i": np.int32, "c": np.float64}[part[0]]
+    for rules in ("spec", "openvino"):
+        (note,) = run(net, np.ones(1, type), np.ones(1, type), rules=rules).notes
+        assert note.place.startswith("layer 2 '") and part in note.text
+
+
+def test_moving_half_precision_about_needs_no_note(run: Run) -> None:
+    net = Graph()
+    x = net.parameter("x", "f16", (2,))
+    net.result(net.apply("Concat", x, x, dims=(4,), axis=0))
+    for rules in ("spec", "openvino"):
+        outputs = run(net, np.array([1, 2], np.float16), rules=rules)
+        assert outputs["result"].tolist() == [1, 2, 1, 2] and not outputs.notes
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**40 + 3])
+def test_integers_that_openvino_cannot_hold_are_noted_under_both_books(run: Run, value: int) -> None:
+    net = Graph()
+    net.result(net.apply("Abs", net.parameter("x", "i64", (1,))), "magnitude")
+    spec = run(net, np.array([value]))
+    assert spec["magnitude"].tolist() == [abs(value)]
+    openvino = run(net, np.array([value]), rules="openvino")
+    wrapped = (value + 2**31) % 2**32 - 2**31
+    assert openvino["magnitude"].dtype == np.int64 and abs(int(openvino["magnitude"][0])) == abs(wrapped)
+    for outputs in (spec, openvino):
+        (note,) = outputs.notes
+        assert "has values that i32 does not hold, in which OpenVINO computes i64" in note.text
+
+
+def test_wide_constants_saturate_in_openvino(run: Run) -> None:
+    net = Graph()
+    x = net.parameter("x", "i64", (2,))
+    net.result(net.apply("Add", x, net.constant([2**40, -(2**40)])))
+    assert run(net, np.zeros(2, np.int64), rules="openvino")["result"].tolist() == [2**31 - 1, -(2**31)]
+
+
+def converted(value: Value, type: str, net: Graph) -> Graph:
+    net.result(net.apply("Convert", value, type=type, destination_type=type))
+    return net
+
+
+def test_nan_is_true_or_false_as_a_boolean(run: Run) -> None:
+    net = Graph()
+    converted(net.parameter("x", "f32", (3,)), "boolean", net)
+    x = np.array([0.3, 0, np.nan], np.float32)
+    assert run(net, x)["result"].tolist() == [True, False, True]
+    assert run(net, x, rules="openvino")["result"].tolist() == [True, False, False]

@@ -1,0 +1,189 @@
+"""From what a user gives to the model's inputs: which is meant, and whether it fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from stepper.element_types import ELEMENT_TYPES, STRING_DTYPE, Array
+from stepper.engine.feeds import bind_inputs
+from stepper.errors import InputError, UsageError
+from stepper.ir.model import Model
+from tests.models import Graph
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    """Inputs: 0 'a' (tensor names first, shared), 1 'b' (second, shared), 2 'same', 3 'same', 4 '0'."""
+    net = Graph()
+    net.parameter("a", "f32", (2,), names="first,shared")
+    net.parameter("b", "i64", (-1,), names="second,shared")
+    net.parameter("same", "f32", (1,))
+    net.parameter("same", "f32", (1,))
+    net.result(net.parameter("0", "boolean", (), names="flag"))
+    return net.read(tmp_path)
+
+
+A, B, ONE, FLAG = np.array([1, 2], np.float32), np.array([3, 4, 5]), np.ones(1, np.float32), np.True_
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("a", "b", 2, 3, "flag"),
+        ("first", "second", "2", "3", "0"),
+        (0, 1, 2, 3, 4),
+        ("a", 1, np.int64(2), "3", "flag"),
+    ],
+)
+def test_an_input_is_meant_by_name_tensor_name_or_position(model: Model, keys: tuple[Any, ...]) -> None:
+    arrays = bind_inputs(model, dict(zip(keys, (A, B, ONE, -ONE, FLAG), strict=True)))
+    assert [array.tolist() for array in arrays] == [[1, 2], [3, 4, 5], [1], [-1], True]
+
+
+def test_a_name_goes_before_a_position(model: Model) -> None:
+    with pytest.raises(UsageError, match="4 of the model's 5 inputs are missing"):
+        bind_inputs(model, {"0": FLAG})
+
+
+@pytest.mark.parametrize("key", ["shared", "same"])
+def test_a_name_of_several_inputs_is_ambiguous(model: Model, key: str) -> None:
+    positions = "0 or 1" if key == "shared" else "2 or 3"
+    with pytest.raises(UsageError, match=f"the input name '{key}' is ambiguous; name its position: {positions}"):
+        bind_inputs(model, {key: A})
+
+
+@pytest.mark.parametrize("key", ["c", "A", "", "-1", -1, 5, "5", "99999999999", 1.5])
+def test_an_unknown_input_is_answered_with_the_list_of_all(model: Model, key: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        bind_inputs(model, {key: A})
+    assert str(caught.value) == (
+        f"the model has no input '{key}'; its inputs are 0 a: f32[2] (also: first, shared); "
+        "1 b: i64[?] (also: second, shared); 2 same: f32[1]; 3 same: f32[1]; 4 0: boolean[] (also: flag)"
+    )
+
+
+@pytest.mark.parametrize("keys", [("a", "first"), ("a", 0), (1, "1")])
+def test_an_input_given_by_two_of_its_names_is_refused(model: Model, keys: tuple[Any, Any]) -> None:
+    with pytest.raises(UsageError, match=f"input '{keys[1]}' is given twice"):
+        bind_inputs(model, dict.fromkeys(keys, A))
+
+
+def test_missing_inputs_are_listed_with_what_to_write(model: Model) -> None:
+    with pytest.raises(UsageError) as caught:
+        bind_inputs(model, {"a": A, 2: ONE, "flag": FLAG})
+    assert str(caught.value).splitlines() == [
+        "2 of the model's 5 inputs are missing:",
+        "  b: i64[?] (also: second, shared)",
+        "  same: f32[1]",
+        "give each with --input 'b=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),",
+        "or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing",
+    ]
+
+
+def bound(folder: Path, type: str, value: Any, dims: tuple[int, ...] = (-1,)) -> Array:
+    net = Graph()
+    net.result(net.parameter("x", type, dims))
+    (array,) = bind_inputs(net.read(folder), {"x": value})
+    return array
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("f32", np.array([0.5, -2, np.nan, np.inf])),
+        ("f32", np.array([2**24, -(2**24)])),
+        ("f16", np.array([0.5, 2048, np.nan], np.float32)),
+        ("bf16", np.array([1.5, -np.inf], np.float32)),
+        ("f64", np.array([0.1], np.float32)),
+        ("f8e4m3", np.array([0.5, 448], np.float32)),
+        ("i64", np.array([1.0, -3.0])),
+        ("i64", np.array([True, False])),
+        ("i32", np.array([2**31 - 1, -(2**31)])),
+        ("u8", np.array([0, 255])),
+        ("i4", np.array([-8, 7])),
+        ("u64", np.array([0, 2**62])),
+        ("boolean", np.array([0, 1])),
+        ("boolean", np.array([0.0, 1.0])),
+        ("f32", np.array([1, 2], ">f4")),
+        ("f32", np.array([1, 2], ml_dtypes.bfloat16)),
+        ("string", np.array(["a", "héé"])),
+        ("string", np.array(["a", ""], object)),
+        ("f32", [1, 2.5]),
+        ("f32", []),
+    ],
+)
+def test_a_value_is_converted_where_nothing_is_lost(tmp_path: Path, type: str, value: Any) -> None:
+    array = bound(tmp_path, type, value)
+    assert array.dtype == ELEMENT_TYPES[type].dtype
+    expected = np.asarray(value)
+    if type == "string":
+        assert array.astype(object).tolist() == expected.tolist()
+    else:
+        np.testing.assert_array_equal(array.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("f32", np.array([0.1])),
+        ("f32", np.array([2**24 + 1])),
+        ("f32", np.array([2**63 - 1])),
+        ("f32", np.array([2**64 - 1], np.uint64)),
+        ("f64", np.array([2**64 - 1], np.uint64)),
+        ("f64", np.array([2**53 + 1])),
+        ("f16", np.array([70000.0], np.float32)),
+        ("f8e4m3", np.array([449.0], np.float32)),
+        ("i64", np.array([1.5])),
+        ("i64", np.array([np.nan])),
+        ("i64", np.array([1e300])),
+        ("i64", np.array([2**63], np.uint64)),
+        ("i32", np.array([2**31])),
+        ("u8", np.array([-1])),
+        ("u8", np.array([256])),
+        ("i4", np.array([8])),
+        ("boolean", np.array([2])),
+        ("boolean", np.array([0.5])),
+        ("f32", np.array([1 + 2j])),
+        ("f32", np.array([1 + 0j])),
+        ("f32", np.array(["1"])),
+        ("string", np.array([1])),
+        ("string", np.array([b"a"])),
+        ("f32", np.array([None])),
+        ("i64", np.array(["2026-11-20"], "datetime64[D]")),
+        ("i64", np.array([1], "timedelta64[s]")),
+        ("f32", np.zeros(1, "V4")),
+        ("f32", np.zeros(1, [("a", np.float32)])),
+    ],
+)
+def test_a_value_that_would_change_is_refused(tmp_path: Path, type: str, value: Array) -> None:
+    with pytest.raises(InputError, match=rf"input 'x' is .*, expected {type}: converting it would lose values"):
+        bound(tmp_path, type, value)
+
+
+@pytest.mark.parametrize(("dims", "shape"), [((2, 3), (3, 2)), ((2,), (2, 1)), ((), (1,)), ((1,), ()), ((-1, 3), (3,))])
+def test_a_shape_that_does_not_fit_is_refused(tmp_path: Path, dims: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    declared = f"[{','.join('?' if dim < 0 else str(dim) for dim in dims)}]"
+    found = f"[{','.join(map(str, shape))}]"
+    with pytest.raises(InputError) as caught:
+        bound(tmp_path, "f32", np.zeros(shape, np.float32), dims)
+    assert str(caught.value) == f"input 'x' has shape {found}, expected f32{declared}"
+
+
+def test_a_ragged_list_is_no_tensor(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="input 'x' is no tensor"):
+        bound(tmp_path, "f32", [[1, 2], [3]])
+
+
+def test_bound_arrays_are_read_only_and_the_callers_stay_writable(tmp_path: Path) -> None:
+    given = np.zeros(2, np.float32)
+    array = bound(tmp_path, "f32", given)
+    assert not array.flags.writeable and given.flags.writeable
+
+
+def test_texts_are_bound_as_the_string_type(tmp_path: Path) -> None:
+    assert bound(tmp_path, "string", ["a", "b"]).dtype == STRING_DTYPE

@@ -1,0 +1,154 @@
+"""The pieces of a concatenated output: appended, copied with a frame, and joined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepper.engine.rules import Rules
+from stepper.engine.scans import Scan
+from stepper.errors import KernelError, TensorTooLarge
+from stepper.ir.model import Slicing
+from stepper.ops.limits import LARGEST_TENSOR
+
+FORWARD = Slicing(0, 0, -1, 1, 1)
+
+
+def scan_of(*pieces: object) -> Scan:
+    scan = Scan(0)
+    for piece in pieces:
+        scan.append(np.asarray(piece, np.float32))
+    return scan
+
+
+def joined(scan: Scan, axis: int = 0, stride: int = 1, rules: Rules = Rules.SPEC) -> np.ndarray:
+    return scan.concatenated(Slicing(axis, 0, -1, stride, None), rules, lambda _text: None)
+
+
+def listed(scan: Scan) -> list[object]:
+    return [scan.piece(index).tolist() for index in range(scan.length)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("stride", [1, -1])
+def test_pieces_are_joined_along_their_axis_in_order_or_backwards(count: int, axis: int, stride: int) -> None:
+    pieces = [np.arange(24, dtype=np.float32).reshape(2, 3, 4) + 100 * number for number in range(count)]
+    expected = np.concatenate(pieces[::stride], axis)
+    np.testing.assert_array_equal(joined(scan_of(*pieces), axis, stride), expected)
+
+
+@pytest.mark.parametrize("stride", [1, -1])
+def test_scalars_become_a_vector(stride: int) -> None:
+    assert joined(scan_of(1, 2, 3), 0, stride).tolist() == [1, 2, 3][::stride]
+
+
+def test_pieces_of_several_lengths_are_joined_as_they_are() -> None:
+    notes: list[str] = []
+    scan = scan_of([1], [2, 3], [], [4])
+    assert scan.concatenated(FORWARD, Rules.SPEC, notes.append).tolist() == [1, 2, 3, 4]
+    assert scan.concatenated(FORWARD._replace(stride=-1), Rules.SPEC, notes.append).tolist() == [4, 2, 3, 1]
+    assert notes == ["a piece is 2 long along axis 0, OpenVINO expects the stride, 1"] * 2
+
+
+def test_pieces_that_differ_beside_the_axis_are_filled_with_zeros_and_noted() -> None:
+    notes: list[str] = []
+    found = scan_of([[1, 2]], [[3]], [[4, 5]]).concatenated(FORWARD, Rules.SPEC, notes.append)
+    assert found.tolist() == [[1, 2], [3, 0], [4, 5]]
+    assert len(notes) == 1 and "the output is undefined" in notes[0]
+
+
+def test_pieces_of_different_rank_cannot_be_joined() -> None:
+    with pytest.raises(KernelError, match=r"the piece of iteration 1 has shape \[1\], that of iteration 0 \[1,1\]"):
+        joined(scan_of([[1]], [1]))
+
+
+@pytest.mark.parametrize("axis", [1, -2, 5])
+def test_an_axis_that_the_pieces_do_not_have_is_refused(axis: int) -> None:
+    with pytest.raises(KernelError, match=f"axis {axis} is out of range"):
+        joined(scan_of([1], [2]), axis)
+
+
+def test_openvino_wants_pieces_as_long_as_the_stride() -> None:
+    assert joined(scan_of([1, 2], [3, 4]), stride=-2, rules=Rules.OPENVINO).tolist() == [3, 4, 1, 2]
+    for scan in (scan_of([1, 2], [3, 4]), scan_of([1], [3, 4])):
+        with pytest.raises(KernelError, match="a piece is 2 long along axis 0, OpenVINO expects the stride, 1"):
+            joined(scan, rules=Rules.OPENVINO)
+
+
+def test_the_joined_tensor_shares_nothing_with_the_pieces() -> None:
+    for piece in (np.float32(1), np.ones(1, np.float32), np.ones((2, 1), np.float32)):
+        for count in (1, 3):
+            scan = scan_of(*[piece] * count)
+            joined(scan)[...] = 9
+            assert all((scan.piece(index) == 1).all() for index in range(count))
+
+
+def test_a_piece_is_read_only_and_one_that_is_not_there_an_error() -> None:
+    scan = scan_of([1], [2])
+    with pytest.raises(ValueError, match="read-only"):
+        scan.piece(0)[0] = 5
+    for index in (-1, 2):
+        with pytest.raises(IndexError, match=f"iteration {index} has no piece, there are 2"):
+            scan.piece(index)
+
+
+def test_a_copy_and_its_origin_grow_apart() -> None:
+    origin = scan_of([1], [2])
+    twin = origin.copy()
+    origin.append(np.array([3], np.float32))
+    assert (listed(origin), listed(twin)) == ([[1], [2], [3]], [[1], [2]])
+    twin.append(np.array([4, 5], np.float32))
+    third = twin.copy()
+    third.append(np.array([6], np.float32))
+    twin.append(np.array([7], np.float32))
+    assert (listed(origin), listed(twin), listed(third)) == (
+        [[1], [2], [3]],
+        [[1], [2], [4, 5], [7]],
+        [[1], [2], [4, 5], [6]],
+    )
+
+
+def test_copies_at_every_length_stay_as_they_were() -> None:
+    scan, copies = Scan(0), []
+    for number in range(50):
+        copies.append(scan.copy())
+        scan.append(np.array([number]))
+    for length, copy in enumerate(copies):
+        for extra in (100, 200):
+            branch = copy.copy()
+            branch.append(np.array([extra]))
+            assert listed(branch) == [[number] for number in range(length)] + [[extra]]
+    assert [copy.length for copy in copies] == list(range(50)) and scan.length == 50
+    assert listed(scan) == [[number] for number in range(50)]
+
+
+def test_appending_copies_each_element_a_bounded_number_of_times() -> None:
+    # However the pieces are kept: a copy of the whole in each iteration would make 5000 arrays of it.
+    scan, kept = Scan(0), set()
+    snapshots = []
+    for number in range(5000):
+        scan.append(np.full(4, number, np.float32))
+        snapshots.append(scan.copy())
+        kept.add(scan.identity)
+    assert len(kept) < 20
+    assert joined(scan).size == 20000
+
+
+def test_a_piece_that_is_a_view_does_not_keep_its_whole_tensor() -> None:
+    whole = np.zeros((1000, 1), np.float32)
+    scan = Scan(0)
+    scan.append(whole[:1])
+    assert not np.shares_memory(scan.piece(0), whole)
+
+
+def test_all_pieces_together_may_not_pass_the_limit_on_a_tensor() -> None:
+    token = LARGEST_TENSOR.set(100)
+    try:
+        scan = Scan(0)
+        scan.append(np.zeros(20, np.float32))
+        with pytest.raises(TensorTooLarge):
+            scan.append(np.zeros(20, np.float32))
+        assert scan.length == 1
+    finally:
+        LARGEST_TENSOR.reset(token)

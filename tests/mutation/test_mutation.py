@@ -1,0 +1,41 @@
+"""A few mutants of every base model; `python -m tests.mutation.run` examines thousands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.bases import bases
+from tests.mutation.examine import examine
+from tests.mutation.mutate import mutated
+from tests.mutation.workers import describe, outcomes
+
+COUNT = 150
+WHY_NOT = {
+    "while_loop": "wants more than 1000 iterations",  # it waits for a number to become 1, and 0 never does
+    "first_draft": "which OpenVINO refuses",
+    "growing": "OpenVINO expects the stride",
+}
+"""The sound models that do not run on zeros under both rule books."""
+
+
+@pytest.mark.parametrize("name", bases())
+def test_a_sound_model_runs(tmp_path: Path, name: str) -> None:
+    files = bases()[name]
+    path = tmp_path / "model.xml"
+    path.write_bytes(files.xml)
+    path.with_suffix(".bin").write_bytes(files.weights)
+    outcome = examine(path)
+    assert outcome.kind == "ran" or WHY_NOT[name] in outcome.text
+
+
+def test_a_seed_gives_the_same_mutant_again() -> None:
+    for seed in range(50):
+        for files in bases().values():
+            assert mutated(files, seed) == mutated(files, seed)
+
+
+def test_no_mutant_gives_a_traceback_hangs_or_exhausts_the_memory() -> None:
+    faults = {seed: (describe(seed), outcome) for seed, outcome in outcomes(range(COUNT)) if outcome.is_fault}
+    assert not faults
