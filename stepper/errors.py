@@ -31,6 +31,12 @@ class InputError(StepperError):
     exit_code = 3
 
 
+class SessionError(StepperError):
+    """A recorded run cannot be read, or does not belong to the model or the inputs at hand; the message says why."""
+
+    exit_code = 3
+
+
 class ExecutionError(StepperError):
     """An operation failed while the model ran; the message names the frame stack and the values' shapes."""
 

@@ -135,7 +135,9 @@ class _Compiler:
         if kernel.stateful:
             key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
             return Operation(layer, Kind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
-        return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs)
+        # Under the plugin's rules, and with attributes that differ from their defaults, it is another function.
+        floating = kernel.floating if function in (kernel.direct, kernel.function) else None
+        return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
 
     def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
         least, most = kernel.accepted_inputs()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from operator import index as integer_of
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -53,8 +54,6 @@ def describe_input(parameter: Layer) -> str:
 
 def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     """The position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
-    if isinstance(key, np.integer):
-        key = int(key)
     if isinstance(key, str):
         matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
         if len(matching) == 1:
@@ -64,6 +63,8 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
             raise UsageError(f"the input name '{key}' is ambiguous; name its position: {positions}")
         if key.isdecimal() and len(key) < 10:
             key = int(key)
+    elif isinstance(key, SupportsIndex):  # numpy's integers too
+        key = integer_of(key)
     if isinstance(key, int) and 0 <= key < len(parameters):
         return key
     shown = [f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters[:_MOST_INPUTS])]

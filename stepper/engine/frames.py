@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason, SliceWalk
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Step, Value
 from stepper.engine.scans import Scan
 
 
@@ -39,7 +39,7 @@ class Activation:
     `iteration` is the one under way or just closed (-1 before the first); `limit` the most iterations, None for
     unlimited; `condition` what it last was; `ended` why there will be no further iteration. `slice_count` is how many
     iterations the sliced inputs suffice for. `casts` are Parameters into which a back edge carries another type than
-    they began with: slot and type.
+    they began with: slot and type. `code` is the body's for the element types that its first iteration had.
     """
 
     operation: Operation
@@ -50,6 +50,7 @@ class Activation:
     ended: EndReason | None = None
     slices: tuple[Slices, ...] = ()
     slice_count: int = sys.maxsize
+    code: tuple[Step, ...] | None = None
     scans: list[Scan] = field(default_factory=list)
     casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
 

@@ -168,14 +168,18 @@ class Machine:
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
-        activation, values, code = frame.activation, frame.values, frame.program.code
+        activation, values = frame.activation, frame.values
         assert activation is not None
+        # The first iteration shows the element types, and with them faster functions for some operations.
+        code = activation.code or frame.program.code
         # Everything that an iteration needs is a local: with a body of a few small operations a look-up tells.
         begin, close, between = transitions.begin_iteration, transitions.close_iteration, Phase.BETWEEN
-        rules, end, one, limited = self.rules, len(code), every is Every.ITERATION, self.max_iterations is not None
+        rules, end, limited = self.rules, len(code), self.max_iterations is not None
+        one = every is Every.ITERATION or activation.code is None
         watcher = self.watcher if self.watcher is not None and self.watcher.watches_iterations else None
-        last = self._until - end - 2
-        while frame.phase is between and self.tick <= last and not self._pause_requested:
+        cost, tick = end + 2, self.tick
+        last = self._until - cost
+        while frame.phase is between and tick <= last and not self._pause_requested:
             steps = iter(code)
             try:
                 if limited:
@@ -185,12 +189,16 @@ class Machine:
                 frame.pc = end
                 close(frame, rules)
             except Exception as error:
+                self.tick = tick
                 self._iteration_failed(frame, end - operator.length_hint(steps), error)
-            self.tick += end + 2
-            if watcher is not None and watcher.after_iteration(frame):
-                return EventKind.STOPPED
-            if one:
-                return EventKind.ITERATION
+            tick += cost
+            if one or watcher is not None:
+                self.tick = tick
+                if watcher is not None and watcher.after_iteration(frame):
+                    return EventKind.STOPPED
+                if one:
+                    return EventKind.ITERATION
+        self.tick = tick
         return None
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:

@@ -72,6 +72,8 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         ),
         merged=merged,
         passes_on=_passes_on(merged),
+        carried=tuple((entry.parameter, entry.result) for entry in merged),
+        may_grow=any(operation.layer.type not in _NEVER_LARGER for operation in program.operations),
         invariant=tuple(
             InvariantInput(entry.input, slot(entry.parameter), entry.line)
             for entry in roles.invariant
@@ -98,6 +100,38 @@ def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:
         for entry in roles.merged
         if entry.input is not None
     )
+
+
+_NEVER_LARGER = frozenset(
+    {
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "Maximum",
+        "Minimum",
+        "Power",
+        "Mod",
+        "FloorMod",
+        "Abs",
+        "Negative",
+        "Sqrt",
+    }
+    | {"Exp", "Log", "Tanh", "Sigmoid", "Relu", "Floor", "Ceiling", "Sign", "Convert", "Select", "Equal", "NotEqual"}
+    | {
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalNot",
+        "ReduceSum",
+        "ReduceMax",
+    }
+    | {"ReduceMin", "ReduceMean", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "LSTMCell", "GRUCell", "RNNCell"}
+)
+"""Operations that, again and again, cannot make a tensor grow without bound."""
 
 
 def _passes_on(merged: tuple[MergedInput, ...]) -> bool:

@@ -43,6 +43,8 @@ class Kind(Enum):
 class LoopPlan:
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
+    `carried` are the back edges as (Parameter, Result); `may_grow`: some operation of the body can give more than its
+    inputs have, so what is carried must be looked at.
     `passes_on`: a back edge carries what is itself a carried Parameter, so all are read before any is written.
     `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
     of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
@@ -54,6 +56,8 @@ class LoopPlan:
     sliced: tuple[SlicedInput, ...]
     merged: tuple[MergedInput, ...]
     passes_on: bool
+    carried: tuple[tuple[int, int], ...]
+    may_grow: bool
     invariant: tuple[InvariantInput, ...]
     unfed: tuple[int, ...]
     current_iteration: tuple[tuple[int, Callable[[int], Value]], ...]
@@ -87,7 +91,7 @@ class Operation:
     """One operation of a program: its layer, and the slots that it reads and writes.
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
-    where it has `several_outputs`; `state_key` names the state.
+    where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster.
     `plans` is the loop's one plan, or an If's two (then, else).
     """
 
@@ -97,6 +101,7 @@ class Operation:
     outputs: tuple[int, ...]
     function: Callable[..., Any] | None = None
     several_outputs: bool = False
+    floating: Callable[..., Any] | None = None
     state_key: str = ""
     plans: tuple[LoopPlan | BranchPlan, ...] = ()
 
@@ -131,6 +136,14 @@ class Program:
     results: tuple[int, ...]
     dead_after: tuple[tuple[int, ...], ...]
 
+    def specialised(self, values: list[Value]) -> tuple[Step, ...]:
+        """The code for the element types that the values have now, which they keep as long as the activation lasts."""
+        code = list(self.code)
+        for index, operation in enumerate(self.operations):
+            if operation.floating is not None and _all_floating([values[slot] for slot in operation.inputs]):
+                code[index] = (operation.floating, *code[index][1:])
+        return tuple(code)
+
     def slot(self, layer: int, output: int = 0) -> int:
         """The slot of a layer's output, by layer id and index of the output port."""
         return self.slots[layer, output]
@@ -164,6 +177,13 @@ class CompiledModel:
     main: Program
     programs: tuple[Program, ...]
     notes: tuple[tuple[str, str], ...]
+
+
+_FLOATING = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _all_floating(values: list[Value]) -> bool:
+    return values[0].dtype in _FLOATING and all(value.dtype == values[0].dtype for value in values)
 
 
 def step_of(operation: Operation) -> Step:

@@ -14,6 +14,7 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
+from stepper.engine.program import Operation
 from stepper.engine.rules import Note, Rules
 from stepper.errors import UsageError
 from stepper.ir.model import Model
@@ -58,6 +59,16 @@ class LoopLog:
             summary = LoopSummary(path, operation.layer.type, operation.layer.name)
             self._by_operation[id(operation)] = summary
         summary.add(activation)
+
+    def include(self, operation: Operation, earlier: LoopSummary) -> None:
+        """Count executions of a loop that an earlier part of the run has seen."""
+        summary = self._by_operation.setdefault(id(operation), earlier)
+        if summary is not earlier:
+            summary.fewest = min(summary.fewest, earlier.fewest)
+            summary.most = max(summary.most, earlier.most)
+            summary.executions += earlier.executions
+            summary.iterations += earlier.iterations
+            summary.ended += earlier.ended
 
     @property
     def summaries(self) -> tuple[LoopSummary, ...]:

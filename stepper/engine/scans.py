@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import bisect
+import copy
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -18,82 +20,132 @@ from stepper.ops.limits import LARGEST_TENSOR, ensure_allocatable
 Note = Callable[[str], None]
 
 _SHAPE_OF = attrgetter("shape")
-_MANY_PIECES = 4096
+_MOST_WAITING, _BYTES_WAITING = 256, 2**20
+_SMALL_PIECE = 4096
 
 
 class Scan:
     """The Results of the iterations so far; `result` is the slot of the body from which they come.
 
-    A list that only grows. Copies share it: each knows how many pieces are its own, and one that is to grow where
-    another has grown already takes a list of its own first (this happens when a run goes back in time and then does
-    something else).
+    The newest pieces wait in a list; when there are enough of them they become one block, in which small pieces take no
+    more memory than their numbers. Copies share the blocks: each knows how many are its own, and one that is to grow
+    where another has grown already takes a list of its own first (this happens when a run goes back in time and then
+    does something else).
     """
 
-    __slots__ = ("_bytes", "_limit", "_pieces", "length", "result")
+    __slots__ = ("_batch", "_block_count", "_blocks", "_bytes", "_ends", "_limit", "_waiting", "result")
 
     def __init__(self, result: int) -> None:
         self.result = result
-        self.length = 0
-        self._pieces: list[Any] = []
+        self._waiting: list[Any] = []
+        self._batch = 1
+        self._blocks: list[Any] = []
+        self._ends: list[int] = []
+        self._block_count = 0
         self._bytes = 0
         self._limit = LARGEST_TENSOR.get()
 
     def copy(self) -> Scan:
         """The same pieces; growing one of the two does not change the other."""
-        twin = Scan(self.result)
-        twin._pieces, twin.length = self._pieces, self.length
-        twin._bytes, twin._limit = self._bytes, self._limit
+        twin = copy.copy(self)
+        twin._waiting = self._waiting.copy()
         return twin
 
     @property
+    def length(self) -> int:
+        """How many pieces there are."""
+        return self._closed + len(self._waiting)
+
+    @property
+    def _closed(self) -> int:
+        return self._ends[self._block_count - 1] if self._block_count else 0
+
+    @property
     def identity(self) -> int:
-        """Tells buffers apart: copies that share one have the same."""
-        return id(self._pieces)
+        """Tells the shared blocks apart: copies that share them have the same."""
+        return id(self._blocks)
 
     @property
     def nbytes(self) -> int:
-        """What the shared pieces hold, in bytes, as far as the first one tells."""
-        return len(self._pieces) * (self._pieces[0].nbytes + 128) if self._pieces else 0
+        """What the blocks hold, in bytes."""
+        return self._bytes
 
     def append(self, piece: Any) -> None:
         """Add the Result of one more iteration. TensorTooLarge where all together pass the limit."""
-        pieces, length = self._pieces, self.length
-        size = self._bytes + piece.nbytes
-        if size > self._limit:
-            ensure_allocatable((size,))
-        if len(pieces) != length:
-            pieces = self._pieces = pieces[:length]
+        waiting = self._waiting
         # A view would keep all of the tensor alive of which it shows a part.
-        pieces.append(piece if piece.base is None else piece.copy())
-        self.length = length + 1
-        self._bytes = size
+        waiting.append(piece if piece.base is None else piece.copy())
+        if len(waiting) >= self._batch:
+            self._close_block(waiting)
+
+    def _close_block(self, pieces: list[Any]) -> None:
+        first, count = pieces[0], len(pieces)
+        alike = len(set(map(_SHAPE_OF, pieces))) == 1
+        size = first.nbytes * count if alike else sum(piece.nbytes for piece in pieces)
+        if self._bytes + size > self._limit:
+            pieces.pop()  # the one that is too much was not added
+            ensure_allocatable((self._bytes + size,))
+        if len(self._blocks) != self._block_count:
+            self._blocks = self._blocks[: self._block_count]
+            self._ends = self._ends[: self._block_count]
+        self._ends.append(self._closed + count)
+        self._blocks.append(_stacked(pieces) if alike and first.nbytes <= _SMALL_PIECE else pieces)
+        self._block_count += 1
+        self._bytes += size
+        self._waiting = []
+        each = 1 + size // count
+        self._batch = max(1, min(_MOST_WAITING, _BYTES_WAITING // each, 1 + (self._limit - self._bytes) // each))
 
     def piece(self, iteration: int) -> Array:
         """The piece of one iteration, a read-only view."""
         if not 0 <= iteration < self.length:
             raise IndexError(f"iteration {iteration} has no piece, there are {self.length}")
-        view = np.asarray(self._pieces[iteration]).view()
+        if iteration >= self._closed:
+            piece = self._waiting[iteration - self._closed]
+        else:
+            index = bisect.bisect_right(self._ends, iteration, hi=self._block_count)
+            piece = self._blocks[index][iteration - (self._ends[index - 1] if index else 0)]
+        view = np.asarray(piece).view()
         view.flags.writeable = False
         return view
+
+    def _parts(self) -> list[Any]:
+        """The blocks of this copy, the pieces that still wait as the last one."""
+        return [*self._blocks[: self._block_count], *([self._waiting] if self._waiting else [])]
 
     def shape(self, axis: int) -> tuple[int, ...] | None:
         """The shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
 
-        Nothing is joined for it, and of very many pieces only the first and their bytes are looked at.
+        Nothing is joined for it, and of a block of like pieces only one is looked at.
         """
         if not self.length:
             return None
-        first = self._pieces[0].shape or (1,)
+        first = self.piece(0).shape or (1,)
         if not -len(first) <= axis < len(first):
             return None
         axis %= len(first)
-        per_unit = int(np.prod(_beside(first, axis), dtype=np.int64)) * self._pieces[0].itemsize
-        if self.length > _MANY_PIECES and per_unit and self._bytes % per_unit == 0:
-            return (*first[:axis], self._bytes // per_unit, *first[axis + 1 :])
-        shapes = [piece.shape or (1,) for piece in self._pieces[: self.length]]
-        if any(len(shape) != len(first) or _beside(shape, axis) != _beside(first, axis) for shape in shapes):
-            return None
-        return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+        total = 0
+        for count, shape in self._shapes():
+            if len(shape) != len(first) or _beside(shape, axis) != _beside(first, axis):
+                return None
+            total += count * shape[axis]
+        return (*first[:axis], total, *first[axis + 1 :])
+
+    def _shapes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """How many pieces in a row have which shape; a scalar counts as [1]."""
+        for part in self._parts():
+            if type(part) is list:
+                yield from ((1, piece.shape or (1,)) for piece in part)
+            else:
+                yield len(part), part.shape[1:] or (1,)
+
+    def parts(self, begin: int) -> Iterator[Any]:
+        """The pieces from that of iteration `begin` on, some at a time: a list, or a stack with a leading dimension."""
+        first = 0
+        for part in self._parts():
+            if first + len(part) > begin:
+                yield part[max(begin - first, 0) :]
+            first += len(part)
 
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
         """All pieces joined along the axis, in iteration order, reversed for a negative stride (semantics 2.2, 2.4).
@@ -104,15 +156,25 @@ class Scan:
         """
         first = self.piece(0)
         axis = normalize_axis(slicing.axis, max(first.ndim, 1))
-        pieces = self._pieces[: self.length]
-        if len(set(map(_SHAPE_OF, pieces))) == 1:
-            _check_lengths([first], axis, abs(slicing.stride), rules, note)
-        else:
-            pieces = [np.atleast_1d(piece) for piece in pieces]
-            pieces = _joinable(pieces, axis, abs(slicing.stride), rules, note)
+        if len({shape for _, shape in self._shapes()}) > 1:
+            pieces = [np.atleast_1d(piece) for part in self._parts() for piece in part]
+            return np.concatenate(_joinable(pieces, axis, slicing, rules, note), axis=axis)
+        _check_lengths([first], axis, abs(slicing.stride), rules, note)
+        stacked = np.concatenate([_stacked(part) if type(part) is list else part for part in self._parts()])
         if slicing.stride < 0:
-            pieces.reverse()
-        return np.concatenate(pieces, axis=axis) if pieces[0].ndim else np.stack(pieces)
+            stacked = stacked[::-1]
+        if first.ndim == 0:
+            return np.ascontiguousarray(stacked)
+        shape = (*first.shape[:axis], len(stacked) * first.shape[axis], *first.shape[axis + 1 :])
+        return np.ascontiguousarray(np.moveaxis(stacked, 0, axis).reshape(shape))
+
+
+def _stacked(pieces: list[Any]) -> Array:
+    """Pieces of one shape as one tensor, a new axis first; concatenate is several times as fast as stack."""
+    first = pieces[0]
+    if first.ndim == 0:
+        return np.array(pieces, first.dtype)
+    return np.concatenate(pieces).reshape(len(pieces), *first.shape)
 
 
 def _check_lengths(pieces: list[Array], axis: int, size: int, rules: Rules, note: Note) -> None:
@@ -126,9 +188,9 @@ def _check_lengths(pieces: list[Array], axis: int, size: int, rules: Rules, note
         note(text)
 
 
-def _joinable(pieces: list[Array], axis: int, size: int, rules: Rules, note: Note) -> list[Array]:
-    """The pieces as they are, or filled up to one shape where they differ beside the axis."""
-    first = pieces[0].shape
+def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, note: Note) -> list[Array]:
+    """The pieces in the order in which they are joined, filled up to one shape where they differ beside the axis."""
+    first, size = pieces[0].shape, abs(slicing.stride)
     _check_lengths(pieces, axis, size, rules, note)
     for iteration, piece in enumerate(pieces):
         same_elsewhere = piece.ndim == len(first) and _beside(piece.shape, axis) == _beside(first, axis)
@@ -136,12 +198,13 @@ def _joinable(pieces: list[Array], axis: int, size: int, rules: Rules, note: Not
         if not same_elsewhere and not fillable:
             text = f"the piece of iteration {iteration} has shape {shape_text(piece.shape)}"
             raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
+    order = slice(None, None, 1 if slicing.stride > 0 else -1)
     if len({_beside(piece.shape, axis) for piece in pieces}) == 1:
-        return pieces
+        return pieces[order]
     note("its pieces differ in shape and cannot be joined: the output is undefined, shorter ones are filled with zeros")
     largest = np.max([piece.shape for piece in pieces], axis=0)
     ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
-    return [_filled_up(piece, axis, largest) for piece in pieces]
+    return [_filled_up(piece, axis, largest) for piece in pieces[order]]
 
 
 def _beside(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

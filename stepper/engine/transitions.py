@@ -125,10 +125,10 @@ def begin_iteration(frame: Frame) -> None:
         if plan.passes_on:
             _carry_at_once(plan, values)
         else:
-            for _input, parameter, result, _line in plan.merged:
-                values[parameter] = value = values[result]
-                if value.size > _MANY_ELEMENTS:
-                    ensure_allocatable(value.shape, value.dtype)  # it may grow in each iteration
+            for parameter, result in plan.carried:
+                values[parameter] = values[result]
+        if plan.may_grow:
+            _refuse_giants(plan, values)
         for slot, dtype in activation.casts:
             values[slot] = values[slot].astype(dtype)
     for parameter, source, walk, prefix in activation.slices:
@@ -141,12 +141,17 @@ def begin_iteration(frame: Frame) -> None:
     frame.phase = _RUNNING
 
 
-def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
-    carried = [values[entry.result] for entry in plan.merged]
-    for entry, value in zip(plan.merged, carried, strict=True):
+def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
+    for parameter, _result in plan.carried:
+        value = values[parameter]
         if value.size > _MANY_ELEMENTS:
             ensure_allocatable(value.shape, value.dtype)
-        values[entry.parameter] = value
+
+
+def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
+    carried = [values[result] for _parameter, result in plan.carried]
+    for (parameter, _result), value in zip(plan.carried, carried, strict=True):
+        values[parameter] = value
 
 
 def _missing_slice(activation: Activation, iteration: int) -> str:
@@ -161,13 +166,15 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     activation, values = frame.activation, frame.values
     assert activation is not None
     plan: Any = activation.plan
-    if plan.condition_result is not None:
-        value = values[plan.condition_result]
-        plain = value.dtype is _BOOLEAN and value.size == 1 and value.ndim < 2
-        activation.condition = bool(value) if plain else loops.condition(value, "body's condition")
     executed = activation.iteration + 1
     if executed == 1:
-        activation.casts = _casts(plan, values)
+        _settle(activation, plan, values)
+    elif plan.condition_result is not None:
+        try:
+            activation.condition = bool(values[plan.condition_result])
+        except ValueError:
+            loops.condition(values[plan.condition_result], "body's condition")  # says what is wrong
+            raise
     if rules is _OPENVINO:
         for change in changed_shapes(plan, values):
             raise KernelError(change)
@@ -178,6 +185,15 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     elif not activation.condition:
         activation.ended = EndReason.CONDITION
     frame.phase = _BETWEEN if activation.ended is None else _LEAVING
+
+
+def _settle(activation: Activation, plan: LoopPlan, values: list[Value]) -> None:
+    """What the first iteration shows holds for all: types of the values, and that the condition is one."""
+    if plan.condition_result is not None:
+        activation.condition = loops.condition(values[plan.condition_result], "body's condition")
+    activation.casts = _casts(plan, values)
+    if plan.program.straight:
+        activation.code = plan.program.specialised(values)
 
 
 def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any]], ...]:

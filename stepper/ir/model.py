@@ -156,9 +156,9 @@ class Graph:
         return tuple(layer for layer in self.layers if layer.type == "Result")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A whole model. `weights` is None where there is no .bin: such a model opens for its structure."""
+    """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure."""
 
     path: Path
     name: str

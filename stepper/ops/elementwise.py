@@ -48,7 +48,7 @@ def _by_type(of_reals: Function, of_integers: Function) -> Function:
 _quotient = _by_type(np.divide, np.floor_divide)
 
 
-@kernel("Divide", 1, direct=_quotient)
+@kernel("Divide", 1, direct=_quotient, floating=np.divide)
 def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pythondiv: bool = True) -> Array:
     """a / b; of integers the quotient rounded down (m_pythondiv) or towards zero."""
     a, b = aligned(a, b, auto_broadcast)

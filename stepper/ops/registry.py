@@ -34,7 +34,8 @@ class Kernel:
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
     differs from its default. `prepared` makes such a function out of all attributes, where more can be settled before
-    the run than their values. A stateful kernel takes its state first (None at the start), returns (outputs, state).
+    the run than their values. `floating` is a function that may stand for `direct` where all inputs are f32 or
+    all are f64. A stateful kernel takes its state first (None at the start), returns (outputs, state).
     """
 
     type: str
@@ -43,6 +44,7 @@ class Kernel:
     direct: Function | None = field(default=None, repr=False)
     prepared: Callable[..., Function] | None = field(default=None, repr=False)
     stateful: bool = False
+    floating: Function | None = field(default=None, repr=False)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -104,13 +106,14 @@ def kernel(
     direct: Function | None = None,
     prepared: Callable[..., Function] | None = None,
     stateful: bool = False,
+    floating: Function | None = None,
 ) -> Callable[[F], F]:
     """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
     unknown = set(versions) - set(DEFINITIONS[type])
     assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
 
     def enter(function: F) -> F:
-        entry = Kernel(type, versions, function, direct, prepared, stateful)
+        entry = Kernel(type, versions, function, direct, prepared, stateful, floating)
         for version in versions:
             assert (type, version) not in _KERNELS, f"two kernels for {type}-{version}"
             _KERNELS[type, version] = entry

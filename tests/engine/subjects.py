@@ -16,7 +16,7 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from tests.engine.nested_models import alternating, loop_in_branch, multiplication_table, rows_of_rows
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, Side, carried, joined, last, sliced
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,38 @@ def never() -> Graph:
     result = body.result(body.apply("Negative", state))
     (final,) = net.loop("never", body, 0, True, [carried(x, state, result)], [last(result)])
     net.result(net.apply("Negative", final, name="after"))
+    return net
+
+
+def endless() -> Graph:
+    """Counts up for ever."""
+    net = Graph()
+    body = net.body()
+    count = body.parameter("count", "i64")
+    result = body.result(body.apply("Add", count, body.constant(1, np.int64), name="plus one"))
+    net.result(
+        net.loop("endless", body, -1, True, [carried(net.constant(0, np.int64), count, result)], [last(result)])[0]
+    )
+    return net
+
+
+def endless_with_branch() -> Graph:
+    """Counts up for ever, in an If in a Loop."""
+    net = Graph()
+    body = net.body()
+    count = body.parameter("count", "i64")
+    sides = []
+    for _ in range(2):
+        side = body.body()
+        inside = side.parameter("inside", "i64")
+        sides.append(
+            Side(side, [(count, inside)], [side.result(side.apply("Add", inside, side.constant(1, np.int64)))])
+        )
+    (following,) = body.branch("choice", body.constant(True, np.bool_), *sides)
+    result = body.result(following)
+    net.result(
+        net.loop("endless", body, -1, True, [carried(net.constant(0, np.int64), count, result)], [last(result)])[0]
+    )
     return net
 
 

@@ -12,40 +12,8 @@ import pytest
 
 from stepper.engine import Event, EventKind, Every, Machine
 from stepper.errors import LimitReached
-from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told
-from tests.models import Graph, Side, carried, invariant, last
-
-
-def endless() -> Graph:
-    """Counts up for ever."""
-    net = Graph()
-    body = net.body()
-    count = body.parameter("count", "i64")
-    result = body.result(body.apply("Add", count, body.constant(1, np.int64), name="plus one"))
-    net.result(
-        net.loop("endless", body, -1, True, [carried(net.constant(0, np.int64), count, result)], [last(result)])[0]
-    )
-    return net
-
-
-def endless_with_branch() -> Graph:
-    """Counts up for ever, in an If in a Loop."""
-    net = Graph()
-    body = net.body()
-    count = body.parameter("count", "i64")
-    sides = []
-    for _ in range(2):
-        side = body.body()
-        inside = side.parameter("inside", "i64")
-        sides.append(
-            Side(side, [(count, inside)], [side.result(side.apply("Add", inside, side.constant(1, np.int64)))])
-        )
-    (following,) = body.branch("choice", body.constant(True, np.bool_), *sides)
-    result = body.result(following)
-    net.result(
-        net.loop("endless", body, -1, True, [carried(net.constant(0, np.int64), count, result)], [last(result)])[0]
-    )
-    return net
+from tests.engine.subjects import SUBJECTS, Subject, endless, endless_with_branch, outputs_of, told
+from tests.models import Graph, carried, invariant, last
 
 
 def paused(machine: Machine, every: Every) -> tuple[Event, float]:

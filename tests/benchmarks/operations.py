@@ -1,0 +1,121 @@
+"""How fast kernels are, beside the plainest numpy call for the same: `python -m tests.benchmarks.operations [--json]`.
+
+The most used operations on a small (1x256) and a medium (64x1024) tensor; and a convolution beside OpenVINO on one
+thread. Aims: at most 1.5 times numpy's time on small tensors, 1.1 times on medium ones,
+5 times OpenVINO's. The plain call takes the same inputs and gives the same numbers, which is checked first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepper import ops
+from stepper.element_types import Array
+from tests.benchmarks import others, timing
+from tests.benchmarks.plain_calls import PLAIN, Plain
+from tests.ops.recording import Case, one_operation_model
+
+Shape = tuple[int, int]
+SMALL, MEDIUM = (1, 256), (64, 1024)
+KERNEL, NUMPY, OPENVINO = "kernel", "numpy", "OpenVINO, CPU, 1 thread, f32"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two ways to the same numbers."""
+
+    title: str
+    candidates: dict[str, Callable[[], Any]]
+    base: str = NUMPY
+    repetitions: int = 1
+
+    def check(self) -> None:
+        """Raise AssertionError where the candidates give different numbers."""
+        given = [_outputs(run()) for run in self.candidates.values()]
+        for outputs in given[1:]:
+            for one, other in zip(given[0], outputs, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=self.title)
+
+    def measure(self, rounds: int) -> dict[str, object]:
+        """The ratios, the numbers checked first."""
+        self.check()
+        runs = {name: partial(_repeated, run, self.repetitions) for name, run in self.candidates.items()}
+        seconds = timing.side_by_side(runs, rounds)
+        return timing.report(self.title, {name: value / self.repetitions for name, value in seconds.items()}, self.base)
+
+
+def _outputs(result: Any) -> list[Array]:
+    return [np.asarray(output) for output in (result if isinstance(result, (tuple, list)) else (result,))]
+
+
+def _repeated(run: Callable[[], Any], times: int) -> None:
+    for _ in repeat(None, times):
+        run()
+
+
+def comparison(plain: Plain, shape: Shape) -> Comparison:
+    """One operation's kernel, bound as the engine does it, beside the plain call."""
+    kernel = ops.find(plain.type, plain.version)
+    assert kernel is not None
+    inputs = plain.inputs(*shape)
+    candidates = {KERNEL: partial(kernel.bind(plain.attributes), *inputs), NUMPY: partial(plain.call, *inputs)}
+    return Comparison(f"{plain.type} {shape[0]}x{shape[1]}", candidates, repetitions=200 if shape == SMALL else 5)
+
+
+def convolution(folder: Path) -> Comparison:
+    """A convolution 3x3 of 16 channels to 16, 64x64."""
+    random = np.random.default_rng(1)
+    x, filters = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 16, 64, 64), (16, 16, 3, 3)))
+    pads = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
+    path = folder / "convolution.xml"
+    xml, weights = one_operation_model(Case("convolution", "Convolution", 1, [x, filters], pads, constant={1}))
+    path.write_bytes(xml)
+    path.with_suffix(".bin").write_bytes(weights)
+    kernel = ops.find("Convolution", 1)
+    assert kernel is not None
+    candidates = {KERNEL: partial(kernel.bind(pads), x, filters), OPENVINO: others.openvino_run(path, {"x": x})}
+    return Comparison("Convolution 3x3 of 1x16x64x64", candidates, base=OPENVINO)
+
+
+def comparisons() -> Iterator[Comparison]:
+    """Every operation on both sizes."""
+    for plain in PLAIN:
+        for shape in (SMALL, MEDIUM):
+            yield comparison(plain, shape)
+
+
+def print_table(reports: list[dict[str, Any]]) -> None:
+    """A line for each operation: the kernel's time as multiples of numpy's, small and medium."""
+    ratios = {report["title"]: report["ratios"][KERNEL] for report in reports}
+    print(f"{'':<24}{'small':>8}{'medium':>8}   kernel's time, numpy's is 1")
+    for plain in PLAIN:
+        small, medium = (ratios.pop(f"{plain.type} {a}x{b}") for a, b in (SMALL, MEDIUM))
+        print(f"{plain.type:<24}{small:>8.2f}{medium:>8.2f}")
+    for title, ratio in ratios.items():
+        print(f"{title}: {ratio:.2f} times OpenVINO's")
+
+
+def main() -> None:
+    """Measure and print."""
+    as_json = timing.json_wanted(__doc__)
+    with np.errstate(all="ignore"), tempfile.TemporaryDirectory() as folder:
+        measured = list(comparisons())
+        if others.HAS_OPENVINO:
+            measured.append(convolution(Path(folder)))
+        reports = [entry.measure(rounds=25) for entry in measured]
+    if as_json:
+        timing.print_reports(reports, as_json=True)
+    else:
+        print_table(reports)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The benchmarks give the right numbers; how long they take is not asked here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from tests.benchmarks import linear, loops, models, others, reading, startup, timing
+
+
+@pytest.mark.parametrize("iterations", [1, 7])
+def test_everything_that_runs_newtons_loop_gives_the_same_numbers(tmp_path: Path, iterations: int) -> None:
+    comparison = loops.newton(tmp_path, iterations)
+    comparison.check()
+    assert {loops.BY_HAND, "stepper.run"} <= set(comparison.candidates)
+
+
+def test_everything_that_runs_the_lstm_gives_the_same_numbers(tmp_path: Path) -> None:
+    loops.lstm(tmp_path, iterations=5, inputs=8, hidden=4).check()
+
+
+def test_a_candidate_with_other_numbers_is_found(tmp_path: Path) -> None:
+    comparison = loops.newton(tmp_path, 3)
+    comparison.candidates["wrong"] = lambda: [np.zeros(1, np.float32), np.zeros(3, np.float32)]
+    with pytest.raises(AssertionError, match="wrong gives other numbers"):
+        comparison.check()
+
+
+def test_newtons_loop_finds_the_root() -> None:
+    root, roots = models.newton_by_hand(np.array([2], np.float32), np.array([1], np.float32), 10)
+    assert root == pytest.approx(2**0.5, rel=1e-6)
+    assert roots.shape == (10,)
+
+
+@pytest.mark.parametrize("inner", [0, 3])
+def test_the_loop_of_the_linearity_benchmark_gives_the_numbers_of_the_loop_by_hand(tmp_path: Path, inner: int) -> None:
+    for count, model in linear.loops(tmp_path, (2, 9), inner).items():
+        linear.check(model, count)
+
+
+def test_the_chain_is_read_whole_and_its_sparse_weights_are_zeros(tmp_path: Path) -> None:
+    path = reading.write_model(tmp_path, additions=16, megabytes=1)
+    reading.check(path, layers=34)
+    x = np.arange(16384, dtype=np.float32).reshape(1, -1)
+    np.testing.assert_array_equal(stepper.run(stepper.read_model(path), {"x": x})["y"], x)
+
+
+def test_a_new_process_computes_the_root(tmp_path: Path) -> None:
+    arguments = startup.commands(tmp_path)["read and run a model of one small loop"]
+    assert float(startup.start(arguments)) == pytest.approx(2**0.5, rel=1e-6)
+
+
+def test_a_report_gives_ratios_to_its_base() -> None:
+    report = timing.report("title", {"base": 0.5, "other": 1.0}, "base")
+    assert report["ratios"] == {"base": 1.0, "other": 2.0}
+
+
+def test_every_candidate_takes_its_turn_in_every_round() -> None:
+    calls: list[str] = []
+    seconds = timing.side_by_side({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=2)
+    assert calls == ["a", "b", "a", "b"]
+    assert set(seconds) == {"a", "b"}
+
+
+@pytest.mark.skipif(not others.HAS_OPENVINO, reason="OpenVINO is not installed")
+def test_openvino_is_a_candidate_where_it_is_installed(tmp_path: Path) -> None:
+    assert any("OpenVINO" in name for name in loops.newton(tmp_path, 1).candidates)

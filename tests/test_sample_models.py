@@ -1,0 +1,35 @@
+"""Every sample model runs under both rule books and gives what OpenVINO computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+
+SAMPLES = Path(__file__).parents[1] / "sample_models"
+FOLDERS = sorted(path.parent for path in SAMPLES.glob("*/model.xml"))
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+def test_there_are_sample_models() -> None:
+    assert len(FOLDERS) >= 11
+
+
+@pytest.mark.parametrize("rules", ["spec", "openvino"])
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_sample_model_gives_the_recorded_outputs(folder: Path, rules: str) -> None:
+    inputs, expected = arrays_of(folder / "inputs.npz"), arrays_of(folder / "expected.npz")
+    outputs = stepper.run(stepper.read_model(folder / "model.xml"), inputs, rules=rules)
+    assert list(outputs) == list(expected) and outputs.loops
+    for name, value in expected.items():
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5, err_msg=name, strict=True)
+        else:
+            np.testing.assert_array_equal(outputs[name], value, err_msg=name, strict=True)
