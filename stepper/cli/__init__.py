@@ -6,38 +6,65 @@ Data goes to stdout, messages to stderr; the exit codes are those of stepper.err
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, parser
-from stepper.errors import StepperError, UsageError
+from stepper.errors import LimitReached, StepperError, UsageError
 
 INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0].endswith(".xml"):
         print(f"stepper: which command? For example: stepper run {words[0]}", file=sys.stderr)
         return UsageError.exit_code
     options = parser().parse_args(words)
     try:
-        # Imported when it is called for: `stepper --help` need not wait for numpy.
-        code: int = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute(options)
+        # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
+        # limits are set there.
+        execute = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute
+        code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
     except StepperError as error:
         print(f"stepper: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("stepper: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"stepper: {str(interrupt) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
+    except MemoryError as error:
+        print(f"stepper: out of memory: {error}", file=sys.stderr)
+        return LimitReached.exit_code
     except BrokenPipeError:
-        # The reader of our output went away; what is left in the buffer must not be flushed at exit.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()  # the reader of our output went away
         return 0
+    except OSError as error:
+        _abandon_stdout()
+        print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return UsageError.exit_code
     return code
+
+
+def _prepare_streams() -> None:
+    """Have both streams, also where the caller closed them, and let no character that they lack end the program."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until the program ends
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _abandon_stdout() -> None:
+    """What is left in its buffer must not be flushed at exit."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,13 +9,13 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array
+from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.plain_values import storable
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -52,15 +52,3 @@ def _write(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _EPOCH), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, storable(array), allow_pickle=False)
-
-
-def storable(array: Any) -> Array:
-    """The array in a type that .npz knows, no value lost: bf16 and 8-bit floats as f32, 4-bit integers as 8-bit."""
-    plain: Array = np.asarray(array)
-    if plain.dtype == STRING_DTYPE:
-        plain = plain.astype(np.str_)
-    elif plain.dtype.names:
-        plain = plain[plain.dtype.names[0]]
-    elif not plain.dtype.isbuiltin:
-        plain = plain.astype(np.float32 if element_types.is_floating(plain.dtype) else np.int8)
-    return plain

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import sys
 from typing import Any
 
+from stepper.cli.printing import say
+from stepper.cli.values import print_json
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
 from stepper.engine.sequences import open_sequences
 from stepper.ir import read
@@ -20,10 +20,10 @@ def execute(options: argparse.Namespace) -> int:
     found = outline(open_sequences(model) if options.open_sequences else model)
     if options.json:
         report = {"schema": 1, "model": options.model, **_json(found)}
-        json.dump(report, sys.stdout, indent=2, ensure_ascii=False)
-        print()
+        print_json(report)
     else:
-        print("\n".join(_text(found)))
+        for line in _text(found):
+            say(line)
     return 0
 
 

@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
-    _add_model(run)
+    run.add_argument("model", metavar="MODEL", nargs="?", help="the .xml of an OpenVINO IR; its .bin stands beside it")
     run.add_argument(
         "--input",
         action="append",
@@ -66,8 +66,22 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help="the largest tensor that one operation may make, such as 2GB (512MB)",
     )
     _add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
+    _add_recording(run)
     run.add_argument("--json", action="store_true", help="report as JSON on stdout")
     run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
+
+
+def _add_recording(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--trace", metavar="FILE", help="record the run into this file (SQLite), to look at or to resume")
+    run.add_argument(
+        "--record",
+        choices=("all", "carried", "stats", "none"),
+        help="of the values of bodies: all; carried values and pieces of outputs (default); statistics alone; nothing",
+    )
+    run.add_argument("--record-ops", metavar="REGEX", help="record only layers whose name has a match")
+    run.add_argument("--record-iters", metavar="RANGES", help="record only these iterations, such as 0:10,-1")
+    run.add_argument("--resume", metavar="FILE", help="go on with an interrupted recording, to the same outputs")
+    run.add_argument("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
 
 
 def _add_inspect(inspect: argparse.ArgumentParser) -> None:

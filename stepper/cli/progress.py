@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from shutil import get_terminal_size
 from types import TracebackType
 
 from stepper.engine.frames import place
@@ -38,7 +39,8 @@ class Progress:
         while not self._done.wait(wait):
             # The stack is read while the run goes on: it may be a moment old, and a frame may just be leaving.
             text = place(list(self._machine.stack)) if self._machine.stack else "finishing"
-            sys.stderr.write(f"\r\x1b[2K{text[:100]}")
+            shown_text = "".join(letter if letter.isprintable() else "?" for letter in text)
+            sys.stderr.write(f"\r\x1b[2K{shown_text[: get_terminal_size().columns - 1]}")
             sys.stderr.flush()
             shown, wait = True, _EACH
         if shown:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stepper.cli import recorded_run
 from stepper.cli.archives import write_archive
+from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.specs import given_inputs
-from stepper.cli.values import as_json, described, excerpt
+from stepper.cli.values import as_json, described, excerpt, print_json
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.feeds import bind_inputs
@@ -23,13 +24,28 @@ from stepper.errors import UsageError
 from stepper.ir import read
 from stepper.ops.limits import LARGEST_TENSOR
 
+if TYPE_CHECKING:
+    from stepper.debug.recording import Recorder
+
 
 def execute(options: argparse.Namespace) -> int:
     """Run, write, report; 0 if all went well."""
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
+    recorded_run.check_options(options)
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
+    outputs = _run(options) if options.resume is None else _resume(options)
+    if options.outputs is not None:
+        write_archive(options.outputs, outputs)
+    if options.json:
+        print_json(_report(options, outputs))
+    else:
+        _print(options, outputs)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> Outputs:
     model = read(options.model)
     inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     machine = Machine(
@@ -38,27 +54,28 @@ def execute(options: argparse.Namespace) -> int:
         max_iterations=options.max_iterations,
         keep_values=False,
     )
-    outputs = _run(machine, options)
-    if options.outputs is not None:
-        write_archive(options.outputs, outputs)
-    if options.json:
-        json.dump(_report(options, outputs), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-        print()
-    else:
-        _print(options, outputs)
-    return 0
+    recorder = recorded_run.begun(machine, inputs, options)
+    return _to_the_end(machine, LoopLog(), recorder, options)
 
 
-def _run(machine: Machine, options: argparse.Namespace) -> Outputs:
-    log = LoopLog()
+def _resume(options: argparse.Namespace) -> Outputs:
+    recorder, log = recorded_run.resumed(options)
+    machine = recorder.machine
+    options.model, options.rules = str(machine.compiled.model.path), machine.rules.value
+    return _to_the_end(machine, log, recorder, options)
+
+
+def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, options: argparse.Namespace) -> Outputs:
     machine.on_loop_end = log.record
-    try:
-        with Progress(machine, wanted=not options.quiet):
+    with Progress(machine, wanted=not options.quiet):
+        if recorder is not None:
+            recorded_run.drive(recorder)
+            return collect(machine, log)
+        try:
             for _event in machine.run(Every.END):
                 pass
-    except KeyboardInterrupt:
-        print(f"stepper: interrupted at {place(machine.stack)}; no outputs were written", file=sys.stderr)
-        raise
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted at {place(machine.stack)}; no outputs were written") from None
     return collect(machine, log)
 
 
@@ -90,18 +107,18 @@ def _print(options: argparse.Namespace, outputs: Outputs) -> None:
     data = sys.stderr if options.outputs == "-" else sys.stdout
     rows = [(name, described(value), excerpt(value)) for name, value in outputs.items()]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    print("outputs", file=data)
+    say("outputs", file=data)
     for name, type, numbers in rows:
-        print(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=data)
+        say(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=data)
     if outputs.loops:
-        print("loops", file=data)
+        say("loops", file=data)
     for loop in outputs.loops:
-        print(f"  {loop.path.removeprefix('model > ')}: {_loop_text(loop)}", file=data)
+        say(f"  {loop.path.removeprefix('model > ')}: {_loop_text(loop)}", file=data)
     if outputs.notes and not options.quiet:
         other = Rules(options.rules).other
-        print(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)
+        say(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)
         for note in outputs.notes:
-            print(f"  {note}", file=sys.stderr)
+            say(f"  {note}", file=sys.stderr)
 
 
 def _loop_text(loop: LoopSummary) -> str:

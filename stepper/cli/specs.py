@@ -6,7 +6,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -18,29 +18,36 @@ from stepper.errors import InputError, TensorTooLarge, UsageError
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ops.limits import ensure_allocatable
 
+T = TypeVar("T")
 EVERYTHING_ELSE: Final = "*"
 
 
 def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: list[str]) -> dict[str | int, Any]:
     """Position -> array from the options of the command line; an `--input` goes before the same key of `--inputs`."""
     parameters = model.graph.parameters
-    chosen = {position_of(parameters, name): text for name, text in _pairs(shapes, "--shape").items()}
-    fixed = {position: _shape(text) for position, text in chosen.items()}
+    fixed = {position: _shape(text) for position, text in _by_position(parameters, _pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
     if archive is not None:
-        for key, value in _archive(Path(archive)).items():
-            found[position_of(parameters, key)] = value
-    rest = None
-    for name, text in _pairs(specs, "--input").items():
-        if name == EVERYTHING_ELSE:
-            rest = text
-        else:
-            position = position_of(parameters, name)
-            found[position] = value_of(parameters[position], text, fixed.get(position))
+        found.update(_by_position(parameters, _archive(Path(archive))).items())
+    texts = _pairs(specs, "--input")
+    rest = texts.pop(EVERYTHING_ELSE, None)
+    for position, text in _by_position(parameters, texts).items():
+        found[position] = value_of(parameters[position], text, fixed.get(position))
     if rest is not None:
         for position, parameter in enumerate(parameters):
             if position not in found:
                 found[position] = value_of(parameter, rest, fixed.get(position))
+    return found
+
+
+def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[int, T]:
+    """By position of the input what is there by one of its names; UsageError for two names of one input."""
+    found: dict[int, T] = {}
+    for name, value in named.items():
+        position = position_of(parameters, name)
+        if position in found:
+            raise UsageError(f"input '{name}' is given twice, by two of its names")
+        found[position] = value
     return found
 
 
@@ -92,26 +99,32 @@ def _is_number(text: str) -> bool:
 
 
 def _array(path: Path) -> Array:
-    try:
-        # Mapped, not read: a header that promises more than the file has is refused at once.
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as .npy: {_reason(error)}") from None
-    return array
+    # Mapped, not read: a header that promises more than the file has is refused at once.
+    array = _loaded(path, ".npy", lambda: np.lib.format.open_memmap(path, mode="r"))
+    return np.asarray(array)
 
 
 def _archive(path: Path) -> dict[str, Array]:
+    def arrays() -> dict[str, Array]:
+        # numpy leaves a file open that it opened and could not make sense of.
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise ValueError("it is no archive of arrays")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+
+    return _loaded(path, ".npz", arrays)
+
+
+def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:
+    """InputError for whatever numpy, zipfile and the parsers below them raise for a file that is damaged or forged."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if not isinstance(arrays, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array, not an archive")
-            return {key: arrays[key] for key in arrays.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError, AttributeError) as error:
-        raise InputError(f"{path}: cannot be read as .npz: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error).splitlines()[0][:200]
+        return load()
+    except Exception as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        lines = (reason or str(error) or type(error).__name__).splitlines()
+        raise InputError(f"{path}: cannot be read as {kind}: {lines[0][:200]}") from None
 
 
 def _literal(parameter: Layer, text: str) -> Array:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import json
+import sys
 from typing import Any, Final
 
-import numpy as np
-
 from stepper import element_types
-from stepper.cli.archives import storable
 from stepper.element_types import Array
 from stepper.ops.axes import shape_text
+from stepper.plain_values import storable, tensor_json
 
 _SHOWN: Final = 8
-_IN_JSON: Final = 1000
 
 
 def described(value: Array) -> str:
@@ -34,19 +32,13 @@ def _number_text(item: Any) -> str:
     return f"{item:.6g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
 
 
+def print_json(report: dict[str, Any]) -> None:
+    """A report on stdout, in characters that its encoding has."""
+    plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+    json.dump(report, sys.stdout, indent=2, ensure_ascii=plain, allow_nan=False)
+    print()
+
+
 def as_json(name: str, value: Array) -> dict[str, Any]:
     """Name, type, shape and the numbers in row-major order (null above a thousand); what JSON lacks stands as text."""
-    plain = storable(value)
-    values = [_json_number(item) for item in plain.reshape(-1).tolist()] if plain.size <= _IN_JSON else None
-    return {
-        "name": name,
-        "type": element_types.name_of(np.asarray(value).dtype),
-        "shape": list(plain.shape),
-        "values": values,
-    }
-
-
-def _json_number(item: Any) -> Any:
-    if isinstance(item, float) and not math.isfinite(item):
-        return "NaN" if math.isnan(item) else "Infinity" if item > 0 else "-Infinity"
-    return item
+    return {"name": name, **tensor_json(value)}

@@ -41,7 +41,10 @@ class Watcher(Protocol):
 
     @property
     def stops(self) -> Mapping[int, tuple[int, ...]]:
-        """By `id` of a program, ascending: the operations after which `after_operation` is asked."""
+        """By `id` of a program, ascending: the operations after which `after_operation` is asked.
+
+        -1: after an iteration has got its inputs, and after a frame was opened (a loop's, without an iteration yet).
+        """
 
     @property
     def watches_iterations(self) -> bool:

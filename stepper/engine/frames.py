@@ -39,7 +39,8 @@ class Activation:
     `iteration` is the one under way or just closed (-1 before the first); `limit` the most iterations, None for
     unlimited; `condition` what it last was; `ended` why there will be no further iteration. `slice_count` is how many
     iterations the sliced inputs suffice for. `casts` are Parameters into which a back edge carries another type than
-    they began with: slot and type. `code` is the body's for the element types that its first iteration had.
+    they began with: slot and type. `code` is the body's for the element types that its first iteration had. `entered`
+    is the tick at which the frame was entered (0: not known).
     """
 
     operation: Operation
@@ -51,6 +52,7 @@ class Activation:
     slices: tuple[Slices, ...] = ()
     slice_count: int = sys.maxsize
     code: tuple[Step, ...] | None = None
+    entered: int = 0
     scans: list[Scan] = field(default_factory=list)
     casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
 

@@ -102,9 +102,9 @@ class Machine:
         self._until = until
         return self._context.run(self._advance, every)
 
-    def request_pause(self) -> None:
-        """Make the running `advance` return with PAUSED before its next move; to be called from any thread."""
-        self._pause_requested = True
+    def request_pause(self, *, wanted: bool = True) -> None:
+        """Make the running `advance` return with PAUSED before its next move; from any thread. Or take that back."""
+        self._pause_requested = wanted
 
     @property
     def finished(self) -> bool:
@@ -164,7 +164,7 @@ class Machine:
             return self._iterate(frame, every)
         self._guarded(frame, transitions.begin_iteration, frame)
         self.tick += 1
-        return EventKind.BEGUN
+        return EventKind.STOPPED if self._halts(frame, -1) else EventKind.BEGUN
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
@@ -205,6 +205,8 @@ class Machine:
         """One iteration of a body without nested graphs, halting after each operation that the watcher named."""
         self._guarded(frame, transitions.begin_iteration, frame)
         self.tick += 1
+        if self._halts(frame, -1):
+            return EventKind.STOPPED
         while frame.pc < len(frame.program.code):
             if self._execute_straight(frame, watcher):
                 return EventKind.STOPPED
@@ -233,10 +235,19 @@ class Machine:
         if operation.plans:
             self._guarded(frame, self._enter, frame, operation)
             self.tick += 1
-            return EventKind.ENTERED
+            return EventKind.STOPPED if self._halts(self.stack[-1], -1) else EventKind.ENTERED
         if one or operation.kind is Kind.STATEFUL:
             self._guarded(frame, self._execute_one, frame, operation)
+            if self._halts(frame, frame.pc - 1):
+                return EventKind.STOPPED
         return EventKind.OPERATION
+
+    def _halts(self, frame: Frame, index: int) -> bool:
+        """Whether the watcher halts after this operation (-1: an iteration has begun, or a frame was opened)."""
+        watcher = self.watcher
+        if watcher is None or index not in watcher.stops.get(id(frame.program), ()):
+            return False
+        return watcher.after_operation(frame, index)
 
     def _execute_straight(self, frame: Frame, watcher: Watcher | None) -> bool:
         """Operations up to one that opens a frame, the tick asked for, or a stop; whether the watcher halts here."""
@@ -285,6 +296,8 @@ class Machine:
             inner = transitions.enter_loop(operation, frame.values, self.rules, lambda text: self.notes.add(here, text))
         else:
             inner = transitions.enter_branch(operation, frame.values, self.rules)
+        assert inner.activation is not None
+        inner.activation.entered = self.tick + 1
         self.stack.append(inner)
 
     def _close(self, frame: Frame) -> EventKind:
@@ -318,7 +331,7 @@ class Machine:
         self.tick += 1
         if self.on_loop_end is not None and isinstance(activation.plan, LoopPlan):
             self.on_loop_end(self.stack, activation)
-        return EventKind.LEFT
+        return EventKind.STOPPED if self._halts(outer, outer.pc - 1) else EventKind.LEFT
 
     def _finish(self, frame: Frame) -> EventKind:
         values = [frame.values[slot] for slot in frame.program.results]

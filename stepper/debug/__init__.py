@@ -1,0 +1,1 @@
+"""How a run is controlled and looked at: addresses, expressions, statistics, stopping, time travel."""

@@ -1,0 +1,39 @@
+"""Addresses: how one says which value of a run is meant (syntax), and what that is in a model (resolution)."""
+
+from __future__ import annotations
+
+from stepper.debug.addresses_resolution import ResolutionError, Target, address_of, resolve, resolve_all
+from stepper.debug.addresses_syntax import (
+    ALL_ITERATIONS,
+    Address,
+    AddressError,
+    IterationRange,
+    Iterations,
+    Level,
+    Name,
+    NameKind,
+    Range,
+    exact_name,
+    numpy_index,
+    parse_address,
+)
+
+__all__ = [
+    "ALL_ITERATIONS",
+    "Address",
+    "AddressError",
+    "IterationRange",
+    "Iterations",
+    "Level",
+    "Name",
+    "NameKind",
+    "Range",
+    "ResolutionError",
+    "Target",
+    "address_of",
+    "exact_name",
+    "numpy_index",
+    "parse_address",
+    "resolve",
+    "resolve_all",
+]

@@ -1,0 +1,320 @@
+"""How an address is written: `LEVEL::OP:PORT@ITER[SLICE]`, any part may be left out.
+
+    h_next                   here and now
+    h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all
+    my_loop::h_next:0@7[0,:8]          output 0 of h_next in the body of my_loop, iteration 7, a part of it
+    outer@3::inner@0::h                of iteration 3 the run of inner, of that iteration 0
+    branch::then::h   model::h         a side of an If; the model's own graph
+    `prim::Loop/Loop`  id=12  lstm*  /gate_[ifo]$/
+
+A name ends at white space, a backquote, `@`, `:` or a bracket; one that has such a character goes into backquotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import EllipsisType
+from typing import Final, NamedTuple, NoReturn
+
+from stepper.errors import UsageError
+
+LONGEST: Final = 1000
+"""Characters of an address or an expression."""
+
+MOST_LEVELS: Final = 32
+MOST_INDICES: Final = 32
+
+RESERVED: Final = frozenset({"and", "or", "not", "true", "false", "nan", "inf", "iter"})
+"""Words that mean something else in an expression, where a layer of that name needs backquotes."""
+
+SIMPLE_NAME: Final = r"[^\W\d]\w*(?:\.\w+)*"
+"""A name that is one in an expression, too, without backquotes."""
+
+ITERATIONS: Final = r"@(?:\*|-?[0-9]{1,18}(?::(?!:)(?:-?[0-9]{1,18})?)?|:(?!:)(?:-?[0-9]{1,18})?)"
+QUOTED: Final = r"`(?:[^`]|``)+`"
+
+
+class NotWritable(UsageError):
+    """A text that its grammar does not allow; the message marks the place with a caret on a line of its own."""
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        super().__init__(f"{problem}\n{marked(text, position)}")
+        self.problem = problem
+        self.text = text
+        self.position = position
+
+
+class AddressError(NotWritable):
+    """What is written is no address."""
+
+
+def marked(text: str, position: int, width: int = 100) -> str:
+    """The text with a caret under the place, as two lines; of a long text the part around it."""
+    begin = max(0, min(position - width // 2, len(text) - width))
+    part = "".join(letter if letter.isprintable() else " " for letter in text[begin : begin + width])
+    before, after = "... " if begin else "", " ..." if begin + width < len(text) else ""
+    return f"  {before}{part}{after}\n  {' ' * (len(before) + position - begin)}^"
+
+
+class NameKind(Enum):
+    """How a name is meant."""
+
+    PLAIN = auto()
+    QUOTED = auto()
+    ID = auto()
+    GLOB = auto()
+    REGEX = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as written; `text` is without backquotes, `id=` or slashes."""
+
+    kind: NameKind
+    text: str
+
+    def __str__(self) -> str:
+        if self.kind is NameKind.REGEX:
+            return f"/{self.text}/"
+        if self.kind is NameKind.ID:
+            return f"id={self.text}"
+        plain = _PLAIN.fullmatch(self.text) is not None and _kind_of_plain(self.text) is self.kind
+        return self.text if plain else f"`{self.text.replace('`', '``')}`"
+
+
+def exact_name(text: str) -> Name:
+    """The name that means just this text, in backquotes where an expression would read it otherwise."""
+    simple = re.fullmatch(SIMPLE_NAME, text) is not None and text not in RESERVED
+    return Name(NameKind.PLAIN if simple else NameKind.QUOTED, text)
+
+
+class IterationRange(NamedTuple):
+    """Several iterations: from `start` up to but not `stop`, negative ones counted from the end; None: no bound."""
+
+    start: int | None
+    stop: int | None
+
+    def numbers(self, count: int) -> range:
+        """The iterations meant, of a loop that has run `count`."""
+        return range(count)[self.start : self.stop]
+
+    def __str__(self) -> str:
+        if self.start is None and self.stop is None:
+            return "*"
+        return f"{'' if self.start is None else self.start}:{'' if self.stop is None else self.stop}"
+
+
+Iterations = int | IterationRange
+"""One iteration (negative: counted from the last) or several."""
+
+ALL_ITERATIONS: Final = IterationRange(None, None)
+
+
+class Range(NamedTuple):
+    """`start:stop:step` of a slice."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    def __str__(self) -> str:
+        bounds = f"{'' if self.start is None else self.start}:{'' if self.stop is None else self.stop}"
+        return bounds if self.step is None else f"{bounds}:{self.step}"
+
+
+Index = int | Range | EllipsisType
+
+
+def numpy_index(index: Iterable[Index]) -> tuple[int | slice | EllipsisType, ...]:
+    """What numpy takes between brackets."""
+    return tuple(slice(*item) if isinstance(item, Range) else item for item in index)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A loop, an If or a side of one, on the way to an operation."""
+
+    name: Name
+    iterations: Iterations | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}{_at(self.iterations)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`LEVEL::OP:PORT@ITER[SLICE]`; None or () where a part was left out. `str()` gives a text that parses to the same.
+
+    `port` is the index of an output. The hash is kept: an address is a key that a hot loop looks up.
+    """
+
+    levels: tuple[Level, ...] = ()
+    operation: Name | None = None
+    port: int | None = None
+    iterations: Iterations | None = None
+    index: tuple[Index, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.levels, self.operation, self.port, self.iterations, self.index)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        levels = "".join(f"{level}::" for level in self.levels)
+        operation = "" if self.operation is None else str(self.operation)
+        port = "" if self.port is None else f":{self.port}"
+        items = ",".join("..." if item is ... else str(item) for item in self.index)
+        return f"{levels}{operation}{port}{_at(self.iterations)}{f'[{items}]' if items else ''}"
+
+
+def _at(iterations: Iterations | None) -> str:
+    return "" if iterations is None else f"@{iterations}"
+
+
+def parse_address(text: str) -> Address:
+    """The address that is written there. Raises AddressError with the place and what was expected."""
+    return _Reader(text).address()
+
+
+_REGEX = re.compile(r"/((?:\\.|[^/\\])+)/(?=$|[@:\[])")
+_ID = re.compile(r"id=([0-9]{1,18})(?=$|[@:\[])")
+_PLAIN = re.compile(r"[^\s`@:\[\]]+")
+_QUOTED = re.compile(QUOTED)
+_ITERATIONS = re.compile(ITERATIONS)
+_PORT = re.compile(r":([0-9]{1,9})(?![0-9])")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+
+def _kind_of_plain(text: str) -> NameKind:
+    if _REGEX.fullmatch(text):
+        return NameKind.REGEX
+    if _ID.fullmatch(text):
+        return NameKind.ID
+    return NameKind.GLOB if "*" in text or "?" in text else NameKind.PLAIN
+
+
+class _Reader:
+    """Reads one address from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        if len(text) > LONGEST:
+            self.fail(f"an address has at most {LONGEST} characters, this one {len(text)}", LONGEST)
+        self.end = len(text.rstrip())
+        self.position = len(text) - len(text.lstrip())
+
+    def fail(self, problem: str, position: int | None = None) -> NoReturn:
+        raise AddressError(problem, self.text, self.position if position is None else position)
+
+    def address(self) -> Address:
+        if self.position >= self.end:
+            self.fail("expected an address, such as h_next or my_loop::h_next:0@7[0,:8]")
+        levels: list[Level] = []
+        while True:
+            start, name = self.position, self.name()
+            port, iterations = self.port(), self.iterations()
+            if not self.text.startswith("::", self.position):
+                break
+            if name is None:
+                self.fail("expected the name of a loop or an If before '::'", start)
+            if port is not None:
+                self.fail("a level has no port: expected the name of a loop or an If before '::'", start)
+            levels.append(Level(name, iterations))
+            self.position += 2
+            if len(levels) > MOST_LEVELS:
+                self.fail(f"an address has at most {MOST_LEVELS} levels")
+        if name is None and (port is not None or iterations is None):
+            self.fail(f"expected a name, found {self.found()}", start)
+        index = self.index()
+        if self.position < self.end:
+            self.fail(f"expected '::', ':PORT', '@ITERATION', '[SLICE]' or the end, found {self.found()}")
+        return Address(tuple(levels), name, port, iterations, index)
+
+    def found(self) -> str:
+        if self.position >= self.end:
+            return "the end"
+        letter = self.text[self.position]
+        return "white space (a name with it goes into `backquotes`)" if letter.isspace() else repr(letter)
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self.text, self.position, self.end)
+        if match:
+            self.position = match.end()
+        return match
+
+    def name(self) -> Name | None:
+        if self.text.startswith("`", self.position):
+            quoted = self.take(_QUOTED)
+            if quoted is None:
+                self.fail("expected a name and a closing backquote")
+            return Name(NameKind.QUOTED, quoted[0][1:-1].replace("``", "`"))
+        if match := self.take(_REGEX):
+            return Name(NameKind.REGEX, match[1])
+        if match := self.take(_ID):
+            return Name(NameKind.ID, match[1])
+        match = self.take(_PLAIN)
+        return None if match is None else Name(_kind_of_plain(match[0]), match[0])
+
+    def port(self) -> int | None:
+        if not self.text.startswith(":", self.position) or self.text.startswith("::", self.position):
+            return None
+        match = self.take(_PORT)
+        if match is None:
+            self.position += 1
+            self.fail(f"expected the number of an output port after ':', found {self.found()}")
+        return int(match[1])
+
+    def iterations(self) -> Iterations | None:
+        if not self.text.startswith("@", self.position):
+            return None
+        match = self.take(_ITERATIONS)
+        if match is None:
+            self.position += 1
+            self.fail(f"expected an iteration after '@' (7, -1, 2:5 or *), found {self.found()}")
+        return _iterations(match[0][1:])
+
+    def index(self) -> tuple[Index, ...]:
+        if not self.text.startswith("[", self.position):
+            return ()
+        close = self.text.find("]", self.position)
+        if close < 0:
+            self.fail("this bracket is not closed")
+        self.position += 1
+        items: list[Index] = []
+        for part in self.text[self.position : close].split(","):
+            items.append(self.index_item(part))
+            self.position += len(part) + 1
+        if items.count(...) > 1 or len(items) > MOST_INDICES:
+            self.fail(f"a slice has at most {MOST_INDICES} parts, and '...' once", close)
+        self.position = close + 1
+        return tuple(items)
+
+    def index_item(self, part: str) -> Index:
+        if part.strip() == "...":
+            return ...
+        bounds = [bound.strip() for bound in part.split(":")]
+        if len(bounds) > 3 or not all(bound == "" or _NUMBER.fullmatch(bound) for bound in bounds):
+            self.fail(f"expected a number, start:stop:step or '...', found '{part.strip()}'")
+        numbers = [int(bound) if bound else None for bound in bounds]
+        if len(numbers) == 1:
+            return self.fail("expected a number, start:stop:step or '...'") if numbers[0] is None else numbers[0]
+        start, stop, step = (*numbers, None)[:3]
+        if step == 0:
+            self.fail("the step of a slice must not be 0")
+        return Range(start, stop, step)
+
+
+def _iterations(text: str) -> Iterations:
+    if text == "*":
+        return ALL_ITERATIONS
+    start, colon, stop = text.partition(":")
+    if not colon:
+        return int(start)
+    return IterationRange(int(start) if start else None, int(stop) if stop else None)

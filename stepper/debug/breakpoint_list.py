@@ -1,0 +1,216 @@
+"""The breakpoints of a run: set, numbered, enabled, disabled, deleted; what is wrong is refused when it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from stepper.debug.break_targets import loop_body, operations_of, places
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.carried_breaks import loop_checks
+from stepper.debug.checks import Check, bodies
+from stepper.debug.conditions import condition_at, condition_of
+from stepper.debug.data_break_words import DataBreak, Word, data_break
+from stepper.debug.logpoints import LogLine
+from stepper.debug.non_finite import non_finite_checks
+from stepper.debug.recall import Trail
+from stepper.debug.timeline import Timeline
+from stepper.debug.value_breaks import at_place, becomes_true, is_true, shape_checks, value_checks
+from stepper.debug.watching import Lookout
+from stepper.engine.program import Program
+from stepper.errors import UsageError
+
+Sink = Callable[[str], None]
+Made = tuple[list[Check], list[Trail], LogLine | None]
+
+
+class Breakpoints:
+    """The breakpoints of one run, by number from 1. `sink` gets the lines of logpoints."""
+
+    def __init__(self, timeline: Timeline, lookout: Lookout, sink: Sink = print) -> None:
+        self.sink = sink
+        self._timeline = timeline
+        self._lookout = lookout
+        self._by_number: dict[int, Breakpoint] = {}
+        self._exceptions: list[str] = []
+        self._number = 0
+
+    def __iter__(self) -> Iterator[Breakpoint]:
+        return iter(self._by_number.values())
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __getitem__(self, number: int) -> Breakpoint:
+        """The breakpoint with this number. Raises UsageError where there is none."""
+        try:
+            return self._by_number[number]
+        except KeyError:
+            known = f"there are {', '.join(map(str, self._by_number))}" if self._by_number else "there are none"
+            raise UsageError(f"there is no breakpoint {number}; {known}") from None
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """The patterns of operations in which NaN and Inf are expected."""
+        return tuple(self._exceptions)
+
+    # --- setting -------------------------------------------------------------------------------------------------
+
+    def add(self, description: BreakDescription) -> Breakpoint:
+        """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
+        if min(description.hit, description.ignore) < 0:
+            raise UsageError("a hit count and an ignore count are not negative")
+        made = self._made(description)
+        self._number += 1
+        breakpoint = self._new(self._number, description, made)
+        self._by_number[breakpoint.number] = breakpoint
+        self._watch()
+        return breakpoint
+
+    def delete(self, number: int | None = None) -> None:
+        """Take a breakpoint away, or all. Raises UsageError for an unknown number."""
+        if number is None:
+            self._by_number.clear()
+        else:
+            del self._by_number[self[number].number]
+        self._watch()
+
+    def enable(self, number: int | None = None, *, enabled: bool = True) -> None:
+        """Let a breakpoint stop the run again, or all."""
+        for breakpoint in [self[number]] if number is not None else list(self):
+            breakpoint.description = replace(breakpoint.description, enabled=enabled)
+        self._watch()
+
+    def disable(self, number: int | None = None) -> None:
+        """Keep a breakpoint, or all, but do not stop there; it costs nothing then."""
+        self.enable(number, enabled=False)
+
+    def ignore(self, number: int, count: int) -> None:
+        """Do not stop at the next `count` moments at which this breakpoint would, counted from the present."""
+        if count < 0:
+            raise UsageError(f"an ignore count is not negative, {count} is")
+        breakpoint, tick = self[number], self._timeline.machine.tick
+        breakpoint.description = replace(breakpoint.description, ignore=count, ignored_from=tick)
+        breakpoint.ignore(count, tick)
+
+    def expect(self, pattern: str) -> None:
+        """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
+        operations_of(pattern, self._timeline.machine.compiled, self._where)
+        self._exceptions.append(pattern)
+        for breakpoint in self:
+            if breakpoint.description.text in (Word.NAN, Word.INF) and breakpoint.description.kind is BreakKind.WHEN:
+                breakpoint.checks = tuple(self._made(breakpoint.description)[0])
+        self._watch()
+
+    # --- while the run goes on -----------------------------------------------------------------------------------
+
+    def stopped(self) -> None:
+        """The run has stopped: those that were for once go."""
+        found = self._lookout.found
+        for breakpoint in () if found is None else found.owners:
+            if breakpoint.description.once and breakpoint.number in self._by_number:
+                self.delete(breakpoint.number)
+
+    def until(self, text: str) -> Breakpoint:
+        """A breakpoint for one movement: where the condition holds. It is watched until `watch_all` is called."""
+        condition = condition_of(text, self._timeline, self._where)
+        description = BreakDescription(BreakKind.WHEN, text, once=True)
+        return self._temporary(description, [is_true(condition)], condition.trails)
+
+    def target(self, text: str) -> Breakpoint:
+        """A breakpoint for one movement: at what the text names."""
+        description = BreakDescription(BreakKind.AT, text, once=True)
+        return self._temporary(description, *self._made(description)[:2])
+
+    def watch_all(self) -> None:
+        """Watch those of the list alone."""
+        self._watch()
+
+    def _temporary(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Breakpoint:
+        breakpoint = Breakpoint(0, description, checks, trails, self._timeline.machine.tick)
+        self._watch(breakpoint)
+        return breakpoint
+
+    def _watch(self, *others: Breakpoint) -> None:
+        self._lookout.watch([one for one in (*self, *others) if one.description.enabled])
+
+    # --- making --------------------------------------------------------------------------------------------------
+
+    @property
+    def _where(self) -> Program:
+        """From where names are seen: the innermost frame, at the end of the run the model's own graph."""
+        machine = self._timeline.machine
+        return machine.stack[-1].program if machine.stack else machine.compiled.main
+
+    def _new(self, number: int, description: BreakDescription, made: Made) -> Breakpoint:
+        checks, trails, line = made
+        log = None if line is None else lambda stack: self.sink(line.text(stack))
+        return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, log)
+
+    def _made(self, description: BreakDescription) -> Made:
+        if description.kind is BreakKind.WHEN:
+            return (*self._made_when(description.text), None)
+        if description.kind is BreakKind.LOG:
+            return self._made_log(description)
+        checks, trails = self._made_at(description)
+        return checks, trails, None
+
+    def _made_at(self, description: BreakDescription) -> tuple[list[Check], list[Trail]]:
+        checks: list[Check] = []
+        trails: list[Trail] = []
+        problem: UsageError | None = None
+        prompt = not description.condition and not description.hit
+        for place in places(description.text, self._timeline.machine.compiled, self._where):
+            try:
+                condition = self._condition(description.condition, place.program, place.index)
+            except UsageError as error:
+                problem = error
+                continue
+            checks.append(at_place(place, condition, prompt=prompt))
+            trails += [] if condition is None else condition.trails
+        if not checks and problem is not None:
+            raise problem
+        return checks, trails
+
+    def _condition(self, text: str, program: Program, index: int) -> Any:
+        return condition_at(text, self._timeline, program, index) if text else None
+
+    def _made_log(self, description: BreakDescription) -> Made:
+        found = places(description.text, self._timeline.machine.compiled, self._where)
+        if len(found) > 1:
+            raise UsageError(f"'{description.text}' names {len(found)} places; a logpoint is at one")
+        place = found[0]
+        condition = self._condition(description.condition, place.program, place.index)
+        line = LogLine(description.line, self._timeline, place.program, place.index)
+        trails = [*line.trails, *(() if condition is None else condition.trails)]
+        return [at_place(place, condition, prompt=False)], trails, line
+
+    def _made_when(self, text: str) -> tuple[list[Check], list[Trail]]:
+        wanted = data_break(text)
+        if wanted is None:
+            return becomes_true(condition_of(text, self._timeline, self._where), self._timeline)
+        compiled = self._timeline.machine.compiled
+        if wanted.word in (Word.NAN, Word.INF):
+            named = [operations_of(pattern, compiled, self._where) for pattern in self._exceptions]
+            return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
+        if wanted.address is None:
+            return self._of_loops(wanted, bodies(compiled))
+        body = loop_body(wanted.address, compiled, self._where)
+        if body is not None and wanted.word is not Word.CHANGES:
+            return self._of_loops(wanted, [body])
+        if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
+            return value_checks(wanted, self._timeline, self._where)
+        raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
+
+    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
+        maker = shape_checks if wanted.word is Word.SHAPE else None
+        checks: list[Check] = []
+        trails: list[Trail] = []
+        for program in programs:
+            made = maker(program, self._timeline) if maker else loop_checks(wanted, program, self._timeline)
+            checks += made[0]
+            trails += made[1]
+        if not checks:
+            raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
+        return checks, trails

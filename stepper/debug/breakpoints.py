@@ -1,0 +1,157 @@
+"""One breakpoint: what it is, at which moments it stops the run, and which moments it has counted.
+
+What counts are moments of the run (ticks), not visits: a moment that is replayed is never counted again, and whether a
+moment stops the run does not depend on how one came there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stepper.debug.checks import Check
+from stepper.debug.recall import Trail
+from stepper.engine.frames import Frame
+
+
+class BreakKind(StrEnum):
+    """What a breakpoint waits for: a place of the program, something about values, or a place to write a line."""
+
+    AT = "break"
+    WHEN = "when"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakDescription:
+    """A breakpoint as it was asked for, to be shown, kept and set again.
+
+    `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when
+    it was set. `ignore`: how many of the moments after `ignored_from` do not stop. `once`: it goes after one stop.
+    `line` is what a logpoint writes.
+    """
+
+    kind: BreakKind
+    text: str
+    condition: str = ""
+    hit: int = 0
+    exactly: bool = False
+    ignore: int = 0
+    ignored_from: int = 0
+    once: bool = False
+    enabled: bool = True
+    line: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.kind} {self.text}", f"if {self.condition}" if self.condition else ""]
+        parts += [f"hit {self.hit}{' exactly' if self.exactly else ''}" if self.hit else ""]
+        parts += [f"ignore {self.ignore}" if self.ignore else "", "once" if self.once else ""]
+        parts += [f'"{self.line}"' if self.line else "", "" if self.enabled else "(disabled)"]
+        return " ".join(part for part in parts if part)
+
+
+class Count:
+    """Counts moments after `base`, and remembers the tick of the `wanted`-th. All up to `covered` have been counted."""
+
+    def __init__(self, base: int, wanted: int = 0) -> None:
+        self.base = self.covered = base
+        self.wanted = wanted
+        self.seen = 0
+        self.reached: int | None = None
+
+    def add(self, tick: int) -> None:
+        """A moment; one that was counted before is not counted again."""
+        if tick > self.covered:
+            self.covered = tick
+            self.seen += 1
+            if self.seen == self.wanted:
+                self.reached = tick
+
+    def cover(self, tick: int) -> None:
+        """All moments up to this tick were offered."""
+        self.covered = max(self.covered, tick)
+
+    def forget_after(self, tick: int) -> None:
+        """Later moments will be others: what was counted beyond is to be counted again."""
+        if self.covered > tick:
+            self.base = self.covered = min(self.base, tick)
+            self.seen, self.reached = 0, None
+
+
+Observer = Callable[[Sequence[Frame]], None]
+
+
+class Breakpoint:
+    """A breakpoint of one run. `log` makes it a logpoint: it writes and never stops."""
+
+    def __init__(
+        self,
+        number: int,
+        description: BreakDescription,
+        checks: Sequence[Check],
+        trails: Sequence[Trail],
+        base: int,
+        log: Observer | None = None,
+    ) -> None:
+        self.number = number
+        self.description = description
+        self.checks = tuple(checks)
+        self.trails = tuple(trails)
+        self.log = log
+        self._hits = Count(base, description.hit)
+        self._ignored = Count(description.ignored_from, description.ignore)
+
+    @property
+    def hits(self) -> int:
+        """At how many moments it held, of those that were passed since it was set, each counted once."""
+        return self._hits.seen
+
+    def ignore(self, count: int, tick: int) -> None:
+        """Do not stop at the next `count` moments after this tick."""
+        self._ignored = Count(tick, count)
+
+    def passed(self, tick: int, *, forward: bool) -> bool:
+        """It holds at this moment; whether that stops the run."""
+        if forward:
+            self._hits.add(tick)
+        if self.description.hit:
+            reached = self._hits.reached
+            if reached is None or tick < reached or (self.description.exactly and tick > reached):
+                return False
+        if self._ignored.wanted and tick > self._ignored.base:
+            # The last moment that is ignored is the one at which the count is reached.
+            if forward:
+                self._ignored.add(tick)
+            return self._ignored.reached is not None and tick > self._ignored.reached
+        return True
+
+    def sentence(self, text: str) -> str:
+        """A sentence of its stop, with its number."""
+        return f"breakpoint {self.number}: {text}" if self.number else text
+
+    # --- counting ------------------------------------------------------------------------------------------------
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether it depends on moments before, so that none may be left out."""
+        waits_for_hit = self.description.hit > 0 and self._hits.reached is None
+        return waits_for_hit or (self._ignored.wanted > 0 and self._ignored.reached is None)
+
+    @property
+    def counted_to(self) -> int:
+        """Up to which tick all moments were counted."""
+        ignored = self._ignored.covered if self._ignored.wanted else self._hits.covered
+        return min(self._hits.covered, ignored)
+
+    def counted(self, tick: int) -> None:
+        """All moments up to this tick were looked at."""
+        self._hits.cover(tick)
+        self._ignored.cover(tick)
+
+    def forget_after(self, tick: int) -> None:
+        """The run takes another course from this tick on."""
+        self._hits.forget_after(tick)
+        self._ignored.forget_after(tick)
+        for trail in self.trails:
+            trail.forget()

@@ -1,0 +1,108 @@
+"""What a breakpoint asks at which place of a program; the common form of everything that can stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from stepper.debug.inspection_text import array_text
+from stepper.engine.frames import Frame
+from stepper.engine.loops import EndReason
+from stepper.engine.program import CompiledModel, LoopPlan, Program, Value
+from stepper.ir.model import Layer
+
+BEGUN: Final = -1
+"""The place at which an iteration (or a side of an If) has got its inputs."""
+
+Sentences = tuple[str, ...]
+Test = Callable[[Sequence[Frame]], Sentences | None]
+"""Given the stack at a moment: sentences that say what holds, or None where it does not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
+
+    A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
+    computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
+    `at_entry`: to be made as well where a loop is entered that runs no iteration.
+    `guard` is shared by many checks and says quickly whether any of them can hold.
+    """
+
+    program: Program
+    index: int
+    test: Test
+    prompt: bool = False
+    at_entry: bool = False
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """Whether any check among those of operations `first` to `last` can hold; False is certain."""
+
+    may_hold: Callable[[Sequence[Frame], int, int], bool]
+
+
+def closed(program: Program) -> int:
+    """The place at which an iteration of this body has been closed."""
+    return len(program.operations)
+
+
+def is_body(program: Program) -> bool:
+    """Whether this is the body of a loop."""
+    return bool(program.path) and program.path[-1].is_loop
+
+
+def body_of(layer: Layer, compiled: CompiledModel) -> Program:
+    """The program of a loop's body."""
+    return next(program for program in compiled.programs if program.path and program.path[-1] is layer)
+
+
+def bodies(compiled: CompiledModel) -> list[Program]:
+    """The bodies of all loops."""
+    return [program for program in compiled.programs if is_body(program)]
+
+
+def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
+    """The plan of the loop whose body this is."""
+    plans = (plan for outer in compiled.programs for operation in outer.operations for plan in operation.plans)
+    return next(plan for plan in plans if isinstance(plan, LoopPlan) and plan.program is program)
+
+
+def iteration_in(frame: Frame) -> int:
+    """The iteration of a loop's frame."""
+    assert frame.activation is not None, "a loop has one"
+    return frame.activation.iteration
+
+
+def named(layer: Layer) -> str:
+    """A layer for sentences: `MatMul 'proj'`."""
+    return f"{layer.type} '{layer.name}'"
+
+
+def where(frame: Frame) -> str:
+    """A frame for sentences: `in iteration 7 of Loop 'decoder'`."""
+    activation = frame.activation
+    if activation is None:
+        return "in the model's own graph"
+    layer = activation.operation.layer
+    return f"in iteration {activation.iteration} of {named(layer)}" if layer.is_loop else f"in {named(layer)}"
+
+
+def shown(value: Value) -> str:
+    """A value for sentences: its number alone where it is one of rank 0, else with type and shape."""
+    return str(value.item()) if value.ndim == 0 and value.dtype.names is None else array_text(value)
+
+
+def end_sentence(frame: Frame) -> str:
+    """Why the loop of this frame ends, as a sentence."""
+    activation = frame.activation
+    assert activation is not None and activation.ended is not None
+    loop, count = named(activation.operation.layer), activation.iteration + 1
+    reason = activation.ended
+    is_limit = reason in (EndReason.TRIP_COUNT, EndReason.SLICES)
+    text = f"{reason} ({activation.limit})" if is_limit else str(reason)
+    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
+    return f"{loop} is about to end {ran}: {text}"

@@ -1,0 +1,229 @@
+"""Expressions bound to a place of a program: what a breakpoint's condition, a threshold or a logpoint reads there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from stepper.debug.addresses import Address, Target, resolve
+from stepper.debug.addresses_atlas import Atlas
+from stepper.debug.checks import BEGUN, closed, is_body, iteration_in
+from stepper.debug.expression_syntax import Call, Indexed, Node, parse_tree
+from stepper.debug.expressions import Expression, parse
+from stepper.debug.recall import Trail
+from stepper.debug.timeline import Timeline
+from stepper.engine.frames import Frame
+from stepper.engine.program import CompiledModel, Program, Value
+from stepper.errors import StepperError, UsageError
+
+_MEASURES: Final = {"shape", "rank", "size", "dtype"}
+_ONE: Final = (1,)
+
+
+class NotThere(UsageError):
+    """A value that does not exist at a moment: of no iteration before, or of what never ran."""
+
+
+class StackScope:
+    """The values on a stack of frames by address. `places` says depth and slot of each; set `stack` before reading."""
+
+    __slots__ = ("_loop", "_places", "_trails", "stack")
+
+    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, trails: dict[int, Trail]) -> None:
+        self.stack: Sequence[Frame] = ()
+        self._places = places
+        self._loop = loop
+        self._trails = trails
+
+    def value(self, address: Address) -> Value:
+        """The value now."""
+        depth, slot = self._places[address]
+        value = self.stack[depth].values[slot]
+        if value is None:
+            raise NotThere(f"{address} has no value here")
+        return value
+
+    def previous(self, address: Address) -> Value:
+        """The value one iteration before."""
+        depth, slot = self._places[address]
+        values = self._trails[depth].past(self.stack)
+        if values is None:
+            raise NotThere(f"{address} has no value before iteration 0")
+        return values[slot]
+
+    def reference(self, address: Address) -> Value:
+        """There is no other run to compare with while this one goes on."""
+        raise NotThere(f"there is no reference for {address}")
+
+    def iteration(self) -> int:
+        """The iteration of the innermost loop."""
+        return iteration_in(self.stack[self._loop])
+
+
+class SingleScope(StackScope):
+    """Gives a tensor of shape [1] as its element, with which expressions are several times as fast."""
+
+    __slots__ = ()
+
+    def value(self, address: Address) -> Value:
+        """The value now."""
+        depth, slot = self._places[address]
+        value = self.stack[depth].values[slot]
+        if value is None:
+            raise NotThere(f"{address} has no value here")
+        return value[0] if value.shape == _ONE else value
+
+
+class OnlyScope(StackScope):
+    """The same for an expression with one address, which it need not look up."""
+
+    __slots__ = ("_depth", "_slot")
+
+    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, trails: dict[int, Trail]) -> None:
+        super().__init__(places, loop, trails)
+        self._depth, self._slot = next(iter(places.values()), (0, 0))
+
+    def value(self, address: Address) -> Value:
+        """The value now."""
+        value = self.stack[self._depth].values[self._slot]
+        if value is None:
+            raise NotThere(f"{address} has no value here")
+        return value[0] if value.shape == _ONE else value
+
+
+def _holding(expression: Expression, scope: StackScope) -> Callable[[Sequence[Frame]], bool]:
+    truth = expression.truth
+
+    def holds(stack: Sequence[Frame]) -> bool:
+        scope.stack = stack
+        try:
+            return truth(scope)
+        except NotThere:
+            return False
+
+    return holds
+
+
+class Condition:
+    """An expression for a place: after operation `index` of `program`, and until the iteration ends.
+
+    `trails` are to be told of closed iterations. `holds` says for a stack whether the condition is true now; it is not
+    where something that it reads does not exist. It raises StepperError where the values do not fit.
+    """
+
+    def __init__(self, expression: Expression, timeline: Timeline, program: Program, index: int) -> None:
+        self.expression = expression
+        self.program = program
+        self.index = index
+        compiled = timeline.machine.compiled
+        targets = {address: _visible(address, compiled, program, index) for address in expression.addresses}
+        if expression.references:
+            raise UsageError("there is no reference here: ref() is for runs that are compared")
+        loop = _loop_depth(program)
+        if expression.reads_iteration and loop is None:
+            raise UsageError(f"'iter' has no meaning in {program.name}, which is in no loop")
+        places = {address: (len(target.program.path), target.slot) for address, target in targets.items()}
+        trails = _trails([targets[address] for address in expression.previous], timeline)
+        self.trails: tuple[Trail, ...] = tuple(trails.values())
+        kind = StackScope if _needs_shapes(expression.text) else SingleScope if len(places) > 1 else OnlyScope
+        self._scope = kind(places, loop or 0, trails)
+        self.holds = _holding(expression, self._scope)
+
+    def value(self, stack: Sequence[Frame]) -> Any:
+        """What the expression is now. Raises StepperError."""
+        self._scope.stack = stack
+        return self.expression.evaluate(self._scope)
+
+
+def condition_at(text: str, timeline: Timeline, program: Program, index: int) -> Condition:
+    """The condition that is written there, for a known place. Raises UsageError with what is wrong, and where."""
+    return Condition(parse(text), timeline, program, index)
+
+
+def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
+    """The condition at the place where the last of the values that it reads is computed, seen from `where`.
+
+    Raises UsageError with what is wrong, and for one that reads nothing that a run computes.
+    """
+    expression = parse(text)
+    compiled = timeline.machine.compiled
+    targets = [_plain(address, compiled, where) for address in expression.addresses]
+    programs = [target.program for target in targets]
+    if expression.reads_iteration:
+        depth = _loop_depth(where)
+        programs += [] if depth is None else [Atlas(compiled).ancestor(where, depth)]
+    program = max(programs, key=lambda program: len(program.path), default=where)
+    computed = [program.computed_at.get(target.slot, BEGUN) for target in targets if target.program is program]
+    index = max(computed, default=BEGUN)
+    if index == BEGUN and not program.path:
+        raise UsageError(f"nothing that '{text}' reads is computed by the run: it never becomes true")
+    return Condition(expression, timeline, program, index)
+
+
+def _plain(address: Address, compiled: CompiledModel, where: Program) -> Target:
+    target = resolve(address, compiled, where)
+    if any(asked is not None for asked in target.iterations):
+        raise UsageError(f"'{address}' names an iteration, but here every name means the present one (or prev(...))")
+    return target
+
+
+def _visible(address: Address, compiled: CompiledModel, program: Program, index: int) -> Target:
+    """The target, which must have its value when operation `index` of the program has run."""
+    target = _plain(address, compiled, program)
+    depth = len(target.program.path)
+    if depth > len(program.path) or Atlas(compiled).ancestor(program, depth) is not target.program:
+        raise UsageError(f"'{address}' is in {target.program.name}, which has no values while {program.name} runs")
+    limit = index
+    if target.program is not program:
+        inner = program.path[depth]
+        limit = next(at for at, one in enumerate(target.program.operations) if one.layer is inner) - 1
+    if index < closed(program) and target.program.computed_at.get(target.slot, BEGUN) > limit:
+        raise UsageError(f"'{address}' is computed later than this place, so it has no value here yet")
+    return target
+
+
+def _loop_depth(program: Program) -> int | None:
+    """The depth of the innermost loop's frame while this program runs."""
+    depths = [depth for depth, layer in enumerate(program.path, 1) if layer.is_loop]
+    return depths[-1] if depths else None
+
+
+def _trails(targets: list[Target], timeline: Timeline) -> dict[int, Trail]:
+    """For each body the values of the iteration before, by slot."""
+    slots: dict[int, set[int]] = {}
+    programs: dict[int, Program] = {}
+    for target in targets:
+        if not is_body(target.program):
+            raise UsageError(f"'{target.named.name}' is not in the body of a loop, so prev() of it has no meaning")
+        depth = len(target.program.path)
+        programs[depth] = target.program
+        slots.setdefault(depth, set()).add(target.slot)
+    return {depth: Trail(timeline, programs[depth], _values_at(depth, slots[depth])) for depth in slots}
+
+
+def _values_at(depth: int, slots: set[int]) -> Any:
+    return lambda stack: {slot: stack[depth].values[slot] for slot in slots}
+
+
+def _needs_shapes(text: str) -> bool:
+    """Whether an expression asks for elements or shapes, for which [1] is not the same as a scalar."""
+    return any(
+        isinstance(node, Indexed) or (isinstance(node, Call) and node.function in _MEASURES)
+        for node in _nodes(parse_tree(text))
+    )
+
+
+def _nodes(part: object) -> Iterator[Node]:
+    if isinstance(part, Node):
+        yield part
+        for field in dataclasses.fields(part):
+            yield from _nodes(getattr(part, field.name))
+    elif isinstance(part, tuple):
+        for item in part:
+            yield from _nodes(item)
+
+
+def failure(condition: Condition, error: StepperError) -> str:
+    """That a condition could not be evaluated, as a sentence."""
+    return f"the condition '{condition.expression.text}' cannot be evaluated here: {str(error).splitlines()[0]}"

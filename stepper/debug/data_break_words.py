@@ -1,0 +1,69 @@
+"""How a data breakpoint is written: a word, a limit where it has one, and what it is about.
+
+nan  inf                             one appears in any value
+shape  cond  limit  last  end        of any loop, or of the one that is named
+stuck  period                        of what a loop carries
+grow>1e3  diff>0.1                   of what loops carry, or of the value that is named
+changes h_next[0,3]                  a value or an element
+anything else                        an expression: when it becomes true
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from stepper.debug.addresses import Address, parse_address
+
+
+class Word(StrEnum):
+    """What can be waited for."""
+
+    NAN = "nan"
+    INF = "inf"
+    SHAPE = "shape"
+    CONDITION = "cond"
+    LIMIT = "limit"
+    LAST = "last"
+    END = "end"
+    STUCK = "stuck"
+    PERIOD = "period"
+    GROW = "grow"
+    DIFF = "diff"
+    CHANGES = "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class DataBreak:
+    """A data breakpoint that is no expression. `limit` is what has to be exceeded, `address` what it is about."""
+
+    word: Word
+    limit: float = 0.0
+    address: Address | None = None
+
+
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?"
+_LIMITED: Final = re.compile(rf"(grow|diff)\s*>\s*({_NUMBER})(?:\s+(\S.*))?")
+_ALONE: Final = re.compile(r"nan|inf")
+_ABOUT: Final = re.compile(r"(shape|cond|limit|last|end|stuck|period)(?:\s+([^\s<>=!+*/%-].*))?")
+_CHANGES: Final = re.compile(r"changes\s+(\S.*)")
+
+
+def data_break(text: str) -> DataBreak | None:
+    """The data breakpoint that is written there; None for what must be an expression. Raises AddressError."""
+    text = text.strip()
+    if match := _LIMITED.fullmatch(text):
+        return DataBreak(Word(match[1]), float(match[2]), _address(match[3]))
+    if _ALONE.fullmatch(text):
+        return DataBreak(Word(text))
+    if match := _ABOUT.fullmatch(text):
+        return DataBreak(Word(match[1]), address=_address(match[2]))
+    if match := _CHANGES.fullmatch(text):
+        return DataBreak(Word.CHANGES, address=_address(match[1]))
+    return None
+
+
+def _address(text: str | None) -> Address | None:
+    return None if text is None else parse_address(text)

@@ -1,0 +1,397 @@
+"""The debugger: a run that stops wherever one wants, and goes forward and backward in time. Plain Python, no screen.
+
+Every verb returns the `Stop` at which it ended. A moment is a tick; "operation" moments are after each operation, after
+an iteration got its inputs, after it was closed, and after a nested loop or branch was entered or left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from stepper.debug.addresses import Address
+from stepper.debug.breakpoint_list import Breakpoints
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.inspection import inspect, inspect_loop
+from stepper.debug.moments import Reason, Stop, describe, iteration_of
+from stepper.debug.moments_found import MOST_FOUND, Found, find
+from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
+from stepper.debug.timeline import Timeline
+from stepper.debug.views import LoopView, StopView
+from stepper.debug.watches import Watch, Watches
+from stepper.debug.watching import Lookout
+from stepper.debug.what_if import Branches, edit_of
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.frames import Frame, Phase
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Model
+
+DEFAULT_MEMORY: Final = 256 * 2**20
+
+
+class Debugger:
+    """One debugged run of a model on given inputs.
+
+    `memory` bounds what the history of the run may hold, in bytes. The run stands at its start: nothing has run yet.
+    Errors of the run are raised by the verb that meets them; the run then stands before the operation that failed, and
+    every backward verb still works.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Mapping[str | int, Any],
+        rules: str | Rules = Rules.SPEC,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        max_iterations: int | None = None,
+    ) -> None:
+        self.model = model
+        self.inputs = bind_inputs(model, inputs)
+        compiled = compile_model(model, Rules(rules))
+        self.machine = Machine(compiled, self.inputs, max_iterations=max_iterations)
+        self.timeline = Timeline(self.machine, memory)
+        self.watches = Watches(compiled)
+        self.lookout = self.timeline.lookout = self.machine.watcher = Lookout(self.machine)
+        self.breakpoints = Breakpoints(self.timeline, self.lookout)
+        self.branches = Branches(self.timeline)
+        self.stop = describe(self.machine, Reason.START)
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost frame. UsageError at the end of the run, where there is none."""
+        if not self.machine.stack:
+            raise UsageError("the run has ended; go back first (reverse-step, goto, first)")
+        return self.machine.stack[-1]
+
+    @property
+    def depth(self) -> int:
+        """How many frames are on the stack: 1 in the model's own graph."""
+        return len(self.machine.stack)
+
+    def view(self, *, differences: bool = True) -> StopView:
+        """Everything that this stop shows; without differences nothing looks through the tensors."""
+        return inspect(self.machine, differences=differences)
+
+    def loop(self, depth: int | None = None, *, differences: bool = True) -> LoopView:
+        """The loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
+        return inspect_loop(self.machine, depth, differences=differences)
+
+    def watch(self, expression: str) -> Watch:
+        """Evaluate an expression at every stop from now on. ExpressionError for a text that is none."""
+        return self.watches.add(expression, self.timeline)
+
+    def find(
+        self, expression: str, which: str = "first", *, limit: int = MOST_FOUND, until: int | None = None
+    ) -> Found:
+        """The moments where an expression holds: first, next, previous, last, all. The present stays."""
+        return find(self.timeline, expression, which, limit=limit, until=until)
+
+    def over_iterations(
+        self, address: str | Address, statistic: str | None = None, *, most: int = MOST_POINTS
+    ) -> Series:
+        """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
+        return over_iterations(self.timeline, address, statistic, most=most)
+
+    def previous_value(self, address: str | Address) -> PreviousValue:
+        """A value now and one iteration before, and their difference. The present stays."""
+        return previous_value(self.timeline, address)
+
+    # --- stopping ------------------------------------------------------------------------------------------------
+
+    def break_at(
+        self, target: str, *, condition: str = "", hit: int = 0, exactly: bool = False, once: bool = False
+    ) -> Breakpoint:
+        """Stop after an operation, all of a type or pattern, or in an iteration. UsageError for what is wrong.
+
+        `hit`: from the N-th moment on, with `exactly` at that alone, counted from where the run stands now.
+        """
+        return self.breakpoints.add(BreakDescription(BreakKind.AT, target, condition, hit, exactly, once=once))
+
+    def break_when(self, what: str, *, hit: int = 0, exactly: bool = False, once: bool = False) -> Breakpoint:
+        """Stop for something about values: a word of data_break_words, or an expression that becomes true."""
+        return self.breakpoints.add(BreakDescription(BreakKind.WHEN, what, hit=hit, exactly=exactly, once=once))
+
+    def log_at(self, target: str, line: str, *, condition: str = "") -> Breakpoint:
+        """Write a line with `{EXPRESSION}` parts to the sink of the breakpoints each time, and never stop."""
+        return self.breakpoints.add(BreakDescription(BreakKind.LOG, target, condition, line=line))
+
+    def pause(self) -> None:
+        """Make the running verb return; to be called from another thread. Nothing is lost."""
+        self.machine.request_pause()
+
+    # --- forward -------------------------------------------------------------------------------------------------
+
+    def step(self, count: int = 1) -> Stop:
+        """The next operation moment, into nested bodies."""
+        return self._repeated(count, self._single)
+
+    def _single(self) -> Event | None:
+        """One operation moment. A breakpoint there is shown, but there is nothing that it could stop."""
+        event = self._ahead(Every.OPERATION, lambda event: True)
+        is_stop = event is not None and event.kind is EventKind.STOPPED
+        return event._replace(kind=EventKind.OPERATION) if event is not None and is_stop else event
+
+    def next(self, count: int = 1) -> Stop:
+        """The next operation moment of this frame; a nested loop or branch is run as one."""
+        return self._repeated(count, self._next)
+
+    def _next(self) -> Event | None:
+        depth = self.depth
+        event = self._single()
+        if event is not None and self.depth > depth:
+            return self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth <= depth)
+        return event
+
+    def finish(self) -> Stop:
+        """After the last iteration of this loop; where that is already, and in a branch, out to the frame around it."""
+        depth, frame = self.depth, self.frame
+        if depth == 1:
+            return self.continue_()
+        event = self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth)
+        is_loop = frame.activation is not None and frame.activation.operation.layer.is_loop
+        if event is not None and event.kind is EventKind.LEFT and is_loop and self.stop.tick + 1 < event.tick:
+            self.timeline.goto(event.tick - 1)
+        return self._stopped(event)
+
+    def next_iteration(self, count: int = 1) -> Stop:
+        """The same place in a later iteration of this loop."""
+        iteration = self._loop_iteration()
+        return self.goto_iteration(iteration + count)
+
+    def continue_(self) -> Stop:
+        """On to the next stop of a breakpoint, or to the end of the run."""
+        return self._stopped(self._ahead(Every.END, lambda event: False))
+
+    def goto_tick(self, tick: int) -> Stop:
+        """The moment after exactly `tick` moves, before or behind the present."""
+        if tick < 0:
+            raise UsageError(f"tick {tick} is before the start of the run, which is tick 0")
+        self.timeline.goto(tick)
+        return self._stopped(None)
+
+    def first(self) -> Stop:
+        """The start of the run."""
+        return self.goto_tick(0)
+
+    def last(self) -> Stop:
+        """The end of the run, whatever would stop on the way."""
+        self._ahead(Every.END, lambda event: False, watched=False)
+        return self._stopped(None)
+
+    def goto_iteration(self, iteration: int) -> Stop:
+        """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs."""
+        current = self._loop_iteration()
+        if iteration < 0:
+            iteration += self._iterations_in_all()
+        if iteration < 0:
+            raise UsageError("the loop has no iteration that early")
+        frame = self.frame
+        if frame.program.straight:
+            return self._stopped(self._jump(iteration - current))
+        if iteration > current:
+            return self._stopped(self._walk_to(iteration, frame.pc, frame.phase))
+        return self._back_to(iteration, frame.pc, frame.phase)
+
+    def until(self, expression: str) -> Stop:
+        """On to where the expression holds, or to the next stop. UsageError for one that is wrong."""
+        self.breakpoints.until(expression)
+        try:
+            return self.continue_()
+        finally:
+            self.breakpoints.watch_all()
+
+    def run_to(self, address: str) -> Stop:
+        """On to the next moment at what the address names (as a breakpoint does), or to the next stop."""
+        self.breakpoints.target(address)
+        try:
+            return self.continue_()
+        finally:
+            self.breakpoints.watch_all()
+
+    # --- backward ------------------------------------------------------------------------------------------------
+
+    def reverse_step(self, count: int = 1) -> Stop:
+        """The operation moment before, in nested bodies too."""
+        return self._repeated_back(count, lambda: self.timeline.backward(Every.OPERATION, lambda event: True))
+
+    def reverse_next(self, count: int = 1) -> Stop:
+        """The operation moment before in this frame; a nested loop or branch is one."""
+        return self._repeated_back(count, self._reverse_next)
+
+    def _reverse_next(self) -> bool:
+        depth = self.depth
+        if not self.timeline.backward(Every.OPERATION, lambda event: True):
+            return False
+        if self.depth > depth:
+            self.timeline.goto(self._entry(depth) - 1)
+        return True
+
+    def reverse_finish(self) -> Stop:
+        """The entry of this loop or branch, before its first iteration; where that is already, out to before it."""
+        depth = self.depth
+        if depth <= 1:
+            return self.first()
+        entry = self._entry(depth - 1)
+        return self.goto_tick(entry if self.machine.tick > entry else entry - 1)
+
+    def _entry(self, depth: int) -> int:
+        """The tick at which the frame above `depth` frames was entered."""
+        activation = self.machine.stack[depth].activation
+        assert activation is not None, "only the model's own graph has none"
+        if activation.entered == 0:
+            raise UsageError("this run was resumed inside of the loop; where it was entered is not known")
+        return activation.entered
+
+    def previous_iteration(self, count: int = 1) -> Stop:
+        """The same place in an earlier iteration of this loop."""
+        iteration = self._loop_iteration()
+        if count > iteration:
+            raise UsageError(f"the loop is in iteration {iteration}; there is none {count} before it")
+        return self.goto_iteration(iteration - count)
+
+    def reverse_continue(self) -> Stop:
+        """Back to the last stop that a breakpoint would have made, or to the start of the run."""
+        if self.timeline.backward_to_stop():
+            return self._stopped(None, Reason.BREAK)
+        return self.first()
+
+    # --- what if -------------------------------------------------------------------------------------------------
+
+    def set_value(self, address: str | Address, value: Any) -> Stop:
+        """Put another content into a value, or a part of it, and go on from here in a branch of its own. UsageError."""
+        edit = edit_of(self.machine, address, value)
+        self.branches.make_room()
+        self.timeline.edit(edit)
+        return self._on_another_course(self.machine.tick)
+
+    def branch(self, name: str) -> Stop:
+        """Go on in another branch, where that stands; for a new name, in a new branch from here."""
+        return self._on_another_course(self.branches.go(name))
+
+    def _on_another_course(self, tick: int | None) -> Stop:
+        if tick is not None:
+            self.watches.forget_after(tick)
+            for breakpoint in self.breakpoints:  # those that are disabled, too
+                breakpoint.forget_after(tick)
+        return self._stopped(None)
+
+    # --- how -----------------------------------------------------------------------------------------------------
+
+    def _ahead(self, every: Every, fits: Callable[[Event], bool], *, watched: bool = True) -> Event | None:
+        """Forward; None where the run has ended already."""
+        if self.machine.finished:
+            return None
+        watcher = self.machine.watcher
+        if not watched:
+            self.machine.watcher = None
+        try:
+            return self.timeline.forward(every, fits)
+        except StepperError:
+            self._stopped(None)
+            raise
+        finally:
+            self.machine.watcher = watcher
+
+    def _repeated(self, count: int, move: Callable[[], Event | None]) -> Stop:
+        event = None
+        for _ in range(_positive(count)):
+            event = move()
+            if event is None or event.kind <= EventKind.STOPPED:
+                break
+        return self._stopped(event)
+
+    def _repeated_back(self, count: int, move: Callable[[], bool]) -> Stop:
+        for _ in range(_positive(count)):
+            if not move():
+                return self.first() if self.machine.tick else self._stopped(None, Reason.NOWHERE)
+        return self._stopped(None)
+
+    def _stopped(self, event: Event | None, reason: Reason | None = None) -> Stop:
+        if reason is None:
+            reason = _reason(self.machine, event, self.lookout)
+        found = self.lookout.found if reason is Reason.BREAK else None
+        self.stop = describe(self.machine, reason, () if found is None else tuple(found.details))
+        if found is not None:
+            self.breakpoints.stopped()
+        self.timeline.show()
+        self.watches.see(self.timeline)
+        return self.stop
+
+    def _loop_iteration(self) -> int:
+        iteration = iteration_of(self.frame)
+        if iteration is None:
+            raise UsageError("here is no iteration: step into a loop first, to where its first iteration has begun")
+        return iteration
+
+    def _jump(self, iterations: int) -> Event | None:
+        """In a body without nested graphs every iteration has as many ticks."""
+        present, depth = self.machine.tick, self.depth
+        target = present + iterations * (len(self.frame.program.code) + 2)
+        if iterations <= 0 or target <= self.timeline.furthest:
+            wanted, entry = self._loop_iteration() + iterations, self._entry(depth - 1)
+            self.timeline.goto(target)
+            if self.depth == depth and self._entry(depth - 1) == entry and iteration_of(self.frame) == wanted:
+                return None
+            self.timeline.goto(present)  # the loop ends before
+        return self.timeline.forward(
+            Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth, until=target
+        )
+
+    def _walk_to(self, iteration: int, pc: int, phase: Phase) -> Event | None:
+        depth = self.depth
+
+        def fits(event: Event) -> bool:
+            if self.depth < depth:
+                return True
+            frame = event.frame
+            here = self.depth == depth and iteration_of(frame) == iteration
+            return here and (frame.phase is not Phase.RUNNING if phase is not Phase.RUNNING else frame.pc >= pc)
+
+        return self._ahead(Every.OPERATION, fits)
+
+    def _back_to(self, iteration: int, pc: int, phase: Phase) -> Stop:
+        depth = self.depth
+        closed = phase is not Phase.RUNNING
+
+        def fits(event: Event) -> bool:
+            frame = event.frame
+            if len(self.machine.stack) != depth or iteration_of(frame) != iteration:
+                return False
+            return event.kind is EventKind.ITERATION if closed else frame.pc == pc and frame.phase is Phase.RUNNING
+
+        self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits)
+        return self._stopped(None)
+
+    def _iterations_in_all(self) -> int:
+        """How many iterations this activation runs in the end; found by running to its end and coming back."""
+        depth, present = self.depth, self.machine.tick
+        self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth, watched=False)
+        self.timeline.goto(self.machine.tick - 1)
+        iteration = iteration_of(self.frame)
+        self.timeline.goto(present)
+        return 0 if iteration is None else iteration + 1
+
+
+def _positive(count: int) -> int:
+    if count < 1:
+        raise UsageError(f"a repeat count is 1 or more, not {count}")
+    return count
+
+
+def _reason(machine: Machine, event: Event | None, lookout: Lookout) -> Reason:
+    if machine.finished:
+        return Reason.END
+    if machine.tick == 0:
+        return Reason.START
+    if event is None:
+        return Reason.MOVED
+    if lookout.found_at == machine.tick:
+        return Reason.BREAK
+    return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED

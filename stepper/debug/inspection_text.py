@@ -1,0 +1,144 @@
+"""What a stop shows, in lines of text; each function gives the lines of one part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug import explanations
+from stepper.debug.views import (
+    BackEdgeView,
+    BranchView,
+    InputView,
+    LevelView,
+    LoopView,
+    OperationView,
+    OutputView,
+    ScanView,
+    StopView,
+    ValueView,
+)
+from stepper.element_types import Array
+from stepper.ir.excerpts import excerpt
+from stepper.ops.axes import shape_text
+
+_MOST_NUMBERS = 6
+_LONGEST_VALUE = 100
+
+
+def stop_lines(view: StopView) -> list[str]:
+    """Everything that a stop shows."""
+    if view.outputs is not None:
+        outputs = [f"  output {index}: {array_text(output)}" for index, output in enumerate(view.outputs)]
+        return [f"tick {view.tick}: the run has ended", *outputs]
+    lines = [f"tick {view.tick}: {view.place}", *stack_lines(view.levels)]
+    lines += operation_lines("done", view.done) if view.done else []
+    lines += operation_lines("next", view.next) if view.next else []
+    lines += branch_lines(view.branch) if view.branch else []
+    return lines + (loop_lines(view.loop) if view.loop else [])
+
+
+def stack_lines(levels: Iterable[LevelView]) -> list[str]:
+    """The frame stack, from the model's own graph inwards."""
+    return [f"  {level.depth}  {_title(level)}: {level.phase}" for level in levels]
+
+
+def _title(level: LevelView) -> str:
+    if level.depth == 0:
+        return "model"
+    count = f", iteration {level.count}" if level.iteration is not None else ""
+    return f"{level.kind} '{level.name}'{count}"
+
+
+def operation_lines(word: str, operation: OperationView) -> list[str]:
+    """An operation with its inputs and outputs; `word` says what about it: done or next."""
+    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'"]
+    lines += [f"  input {index}: {value_text(value)}" for index, value in enumerate(operation.inputs)]
+    return lines + [f"  output {index}: {value_text(value)}" for index, value in enumerate(operation.outputs)]
+
+
+def value_text(value: ValueView) -> str:
+    """A value: what computes it, type and shape, and its numbers where they are few."""
+    shown = value.absent if value.array is None else array_text(value.array)
+    return value.source if shown == value.source else f"{value.source}: {shown}"
+
+
+def array_text(array: Array) -> str:
+    """Type and shape of a tensor, and its numbers where they are few."""
+    text = f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}"
+    if array.size > _MOST_NUMBERS or array.dtype.names is not None:
+        return text
+    return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
+
+
+def loop_lines(loop: LoopView) -> list[str]:
+    """A loop: its count and condition, its port map, back edges and scan outputs."""
+    lines = [f"loop: {loop.layer.type} '{loop.layer.name}', iteration {loop.level.count}"]
+    lines += trip_lines(loop)
+    lines += port_lines(loop)
+    lines += [line for edge in loop.back_edges for line in edge_lines(edge)]
+    return lines + [line for scan in loop.scans for line in scan_lines(scan)]
+
+
+def trip_lines(loop: LoopView) -> list[str]:
+    """How often the loop runs, and its condition."""
+    trip = loop.trip
+    maximum = "unlimited" if trip.maximum is None else f"at most {explanations.iterations(trip.maximum)}"
+    if trip.maximum is not None and trip.total == trip.maximum:
+        maximum = explanations.iterations(trip.maximum)
+    lines = [f"  trip count: {maximum} ({trip.origin}); {trip.executed} done; {trip.sentence}"]
+    return lines + ([f"  condition: {loop.condition.sentence}"] if loop.condition else [])
+
+
+def port_lines(loop: LoopView | BranchView) -> list[str]:
+    """The port map, two lines an entry: what it is, and what it does in this iteration."""
+    lines: list[str] = []
+    for entry in loop.inputs:
+        lines += _input_lines(entry)
+    for output in loop.outputs:
+        lines += _output_lines(output)
+    return lines
+
+
+def _input_lines(entry: InputView) -> list[str]:
+    source = "" if entry.outer is None else f"input {entry.input}, {value_text(entry.outer)} -> "
+    inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
+    return [f"  {entry.role}: {source}{entry.inner.source}: {inner}  (line {entry.line})", f"    {entry.why}"]
+
+
+def _output_lines(entry: OutputView) -> list[str]:
+    target = "" if entry.output is None else f" -> output {entry.output}"
+    inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
+    return [f"  {entry.role}: Result '{entry.inner.name}': {inner}{target}  (line {entry.line})", f"    {entry.why}"]
+
+
+def edge_lines(edge: BackEdgeView) -> list[str]:
+    """A back edge with the values at both ends."""
+    lines = [f"  back edge: Result '{edge.result.name}' -> Parameter '{edge.parameter.name}'  (line {edge.line})"]
+    values = (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
+    shown = [f"{word} {array_text(array)}" for word, array in values if array is not None]
+    if edge.change is not None and edge.change.max_abs is not None:
+        shown.append(f"largest difference {edge.change.max_abs:.6g}")
+    lines += [f"    {'; '.join([*shown, *edge.marks])}"] if shown else []
+    return [*lines, f"    {edge.why}"]
+
+
+def scan_lines(scan: ScanView) -> list[str]:
+    """A concatenated output as far as it has grown."""
+    final = explanations.shape(scan.final_shape)
+    declared = " as declared" if scan.declared else ""
+    now = "no piece yet" if scan.shape is None else f"{scan.pieces} pieces, now {explanations.shape(scan.shape)}"
+    if scan.pieces and scan.shape is None:
+        now = f"{scan.pieces} pieces that cannot be joined"
+    return [
+        f"  scan: output {scan.output}, Result '{scan.result}' along axis {scan.axis}  (line {scan.line})",
+        f"    {now}, at the end {final}{declared}: {scan.order}",
+    ]
+
+
+def branch_lines(branch: BranchView) -> list[str]:
+    """A side of an If: why it runs, and its port map."""
+    title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
+    return [title, f"  {branch.condition.sentence}", *port_lines(branch)]

@@ -1,0 +1,100 @@
+"""Where a run stands: a frozen description of one moment, for whoever shows or compares it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from stepper.engine.frames import Frame, Phase, Snapshot, place
+from stepper.engine.machine import Machine
+from stepper.engine.program import Operation
+
+
+class Reason(StrEnum):
+    """Why a movement ended where it did."""
+
+    MOVED = "moved"
+    BREAK = "break"
+    PAUSED = "paused"
+    END = "end of the run"
+    START = "start of the run"
+    NOWHERE = "nothing to move to"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A moment at which the debugger stands, and why.
+
+    `done` is the operation that was just executed, `next` the one that comes next in the same frame; both None where
+    the frame is between iterations, begins or ends. `closed` says that the iteration has just been closed: its pieces
+    are recorded, and whether it was the last is known. `details` are sentences of what made it stop.
+    """
+
+    tick: int
+    reason: Reason
+    place: str
+    depth: int
+    iteration: int | None
+    done: Operation | None
+    next: Operation | None
+    closed: bool
+    details: tuple[str, ...] = ()
+
+
+def describe(machine: Machine, reason: Reason, details: tuple[str, ...] = ()) -> Stop:
+    """The moment at which a machine stands now."""
+    if not machine.stack:
+        return Stop(machine.tick, reason, "model", 0, None, None, None, closed=False, details=details)
+    frame = machine.stack[-1]
+    running = frame.phase is Phase.RUNNING
+    operations = frame.program.operations
+    done = operations[frame.pc - 1] if running and frame.pc > 0 else None
+    following = operations[frame.pc] if running and frame.pc < len(operations) else None
+    iteration = iteration_of(frame)
+    closed = not running and iteration is not None
+    where = place(machine.stack)
+    return Stop(machine.tick, reason, where, len(machine.stack), iteration, done, following, closed, details)
+
+
+def iteration_of(frame: Frame) -> int | None:
+    """The iteration that a loop's frame is in or has just closed; None before the first, and for other frames."""
+    activation = frame.activation
+    if activation is None or not activation.operation.layer.is_loop or activation.iteration < 0:
+        return None
+    return activation.iteration
+
+
+def fingerprint(state: Snapshot) -> bytes:
+    """A hash of the whole state: equal at the same tick of every replay, bit for bit."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(state.tick.to_bytes(8, "little"))
+    for frame in state.frames:
+        _update_frame(digest, frame)
+    for key in sorted(state.states):
+        digest.update(key.encode())
+        if state.states[key] is not None:
+            _update(digest, state.states[key])
+    for output in state.outputs or ():
+        _update(digest, output)
+    return digest.digest()
+
+
+def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
+    activation = frame.activation
+    iteration = None if activation is None else activation.iteration
+    digest.update(f"{frame.program.name}|{frame.pc}|{frame.phase.name}|{iteration}".encode())
+    for value, constant in zip(frame.values, frame.program.template, strict=True):
+        if value is not None and value is not constant:
+            _update(digest, value)
+    if activation is not None:
+        digest.update(f"{activation.condition}|{activation.ended}|{activation.limit}".encode())
+        digest.update("|".join(str(scan.length) for scan in activation.scans).encode())
+
+
+def _update(digest: hashlib.blake2b, value: object) -> None:
+    array = np.asarray(value)
+    digest.update(f"{array.dtype}{array.shape}".encode())
+    digest.update(repr(array.tolist()).encode() if array.dtype.kind in "TO" else np.ascontiguousarray(array).tobytes())

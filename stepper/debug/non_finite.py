@@ -1,0 +1,146 @@
+"""NaN or Inf appears: in an output of an operation of which no input had one.
+
+What comes into a body (Parameters) was seen where it was computed, so it is reported there and not again; only what the
+run was given from outside counts as new where it is first read. All values of a section are tested at once by a sum,
+which is finite only if everything in it is; only where it is not are they looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepper.debug.checks import Check, Guard, Sentences, Test, named, where
+from stepper.debug.data_break_words import Word
+from stepper.element_types import FLOATING
+from stepper.engine.frames import Frame
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
+
+_TESTS = {Word.NAN: np.isnan, Word.INF: np.isinf}
+_TITLES = {Word.NAN: "NaN", Word.INF: "Inf"}
+
+
+def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
+    """A check for each operation of the model but the exceptions, as (id of the program, index)."""
+    checks: list[Check] = []
+    for program, given in _given(compiled):
+        guard = _guard(program)
+        for index, operation in enumerate(program.operations):
+            if (id(program), index) not in exceptions and operation.outputs:
+                checks.append(Check(program, index, _test(word, program, operation, given), guard=guard))
+    return checks
+
+
+def holds_any(word: Word, value: Value | None) -> bool:
+    """Whether an element is NaN (or infinite); values of types that have none have none."""
+    if value is None or value.dtype not in FLOATING:
+        return False
+    return bool(_TESTS[word](value).any())
+
+
+# --- which values come from outside ---------------------------------------------------------------------------------
+
+
+def _given(compiled: CompiledModel) -> list[tuple[Program, frozenset[int]]]:
+    """The programs, each with the slots whose values are the model's inputs as they are, from the outside inwards."""
+    known: dict[int, frozenset[int]] = {id(compiled.main): frozenset(compiled.main.parameters)}
+    for program in sorted(compiled.programs, key=lambda program: len(program.path)):
+        for operation in program.operations:
+            for plan in operation.plans:
+                known[id(plan.program)] = _passed_on(operation, plan, known[id(program)])
+    return [(program, known.get(id(program), frozenset())) for program in compiled.programs]
+
+
+def _passed_on(operation: Operation, plan: Any, given: frozenset[int]) -> frozenset[int]:
+    entries: list[tuple[int, int]]
+    if isinstance(plan, LoopPlan):
+        entries = [(one.input, one.parameter) for one in plan.sliced]
+        entries += [(one.input, one.parameter) for one in plan.invariant]
+    else:
+        entries = list(plan.inputs)
+    return frozenset(slot for index, slot in entries if operation.inputs[index] in given)
+
+
+# --- the tests ------------------------------------------------------------------------------------------------------
+
+
+def _guard(program: Program) -> Guard:
+    depth = len(program.path)
+    slots = [operation.outputs for operation in program.operations]
+    sections: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def may_hold(stack: Sequence[Frame], first: int, last: int) -> bool:
+        section = sections.get((first, last))
+        if section is None:
+            section = sections[first, last] = tuple(
+                slot for outputs in slots[max(first, 0) : last + 1] for slot in outputs
+            )
+        return not _all_finite(stack[depth].values, section)
+
+    return Guard(may_hold)
+
+
+def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
+    """Whether surely all of these values are finite; False may be wrong where a sum overflows."""
+    total = 0.0
+    for slot in slots:
+        value = values[slot]
+        if value is None:
+            continue
+        dtype = value.dtype
+        if dtype.kind == "f" and dtype.itemsize > 2:
+            total += value.item() if value.size == 1 else value.sum().item()
+        elif dtype in FLOATING and not np.isfinite(value).all():
+            return False
+    return total - total == 0.0
+
+
+def _test(word: Word, program: Program, operation: Operation, given: frozenset[int]) -> Test:
+    depth = len(program.path)
+
+    def test(stack: Sequence[Frame]) -> Sentences | None:
+        frame = stack[depth]
+        output = next((slot for slot in operation.outputs if holds_any(word, frame.values[slot])), None)
+        if output is None:
+            return None
+        dirty = [slot for slot in operation.inputs if holds_any(word, frame.values[slot])]
+        if any(slot not in given for slot in dirty):
+            return None
+        return _sentences(word, frame, operation, output, given)
+
+    return test
+
+
+def _sentences(word: Word, frame: Frame, operation: Operation, slot: int, given: frozenset[int]) -> Sentences:
+    value = np.asarray(frame.values[slot])
+    places = np.flatnonzero(_TESTS[word](value))
+    first = ",".join(str(int(index)) for index in np.unravel_index(int(places[0]), value.shape))
+    port = f", output {operation.outputs.index(slot)}" if len(operation.outputs) > 1 else ""
+    title, which = _TITLES[word], f"element [{first}], {places.size} of {value.size} elements"
+    return (
+        f"{title} appears in {named(operation.layer)}{port} {where(frame)}: {which}",
+        _inputs_sentence(word, frame, operation, given),
+    )
+
+
+def _inputs_sentence(word: Word, frame: Frame, operation: Operation, given: frozenset[int]) -> str:
+    """Which inputs of the operation were clean."""
+    sources = frame.program.graph.sources[operation.layer.id]
+    clean: list[str] = []
+    dirty: list[str] = []
+    for index, source in enumerate(sources):
+        if source is None:
+            continue
+        layer = frame.program.graph.by_id[source.layer]
+        text = f"{index} ({named(layer)})"
+        slot = frame.program.slots[source.layer, source.output]
+        (dirty if holds_any(word, frame.values[slot]) else clean).append(text)
+    title = _TITLES[word]
+    if not sources:
+        return "the operation has no inputs"
+    if not dirty:
+        return f"all its inputs were clean: {', '.join(clean)}"
+    came = f"{title} was in input {', '.join(dirty)} already, as the run was given it"
+    return f"{came}; clean: {', '.join(clean)}" if clean else f"{came}; no input was clean"

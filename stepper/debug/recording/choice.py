@@ -1,0 +1,106 @@
+"""What of a run is recorded: how much of each value, of which operations, in which iterations."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from stepper.errors import UsageError
+
+_LONGEST_PATTERN: Final = 1000
+_MOST_RANGES: Final = 100
+_RANGE: Final = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
+
+
+class Amount(StrEnum):
+    """How much is recorded of the values of bodies; the statistics with everything but NONE."""
+
+    ALL = "all"
+    CARRIED = "carried"
+    STATS = "stats"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """A choice of iterations: ranges as Python's slices, a negative bound counted from the end of the loop's run."""
+
+    text: str = ""
+    ranges: tuple[tuple[int | None, int | None], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Iterations:
+        """From `0:10,-1`; an empty text is all. UsageError for anything else."""
+        ranges: list[tuple[int | None, int | None]] = []
+        for part in text.replace(" ", "").split(",") if text.strip() else []:
+            match = _RANGE.fullmatch(part)
+            if match is None or not part or len(ranges) == _MOST_RANGES:
+                raise UsageError(f"'{part}' is no range of iterations; write for example 0:10,-1")
+            first = None if match[1] is None else int(match[1])
+            last = None if match[3] is None else int(match[3])
+            if match[2] is None:
+                assert first is not None, "a part without a colon is one number"
+                last = None if first == -1 else first + 1
+            ranges.append((first, last))
+        return cls(text, tuple(ranges))
+
+    @property
+    def everything(self) -> bool:
+        """Whether all iterations are chosen."""
+        return not self.ranges
+
+    @property
+    def tail(self) -> int:
+        """For how many of the latest iterations it stays open whether they are chosen, until the loop has ended."""
+        return max((-bound for pair in self.ranges for bound in pair if bound is not None and bound < 0), default=0)
+
+    def includes(self, iteration: int, count: int) -> bool:
+        """Whether an iteration of a loop that ran `count` of them is chosen."""
+        return not self.ranges or any(_within(iteration, count, *pair) for pair in self.ranges)
+
+
+def _within(iteration: int, count: int, first: int | None, last: int | None) -> bool:
+    begin = 0 if first is None else first + count if first < 0 else first
+    end = count if last is None else last + count if last < 0 else last
+    return begin <= iteration < end
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to record. `operations` is searched for in the names of layers (None: all).
+
+    Iterations counted from the end are told from the others only when the loop has ended: of those, a run that goes on
+    from a snapshot records what comes after it.
+    """
+
+    amount: Amount = Amount.CARRIED
+    operations: re.Pattern[str] | None = None
+    iterations: Iterations = field(default_factory=Iterations)
+
+    @classmethod
+    def parse(cls, amount: str = Amount.CARRIED, operations: str | None = None, iterations: str = "") -> Choice:
+        """From the words of the command line. UsageError for what is none."""
+        if amount not in list(Amount):
+            raise UsageError(f"there is no amount '{amount}' to record; choose {', '.join(Amount)}")
+        try:
+            pattern = None if operations is None else re.compile(operations[:_LONGEST_PATTERN])
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(f"'{operations}' is no regular expression: {error}") from None
+        return cls(Amount(amount), pattern, Iterations.parse(iterations))
+
+    def names(self, layer: str) -> bool:
+        """Whether the layer of this name is chosen."""
+        return self.operations is None or self.operations.search(layer) is not None
+
+    def to_json(self) -> str:
+        """As text for the file."""
+        pattern = None if self.operations is None else self.operations.pattern
+        return json.dumps({"amount": self.amount, "operations": pattern, "iterations": self.iterations.text})
+
+    @classmethod
+    def from_json(cls, data: Any) -> Choice:
+        """From a file's JSON; ValueError, TypeError, KeyError or UsageError for what is no choice."""
+        return cls.parse(str(data["amount"]), data["operations"], str(data["iterations"]))

@@ -1,0 +1,101 @@
+"""Opening the SQLite file of a recording so that nothing in it does harm, and saying in a sentence what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from stepper.debug.recording import schema
+from stepper.errors import SessionError, StepperError
+from stepper.ir.excerpts import excerpt
+
+_MAGIC: Final = b"SQLite format 3\0"
+_LEAST_LENGTH: Final = 2**20
+_LONGEST_STATEMENT: Final = 200_000
+_STEPS_BETWEEN_LOOKS: Final = 100_000
+_LONGEST_MESSAGE: Final = 300
+
+LONGEST_QUERY: Final = 60.0
+"""Seconds after which a query is given up: only a file made to do so asks for more."""
+
+_UNREADABLE: Final = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
+
+
+@contextlib.contextmanager
+def errors_named(path: Path) -> Iterator[None]:
+    """Turn everything that a damaged or hostile file can cause into a SessionError with the file's name."""
+    try:
+        yield
+    except SessionError as error:
+        text = str(error)
+        raise (error if text.startswith(str(path)) else SessionError(f"{path}: {text}")) from None
+    except StepperError:
+        raise
+    except MemoryError:
+        raise SessionError(f"{path}: asks for more memory than there is") from None
+    except _UNREADABLE as error:
+        reason = excerpt(" ".join(str(error).split()) or type(error).__name__, _LONGEST_MESSAGE)
+        raise SessionError(f"{path}: cannot be read as a recording: {reason}") from None
+
+
+def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
+    """A connection to a recording whose schema has been checked. Raises SessionError."""
+    with errors_named(path):
+        _check_beginning(path)
+        mode = "rw" if writable else "ro"
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _limit(connection)
+            if not writable:
+                # No value is longer than the file, whatever it says.
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _length_with_log(path))
+                connection.execute("PRAGMA query_only = ON")
+            schema.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _check_beginning(path: Path) -> None:
+    try:
+        if not path.is_file():
+            raise SessionError("there is no such file" if not path.exists() else "is no file")
+        with path.open("rb") as file:
+            beginning = file.read(len(_MAGIC))
+    except OSError as error:
+        raise SessionError(f"cannot be read: {error.strerror}") from None
+    if beginning != _MAGIC:
+        raise SessionError("is no recording of a run (it is no SQLite database)")
+
+
+def _length_with_log(path: Path) -> int:
+    log = path.with_name(path.name + "-wal")
+    length = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    return min(max(length, _LEAST_LENGTH), 10**9)
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _LONGEST_STATEMENT)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "recursive_triggers = OFF"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextlib.contextmanager
+def time_bound(connection: sqlite3.Connection, seconds: float = LONGEST_QUERY) -> Iterator[None]:
+    """Give up on queries of the block that take longer together."""
+    end = time.monotonic() + seconds
+    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)

@@ -1,0 +1,160 @@
+"""Beginning a recording, opening one, and going on with one that was interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepper.debug.recording import files, schema
+from stepper.debug.recording.activations import Activations
+from stepper.debug.recording.blobs import RECORDED, BlobWriter
+from stepper.debug.recording.choice import Choice
+from stepper.debug.recording.levels import levels_of
+from stepper.debug.recording.origin import Origin, write_tensors
+from stepper.debug.recording.reading import Recording, Restored
+from stepper.debug.recording.recorder import Pace, Recorder
+from stepper.element_types import Array
+from stepper.engine.machine import Machine
+from stepper.engine.run import LoopLog
+from stepper.errors import UsageError
+
+
+def record(
+    machine: Machine,
+    inputs: Sequence[Array],
+    path: str | Path,
+    choice: Choice | None = None,
+    pace: Pace | None = None,
+) -> Recorder:
+    """Begin to record the run of a machine, which got these inputs, into a new file.
+
+        with record(machine, inputs, "run.sqlite", Choice.parse("all")) as recorder:
+            recorder.run()
+
+    UsageError where the file is there already or cannot be made.
+    """
+    path, choice = Path(path), choice or Choice()
+    _create(path, machine, inputs, choice)
+    recorder = Recorder(machine, _logged(files.connect(path, writable=True)), path, choice, pace or Pace())
+    recorder.begin()
+    return recorder
+
+
+def open_recording(path: str | Path) -> Recording:
+    """A recording to look at; SessionError where it is none."""
+    return Recording(path)
+
+
+def resume(
+    path: str | Path,
+    model: str | Path | None = None,
+    inputs: Mapping[str | int, Any] | None = None,
+    *,
+    max_iterations: int | None = None,
+    pace: Pace | None = None,
+) -> tuple[Recorder, LoopLog]:
+    """Go on with an interrupted run from its last snapshot, in the same file; with what loops did up to there.
+
+    SessionError where the model, or an input that is given, is not the one that was recorded.
+    """
+    path = Path(path)
+    with Recording(path) as recording:
+        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations)
+        choice = recording.choice()
+        log = recording.loop_log(restored.machine.compiled, restored.tick)
+    connection = _logged(files.connect(path, writable=True))
+    try:
+        with files.errors_named(path):
+            _take_back(connection, restored)
+            recorder = Recorder(restored.machine, connection, path, choice, pace or Pace())
+            recorder.resume(restored.iterations, _activations(restored, choice))
+    except BaseException:
+        connection.close()
+        raise
+    return recorder, log
+
+
+def _activations(restored: Restored, choice: Choice) -> Activations:
+    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, choice)}
+    activations = Activations(levels, restored.activations)
+    activations.resume(restored.machine.stack, list(restored.numbers))
+    return activations
+
+
+def _take_back(connection: sqlite3.Connection, restored: Restored) -> None:
+    """Delete what was recorded after the snapshot: it will be recorded again."""
+    iterations, activations, tick = restored.iterations, restored.activations, restored.tick
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM iterations WHERE id > ?", (iterations,))
+    connection.execute("DELETE FROM numbers WHERE first > ?", (iterations,))
+    connection.execute("DELETE FROM tensors WHERE iteration > ?", (iterations,))
+    connection.execute("DELETE FROM stacks WHERE first > ?", (iterations,))
+    connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
+    connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
+    connection.execute(
+        "UPDATE activations SET closed = NULL, iterations = NULL, ended = NULL WHERE closed > ?", (tick,)
+    )
+    connection.execute("COMMIT")
+
+
+def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {os.environ.get('CP','1000')}")
+    return connection
+
+
+def _create(path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice) -> None:
+    """Make the file, which appears with all that it begins with or not at all."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path}: is there already; --resume goes on with it, or choose another name")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    os.close(handle)
+    try:
+        connection = sqlite3.connect(name, isolation_level=None)
+        with contextlib.closing(connection):
+            import os as _os
+            connection.execute(f"PRAGMA page_size = {_os.environ.get('PS','4096')}")
+            connection.execute("PRAGMA synchronous = OFF")
+            _fill(connection, path, machine, inputs, choice)
+        Path(name).chmod(0o666 & ~_umask())
+        os.link(name, path)  # unlike a renamed file, a link does not replace one that appeared meanwhile
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _fill(
+    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice
+) -> None:
+    connection.execute("BEGIN")
+    schema.create(connection)
+    Origin.of(machine, choice, path.parent).write(connection)
+    names = [layer.name for layer in machine.compiled.model.graph.parameters]
+    write_tensors(connection, "inputs", names, inputs, BlobWriter(connection, RECORDED))
+    for level in levels_of(machine.compiled, choice):
+        connection.execute("INSERT INTO levels VALUES (?, ?, ?)", (level.id, level.path, level.layers_text))
+        rows = [
+            (port.id, level.id, port.layer.id, port.layer.name, port.layer.type, port.output) for port in level.ports
+        ]
+        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.execute("COMMIT")

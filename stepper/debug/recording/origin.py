@@ -1,0 +1,190 @@
+"""Of which model, under which rules, with which inputs a recording is: the tables meta, inputs and outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, Final
+
+import numpy as np
+
+from stepper import __version__
+from stepper.debug.recording import schema
+from stepper.debug.recording.blobs import RECORDED, BlobReader, BlobWriter, content_hash
+from stepper.debug.recording.choice import Choice
+from stepper.element_types import Array, name_of
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.errors import SessionError
+from stepper.ir.model import Model
+from stepper.ops.axes import shape_text
+
+_LONGEST_META: Final = 100_000
+_CHUNK: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a run comes from. `model` is the path of the .xml as seen from the recording's folder."""
+
+    schema: int
+    product: str
+    numpy: str
+    model: str
+    xml: str | None
+    bin: str | None
+    rules: str
+    max_iterations: int | None
+    open_sequences: bool
+    keep_values: bool
+    choice: str
+
+    @classmethod
+    def of(cls, machine: Machine, choice: Choice, folder: Path) -> Origin:
+        """The origin of the run of a machine, for a recording in a folder."""
+        model = machine.compiled.model
+        opened = any(layer.opened_from for _path, graph in model.graphs() for layer in graph.layers)
+        hashes = file_hashes(model.path)
+        return cls(
+            schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
+            machine.rules.value, machine.max_iterations, opened, machine.keep_values, choice.to_json(),
+        )  # fmt: skip
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Fill the table meta."""
+        rows = {name: json.dumps(value) for name, value in asdict(self).items()}
+        rows["checksum"] = json.dumps(_checksum(rows))
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> Origin:
+        """From the table meta. SessionError where it is damaged."""
+        rows: dict[str, str] = {}
+        for name, value in connection.execute("SELECT name, value FROM meta LIMIT 100"):
+            if not isinstance(value, str) or len(value) > _LONGEST_META:
+                raise SessionError("is damaged (its meta data)")
+            rows[name] = value
+        seal = rows.pop("checksum", "")
+        if seal != json.dumps(_checksum(rows)):
+            raise SessionError("is damaged (its meta data)")
+        origin = cls(**{name: json.loads(value) for name, value in rows.items()})
+        origin._check()
+        return origin
+
+    def _check(self) -> None:
+        """A checksum tells of damage, not of ill will: the types are checked as well."""
+        texts = (self.product, self.numpy, self.model, self.rules, self.choice)
+        fits = all(isinstance(text, str) for text in texts)
+        limit = self.max_iterations
+        if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
+            raise SessionError("has meta data of the wrong types")
+        Rules(self.rules)
+
+    def chosen(self) -> Choice:
+        """What is recorded."""
+        return Choice.from_json(json.loads(self.choice))
+
+    def model_path(self, folder: Path) -> Path:
+        """Where the model should be, for a recording in this folder."""
+        written = PurePosixPath(self.model)
+        if written.is_absolute() or written.suffix != ".xml" or "\0" in self.model:
+            raise SessionError("names no .xml as its model")
+        return folder / written
+
+    def check_model(self, path: Path) -> None:
+        """Raise SessionError where the model's files are not those of the recording; the message says which."""
+        if not path.is_file():
+            raise SessionError(f"the model {path} is not there; say where it is with --model PATH")
+        found = file_hashes(path)
+        changed = [
+            f"{path.with_suffix('.' + kind).name} {_difference(recorded, found[kind])}"
+            for kind, recorded in (("xml", self.xml), ("bin", self.bin))
+            if recorded != found[kind]
+        ]
+        if changed:
+            raise SessionError(f"the model is not the one that was recorded: {' and '.join(changed)}")
+
+
+def _difference(recorded: str | None, found: str | None) -> str:
+    if found is None:
+        return "is missing"
+    return "was not there then" if recorded is None else "has other contents"
+
+
+def _checksum(rows: Mapping[str, str]) -> str:
+    return content_hash("\n".join(f"{name}={rows[name]}" for name in sorted(rows)).encode()).hex()
+
+
+def _seen_from(folder: Path, model: Path) -> str:
+    """A path that says as little as possible about the machine: relative, or the name alone on another drive."""
+    try:
+        return PurePath(os.path.relpath(model.resolve(), folder.resolve())).as_posix()
+    except ValueError:
+        return model.name
+
+
+def file_hashes(model: Path) -> dict[str, str | None]:
+    """BLAKE2b of the .xml and the .bin; None for one that is not there."""
+    found: dict[str, str | None] = {}
+    for kind in ("xml", "bin"):
+        path = model.with_suffix(f".{kind}")
+        found[kind] = _file_hash(path) if path.is_file() else None
+    return found
+
+
+def _file_hash(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=32)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise SessionError(f"{path}: cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def write_tensors(
+    connection: sqlite3.Connection, table: str, names: Sequence[str], tensors: Sequence[Array], blobs: BlobWriter
+) -> None:
+    """Fill one of the tables inputs and outputs."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    rows = [
+        (position, name, json.dumps(blobs.refer(tensor)))
+        for position, (name, tensor) in enumerate(zip(names, tensors, strict=True))
+    ]
+    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
+    blobs.forget([])
+
+
+def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
+    """The tensors of inputs or outputs by name, in order."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    reader = BlobReader(connection, RECORDED)
+    rows = connection.execute(f"SELECT name, value FROM {table} ORDER BY position")
+    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
+
+
+def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:
+    """Raise SessionError where inputs are not those of the recording; the message says which and how."""
+    for parameter, tensor in zip(model.graph.parameters, given, strict=True):
+        before = recorded.get(parameter.name)
+        if before is None:
+            raise SessionError(f"the input '{parameter.name}' is not one that was recorded")
+        if difference := _tensor_difference(before, tensor):
+            raise SessionError(f"the input '{parameter.name}' is not the one that was recorded: {difference}")
+
+
+def _tensor_difference(before: Array, now: Any) -> str:
+    types = [f"{name_of(array.dtype)}{shape_text(array.shape)}" for array in (before, now)]
+    if types[0] != types[1]:
+        return f"it was {types[0]}, this is {types[1]}"
+    if before.dtype.kind == "T":
+        same = bool((before == now).all())
+    else:
+        same = np.ascontiguousarray(before).tobytes() == np.ascontiguousarray(now).tobytes()
+    return "" if same else "its values differ"

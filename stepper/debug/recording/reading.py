@@ -1,0 +1,234 @@
+"""A recording, to be looked at: its origin, statistics, values, events; and a machine that stands where it ended.
+
+Everything read is checked, and whatever is wrong with the file is a SessionError with its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.recording import files
+from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader
+from stepper.debug.recording.choice import Choice
+from stepper.debug.recording.origin import Origin, check_inputs, read_tensors
+from stepper.debug.recording.snapshots import checksum, pieces_from
+from stepper.debug.recording.states import restore
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs, position_of
+from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel, Kind, Operation
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog, LoopSummary
+from stepper.engine.sequences import open_sequences
+from stepper.errors import SessionError
+from stepper.ir import read
+
+_MOST_ROWS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A machine in the state of a snapshot, and what a recorder needs to go on from there."""
+
+    machine: Machine
+    inputs: tuple[Array, ...]
+    tick: int
+    numbers: tuple[int, ...]
+    """Of its activations, in the file."""
+    iterations: int
+    activations: int
+    """The last numbers that were given."""
+
+
+class Recording:
+    """An open recording; a context manager. The file may still be written to by the run itself."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._connection = files.connect(self.path, writable=False)
+        try:
+            with self._reading():
+                self.origin = Origin.read(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT over the tables and views that schema.py describes; a million at most."""
+        with self._reading():
+            return self._connection.execute(statement, parameters).fetchmany(_MOST_ROWS)
+
+    def statistics(self, name: str) -> list[dict[str, Any]]:
+        """The statistics of the outputs of all layers of this name, in the order of time; columns by name."""
+        with self._reading():
+            cursor = self._connection.execute("SELECT * FROM statistics WHERE name = ? ORDER BY tick, output", (name,))
+            columns = [column[0] for column in cursor.description]
+            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(_MOST_ROWS)]
+
+    def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
+        """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT s.first, s.count, s.repeated, s.blob FROM stacks AS s JOIN ports AS p ON p.id = s.port "
+                "WHERE p.name = ? AND p.output = ? ORDER BY s.first",
+                (name, output),
+            ).fetchall()
+        for row in rows:
+            with self._reading():
+                members = self._members(row, iteration)
+            yield from members
+
+    def _members(self, row: tuple[Any, ...], iteration: int | None) -> list[tuple[int | None, Array]]:
+        """The values of one stack, of all iterations or of one."""
+        first, count, repeated, blob = row
+        if type(first) is not int or type(count) is not int:
+            raise SessionError("a stack of values is damaged")
+        query = "SELECT iteration FROM iterations WHERE id >= ? AND id < ? ORDER BY id"
+        numbers = [number for (number,) in self._connection.execute(query, (first, min(first + count, 2**62)))]
+        if iteration is not None and iteration not in numbers:
+            return []
+        tensor = BlobReader(self._connection, RECORDED).tensor(blob)
+        return [
+            (number, np.asarray(tensor[0 if repeated else index]))
+            for index, number in enumerate(numbers)
+            if iteration is None or number == iteration
+        ]
+
+    def inputs(self) -> dict[str, Array]:
+        """The model's inputs by the names of its Parameters."""
+        with self._reading():
+            return read_tensors(self._connection, "inputs")
+
+    def outputs(self) -> dict[str, Array]:
+        """The model's outputs by name; none where the run did not come to its end."""
+        with self._reading():
+            return read_tensors(self._connection, "outputs")
+
+    def kept(self, kind: str) -> list[str]:
+        """The rows of JSON that were kept of this kind."""
+        with self._reading():
+            query = "SELECT content FROM kept WHERE kind = ? ORDER BY position LIMIT 100000"
+            return [str(content) for (content,) in self._connection.execute(query, (kind,))]
+
+    # --- going on ------------------------------------------------------------------------------------------------
+
+    def model_path(self, moved: str | Path | None = None) -> Path:
+        """The path of the model, which is found to be the recorded one; `moved` where it is elsewhere now."""
+        with self._reading():
+            path = self.origin.model_path(self.path.parent) if moved is None else Path(moved)
+            self.origin.check_model(path)
+            return path
+
+    def machine(self, model: str | Path | None = None, tick: int | None = None) -> Machine:
+        """A machine in the state of the last snapshot (with `tick`: of the last one not after it), ready to go on.
+
+        `model` is the path of the .xml where it is not found beside the recording. SessionError for another model.
+        """
+        return self.restored(model, tick=tick).machine
+
+    def restored(
+        self,
+        model: str | Path | None = None,
+        *,
+        tick: int | None = None,
+        inputs: Mapping[str | int, Any] | None = None,
+        max_iterations: int | None = None,
+    ) -> Restored:
+        """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
+        with self._reading():
+            compiled = self._compiled(model)
+            recorded = read_tensors(self._connection, "inputs")
+            if len(recorded) != len(compiled.model.graph.parameters):
+                raise SessionError("has other inputs than the model")
+            bound = bind_inputs(compiled.model, dict(enumerate(recorded.values())))
+            if inputs:
+                parameters = compiled.model.graph.parameters
+                everything: dict[str | int, Any] = dict(enumerate(recorded.values()))
+                everything |= {position_of(parameters, key): value for key, value in inputs.items()}
+                check_inputs(compiled.model, recorded, bind_inputs(compiled.model, everything))
+            limit = self.origin.max_iterations if max_iterations is None else max_iterations
+            machine = Machine(compiled, bound, max_iterations=limit, keep_values=self.origin.keep_values)
+            return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
+
+    def _compiled(self, path: str | Path | None) -> CompiledModel:
+        model = read(self.model_path(path))
+        return compile_model(open_sequences(model) if self.origin.open_sequences else model, Rules(self.origin.rules))
+
+    def _restore(self, machine: Machine, inputs: tuple[Array, ...], tick: int) -> Restored:
+        connection = self._connection
+        query = (
+            "SELECT tick, iterations, activations, state, checksum FROM snapshots WHERE tick <= ? ORDER BY tick DESC"
+        )
+        row = connection.execute(f"{query} LIMIT 1", (tick,)).fetchone()
+        if row is None:
+            raise SessionError("has no snapshot to go on from")
+        found, iterations, activations, state, seal = row
+        if not isinstance(state, str) or seal != checksum(found, state):
+            raise SessionError("its last snapshot is damaged")
+        if type(iterations) is not int or type(activations) is not int:
+            raise SessionError("its last snapshot is damaged")
+        numbers = restore(machine, state, connection, OF_STATES, lambda *scan: pieces_from(connection, *scan))
+        return Restored(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
+
+    def choice(self) -> Choice:
+        """What the run records."""
+        with self._reading():
+            return self.origin.chosen()
+
+    def loop_log(self, compiled: CompiledModel, tick: int) -> LoopLog:
+        """What loops did up to a tick, as a run that was never interrupted would have counted it."""
+        log = LoopLog()
+        query = (
+            "SELECT level, ended, count(*), sum(iterations), min(iterations), max(iterations), min(closed) "
+            "FROM activations WHERE closed <= ? AND ended IS NOT NULL GROUP BY level, ended ORDER BY min(closed)"
+        )
+        for level, ended, executions, total, fewest, most, _closed in self.query(query, (tick,)):
+            with self._reading():
+                operation = _loop_of(compiled, level)
+                layer, path = operation.layer, compiled.programs[level].name
+                reasons = Counter({EndReason(ended): executions})
+                log.include(
+                    operation, LoopSummary(path, layer.type, layer.name, executions, total, fewest, most, reasons)
+                )
+        return log
+
+    # --- the file ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        with files.errors_named(self.path), files.time_bound(self._connection):
+            yield
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
+    """The loop whose body is a level."""
+    if type(level) is int and 0 < level < len(compiled.programs):
+        for program in compiled.programs:
+            for operation in program.operations:
+                if operation.kind is Kind.LOOP and operation.plans[0].program is compiled.programs[level]:
+                    return operation
+    raise SessionError("has an activation of a loop that the model has not")

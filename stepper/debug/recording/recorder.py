@@ -1,0 +1,260 @@
+"""Recording a run while it goes on: `Recorder` looks on at the machine and writes one SQLite file.
+
+The file is whole at every moment: rows and snapshots go into it in transactions, so a process that is killed leaves a
+recording that ends a little earlier. Iterations are collected and written many at a time; once in a while, and never
+for more than a small part of the time, the state of the machine is added as a snapshot, from which the run can go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Final
+
+from stepper.debug.recording.activations import Activations, Entry
+from stepper.debug.recording.batches import Batch, BatchWriter
+from stepper.debug.recording.blobs import RECORDED, BlobWriter
+from stepper.debug.recording.choice import Choice
+from stepper.debug.recording.levels import levels_of
+from stepper.debug.recording.origin import write_tensors
+from stepper.debug.recording.selection import Selection
+from stepper.debug.recording.snapshots import SnapshotWriter
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import BranchPlan
+from stepper.engine.run import output_names
+from stepper.errors import SessionError, StepperError
+
+_COST_FACTOR: Final = 20.0
+_NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a snapshot is taken: after so many seconds, and (if said) after so many iterations."""
+
+    seconds: float = 1.0
+    iterations: int | None = None
+
+
+class Recorder:
+    """Records the run of a machine into a file; made by `record` and `resume`, to be used as a context manager.
+
+    It is the machine's watcher, and wants to be told of events (`after`) by whoever drives the machine; `run` does
+    both. It follows a run that goes forward.
+    """
+
+    stops = _NO_STOPS
+    watches_iterations = True
+
+    def __init__(
+        self, machine: Machine, connection: sqlite3.Connection, path: Path, choice: Choice, pace: Pace
+    ) -> None:
+        self.machine, self.path, self.choice, self.pace = machine, path, choice, pace
+        self._connection = connection
+        levels = {id(level.program): level for level in levels_of(machine.compiled, choice)}
+        blobs = BlobWriter(connection, RECORDED)
+        self._blobs = blobs
+        self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
+        self._rows = BatchWriter(connection, blobs, 0)
+        self._activations = Activations(levels)
+        self._snapshots = SnapshotWriter(connection, blobs)
+        self._selection = None if choice.iterations.everything else Selection(choice.iterations)
+        self._frame: Frame | None = None
+        self._batch: Batch | None = None
+        self._number = 0
+        self._left = pace.iterations or -1
+        self._due = time.monotonic() + pace.seconds
+        self._token = secrets.token_hex(8)
+        self._is_whole = True
+        machine.watcher = self
+
+    def begin(self) -> None:
+        """Take the file: whoever else writes to it will notice."""
+        with self._errors(), self._transaction(taking=True):
+            self._snapshot()
+
+    def resume(self, iterations: int, activations: Activations) -> None:
+        """Go on with a file that holds so much already."""
+        self._rows.iterations = iterations
+        self._activations = activations
+        self._snapshots.resume(activations)
+        with self._errors(), self._transaction(taking=True):
+            pass
+
+    # --- while the machine runs ----------------------------------------------------------------------------------
+
+    def run(self) -> bool:
+        """Drive the machine to its end; False where a pause was requested before. The file can go on from there."""
+        while not self.machine.finished:
+            event = self.machine.advance(Every.LOOP)
+            if event.kind is EventKind.PAUSED:
+                self.snapshot()
+                return False
+            self.after(event)
+        self.finish()
+        return True
+
+    def after(self, event: Event) -> None:
+        """A loop or branch has been entered or left."""
+        if event.kind is EventKind.ENTERED:
+            self._activations.follow(self.machine.stack, event.tick)
+        elif event.kind is EventKind.LEFT and self._activations.open:
+            self._left_behind(self._activations.close(event.tick), event)
+        else:
+            return
+        if time.monotonic() >= self._due:
+            self.snapshot()
+
+    def _left_behind(self, entry: Entry, event: Event) -> None:
+        self._frame = None
+        batch = self._batches.get(id(event.frame.program))
+        activation = event.frame.activation
+        if batch is None or activation is None or not isinstance(activation.plan, BranchPlan):
+            return
+        if self._selection is not None and not self._selection.is_likely(entry.parent_iteration):
+            return
+        self._add(batch, entry.number, None, event.tick, event.frame.values.copy())
+
+    def after_operation(self, frame: Frame, index: int) -> bool:
+        """Nothing is asked for after operations."""
+        return False
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """An iteration has been closed: remember its values; from time to time write them. Never stops the run."""
+        if frame is not self._frame:
+            self._turn_to(frame)
+        batch = self._batch
+        if batch is not None:
+            activation = frame.activation
+            assert activation is not None, "a loop has one"
+            tick, iteration = self.machine.tick, activation.iteration
+            if self._selection is None:
+                batch.activations.append(self._number)
+                batch.iterations.append(iteration)
+                batch.ticks.append(tick)
+                batch.rows.append(frame.values.copy())
+                if len(batch.rows) >= batch.full and batch.is_full():
+                    self._write(batch)
+            else:
+                row = (batch, self._number, iteration, tick, frame.values.copy())
+                for chosen in self._selection.decided(row, ended=activation.ended is not None):
+                    self._add(*chosen)
+        self._left -= 1
+        if self._left == 0 or time.monotonic() >= self._due:
+            self.snapshot()
+        return False
+
+    def _turn_to(self, frame: Frame) -> None:
+        self._activations.follow(self.machine.stack)
+        self._frame, self._number = frame, self._activations.open[-1].number
+        self._batch = self._batches.get(id(frame.program))
+
+    def _add(self, batch: Batch, activation: int, iteration: int | None, tick: int, values: list[object]) -> None:
+        batch.add(activation, iteration, tick, values)
+        if len(batch.rows) >= batch.full and batch.is_full():
+            self._write(batch)
+
+    # --- into the file -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write everything that waits, and the state of the machine."""
+        begin = time.monotonic()
+        with self._errors(), self._transaction():
+            self._snapshot()
+        now = time.monotonic()
+        self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
+        self._left = self.pace.iterations or -1
+
+    def flush(self) -> None:
+        """Write everything that waits, without a snapshot."""
+        with self._errors(), self._transaction():
+            self._flush()
+
+    def finish(self) -> None:
+        """The run has ended: write its outputs and the last snapshot."""
+        machine = self.machine
+        assert machine.outputs is not None, "the run has ended"
+        names = output_names(machine.compiled.model)
+        with self._errors(), self._transaction():
+            self._snapshot()
+            write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
+
+    def keep(self, kind: str, rows: list[str]) -> None:
+        """Keep rows of JSON of one kind (breakpoints, watches, branches), in place of those that were there."""
+        with self._errors(), self._transaction():
+            self._connection.execute("DELETE FROM kept WHERE kind = ?", (kind,))
+            self._connection.executemany(
+                "INSERT INTO kept VALUES (?, ?, ?)", [(kind, position, row) for position, row in enumerate(rows)]
+            )
+
+    def close(self) -> None:
+        """Let go of the machine and the file, which is then one file again, without a log beside it."""
+        if self.machine.watcher is self:
+            self.machine.watcher = None
+        with contextlib.suppress(sqlite3.Error):
+            # Where somebody else is reading, the log stays until the file is opened the next time.
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+
+    def _write(self, batch: Batch) -> None:
+        with self._errors(), self._transaction():
+            self._activations.write(self._connection)
+            self._rows.write(batch)
+
+    def _flush(self) -> None:
+        self._activations.follow(self.machine.stack)
+        self._activations.write(self._connection)
+        for batch in self._batches.values():
+            self._rows.write(batch)
+
+    def _snapshot(self) -> None:
+        self._flush()
+        self._snapshots.write(self.machine, self._activations, self._rows.iterations)
+
+    @contextlib.contextmanager
+    def _transaction(self, *, taking: bool = False) -> Iterator[None]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if taking:
+                connection.execute("INSERT OR REPLACE INTO kept VALUES ('writer', 0, ?)", (self._token,))
+            elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
+                raise SessionError("another run has taken over the file")
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            self._is_whole = False  # what was taken back is still taken for written
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise SessionError(f"{self.path}: cannot be written: {error}") from None
+        except SessionError as error:
+            raise SessionError(f"{self.path}: {error}") from None
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An interruption may come between two columns of a row; an error of the run comes between two moves.
+        between = kind is None or issubclass(kind, StepperError)
+        if between and self._is_whole and not self.machine.finished:
+            with contextlib.suppress(SessionError):
+                self.flush()
+        self.close()

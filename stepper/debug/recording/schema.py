@@ -1,0 +1,138 @@
+"""The tables of a recording: one SQLite file that anyone may query.
+
+Two views answer most questions:
+
+    SELECT iteration, min, max FROM statistics WHERE name = 'h_next' AND nan > 0 ORDER BY tick
+    SELECT * FROM events ORDER BY tick
+
+`statistics` has one row for each recorded value: tick, activation, iteration, loop (the path of the graph in which it
+is), layer (its id), name, type, output, dtype, shape, and min, max, mean, std of its finite elements (NULL where there
+are none) with the numbers of elements that are NaN, infinite and zero. `events` has tick, kind, path, depth, iteration.
+
+Below them:
+
+meta            name, value (as JSON): schema, product, numpy, model (a path, seen from this file), hashes of .xml and
+                .bin, rules, max_iterations, what else a run depends on, and a checksum of all the others
+inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py)
+levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids
+ports           the recorded outputs of the layers of each level
+forms           an element type with a shape
+activations     each time that a body began: the activation and iteration around it, ticks, iterations, why it ended
+iterations      each recorded iteration (of a branch: its one run, without a number); `id` counts them
+numbers         values of one element: `n0` is that of the iteration with the id `first`, `n1` of the next id, up to
+                `count`; NULL is NaN. So a loop over numbers takes a few bytes for each
+tensors         the statistics of one value of any other size
+stacks          values: those of `count` iterations from the id `first` on, as one tensor with a leading dimension; with
+                `repeated` the one tensor that all of them are
+blobs           tensors as .npy (see values.py), each content once; `hash` is BLAKE2b of 16 bytes
+scan_pieces     the pieces of concatenated outputs as far as snapshots need them
+snapshots       the state of the run at a tick (see states.py), from which it can go on
+state_values    what snapshots hold; goes with them, in the form of blobs
+kept            breakpoints, watches, branches: JSON, in order
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from stepper.errors import SessionError
+
+VERSION: Final = 1
+APPLICATION_ID: Final = 0x53545052
+RUN_LENGTH: Final = 16
+"""How many numbers one row of `numbers` holds."""
+
+_NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
+
+TABLES: Final = {
+    "meta": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
+    "blobs": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
+    "inputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
+    "outputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
+    "levels": "id INTEGER PRIMARY KEY, path TEXT NOT NULL, layers TEXT NOT NULL",
+    "ports": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, layer INTEGER NOT NULL, name TEXT NOT NULL, "
+    "type TEXT NOT NULL, output INTEGER NOT NULL",
+    "forms": "id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL",
+    "activations": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, depth INTEGER NOT NULL, parent INTEGER, "
+    "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",
+    "iterations": "id INTEGER PRIMARY KEY, activation INTEGER NOT NULL, iteration INTEGER, tick INTEGER NOT NULL",
+    "numbers": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
+    f"{_NUMBERS}",
+    "tensors": "port INTEGER NOT NULL, form INTEGER NOT NULL, iteration INTEGER NOT NULL, "
+    "min, max, mean, std, nan INTEGER, inf INTEGER, zero INTEGER",
+    "stacks": "port INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, repeated INTEGER NOT NULL, "
+    "blob INTEGER NOT NULL",
+    "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
+    "count INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (activation, scan, first)",
+    "snapshots": "tick INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, activations INTEGER NOT NULL, "
+    "state TEXT NOT NULL, checksum TEXT NOT NULL",
+    "state_values": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
+    "kept": "kind TEXT NOT NULL, position INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (kind, position)",
+}
+
+_EACH_NUMBER: Final = " UNION ALL ".join(
+    f"SELECT port, form, first + {k} AS iteration, n{k} AS n FROM numbers WHERE count > {k}" for k in range(RUN_LENGTH)
+)
+_IS_INFINITE: Final = "coalesce(abs(n) = 9e999, 0)"
+_FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
+
+VIEWS: Final = {
+    "statistics": f"""
+SELECT i.tick, i.activation, i.iteration, l.path AS loop, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
+       s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero
+FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM tensors
+      UNION ALL
+      SELECT port, form, iteration, {_FINITE}, {_FINITE}, {_FINITE},
+             CASE WHEN n IS NULL OR {_IS_INFINITE} THEN NULL ELSE 0.0 END,
+             n IS NULL, {_IS_INFINITE}, coalesce(n = 0, 0)
+      FROM ({_EACH_NUMBER})) AS s
+JOIN iterations AS i ON i.id = s.iteration
+JOIN ports AS p ON p.id = s.port JOIN levels AS l ON l.id = p.level JOIN forms AS f ON f.id = s.form""",
+    "events": """
+SELECT a.entered AS tick, 'ENTERED' AS kind, l.path, a.depth, NULL AS iteration
+FROM activations AS a JOIN levels AS l ON l.id = a.level WHERE a.entered IS NOT NULL
+UNION ALL
+SELECT i.tick, 'ITERATION', l.path, a.depth, i.iteration
+FROM iterations AS i JOIN activations AS a ON a.id = i.activation JOIN levels AS l ON l.id = a.level
+WHERE i.iteration IS NOT NULL
+UNION ALL
+SELECT a.closed, 'LEFT', l.path, a.depth, NULL
+FROM activations AS a JOIN levels AS l ON l.id = a.level WHERE a.closed IS NOT NULL""",
+}
+
+
+def _statements() -> dict[tuple[str, str], str]:
+    tables = {("table", name): f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()}
+    views = {("view", name): f"CREATE VIEW {name} AS {text.strip()}" for name, text in VIEWS.items()}
+    return tables | views
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make all tables and views in an empty database."""
+    for statement in _statements().values():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Raise SessionError unless the tables are exactly those that `create` makes, and nothing is hung onto them.
+
+    Further tables and views are a user's own affair: they are never touched.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise SessionError("is an SQLite database, but no recording of a run")
+    if version != VERSION:
+        raise SessionError(f"has version {version} of the schema, expected {VERSION}")
+    expected = _statements()
+    found: dict[tuple[str, str], str] = {}
+    for kind, name, table, text in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+        if table in TABLES and (kind not in ("table", "index") or (kind == "index" and text is not None)):
+            raise SessionError(f"has the {kind} '{name}' on the table '{table}', which does not belong there")
+        found[kind, name] = text
+    for (kind, name), text in expected.items():
+        if found.get((kind, name)) != text:
+            raise SessionError(f"has another {kind} '{name}' than a recording has")

@@ -1,0 +1,214 @@
+"""What is in a tensor, in numbers: extremes, mean, deviation, norm, and how many elements are not ordinary ones.
+
+Computed in f64 over chunks that fit a cache, so that no temporary is larger than some megabytes whatever the tensor is;
+integers of 64 bits exactly. Where chunks meet, means and deviations are combined after Chan, Golub and LeVeque
+(Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array
+from stepper.ops.convert import convert
+
+CHUNK: Final = 2**13
+"""Elements that are looked at together: in a cache, and too few for a BLAS to wake its threads for a dot product."""
+
+_CODES: Final = {ELEMENT_TYPES[name].dtype: I32 for name in ("i4", "u1", "u2", "u3", "u4", "u6")} | {
+    ELEMENT_TYPES["nf4"].dtype: F32
+}
+_SAFE_SQUARES: Final = (1e-280, 1e280)
+"""Sums of squares between which none of the squares was lost to the range of f64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """One tensor in numbers.
+
+    `min`, `max`, `mean`, `std` (of the population), `norm` (l2) and the flat indices `argmin` and `argmax` (the first)
+    are of the finite elements, None where there are none; of integers and booleans min and max are exact ints. Of
+    strings there is only type, shape and size. `subnormals` counts elements below the smallest normal number of the
+    type, `zeros` both zeros.
+    """
+
+    type: str
+    shape: tuple[int, ...]
+    size: int
+    min: int | float | None = None
+    max: int | float | None = None
+    mean: float | None = None
+    std: float | None = None
+    norm: float | None = None
+    argmin: int | None = None
+    argmax: int | None = None
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+    zeros: int = 0
+    subnormals: int = 0
+
+    @property
+    def finite(self) -> int:
+        """How many elements are neither NaN nor infinite."""
+        return self.size - self.nan - self.positive_infinity - self.negative_infinity
+
+
+def statistics(array: Any) -> Statistics:
+    """The statistics of a tensor of any element type: an ndarray or a numpy scalar, of any shape."""
+    array = np.asarray(array)
+    name, shape, size = element_types.name_of(array.dtype), array.shape, array.size
+    if size == 0 or array.dtype == STRING_DTYPE or array.dtype.kind in "SUO":
+        return Statistics(name, shape, size)
+    collected = _Collected()
+    tiny = _smallest_normal(array.dtype)
+    with np.errstate(all="ignore"):
+        for chunk in chunks(array):
+            if tiny:
+                collected.add_floats(chunk.astype(np.float64), tiny)
+            else:
+                collected.add_integers(chunk)
+        if tiny and not _SAFE_SQUARES[0] < collected.squares < _SAFE_SQUARES[1]:
+            collected = _rescaled(array, collected, tiny)
+    return collected.statistics(name, shape, size)
+
+
+def chunks(array: Array) -> Iterator[Array]:
+    """The elements in row-major order, rank 1, some at a time; packed codes as the numbers that they stand for."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    code = _CODES.get(array.dtype)
+    for begin in range(0, array.size, CHUNK):
+        chunk = flat[begin : begin + CHUNK]
+        yield chunk if code is None else convert(chunk, destination_type=code)
+
+
+@lru_cache(maxsize=64)
+def _smallest_normal(dtype: np.dtype[Any]) -> float:
+    """The smallest normal number of a type of floats; 0 for other types."""
+    if not element_types.is_floating(dtype):
+        return float(np.finfo(np.float32).smallest_normal) if dtype.names == ("nf4",) else 0.0
+    return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
+
+
+class _Collected:
+    """The statistics of the chunks so far; `count` are their finite elements, `spread` the sum of squared deviations.
+
+    `scale` is a power of two by which the elements were multiplied before squaring.
+    """
+
+    __slots__ = (
+        "argmax", "argmin", "count", "high", "infinite", "low", "nan", "negative", "scale", "seen", "spread", "squares",
+        "subnormals", "total", "zeros",
+    )  # fmt: skip
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+        self.seen = self.count = self.nan = self.infinite = self.negative = self.zeros = self.subnormals = 0
+        self.total: int | float = 0
+        self.squares = self.spread = 0.0
+        self.low: int | float = math.inf
+        self.high: int | float = -math.inf
+        self.argmin = self.argmax = -1
+
+    def add_floats(self, chunk: Array, tiny: float) -> None:
+        """Add elements in f64; `tiny` is the smallest normal number of their own type."""
+        begin, size = self.seen, chunk.size
+        self.seen += size
+        squares = float(np.dot(chunk, chunk))
+        places = None
+        if not math.isfinite(squares):
+            is_finite = np.isfinite(chunk)
+            if not is_finite.all():
+                self._count_others(chunk)
+                places = np.flatnonzero(is_finite)
+                chunk = chunk[places]
+                size = chunk.size
+        if size == 0:
+            return
+        zeros = size - int(np.count_nonzero(chunk))
+        self.zeros += zeros
+        self.subnormals += int(np.count_nonzero(np.abs(chunk) < tiny)) - zeros
+        low, high = int(chunk.argmin()), int(chunk.argmax())
+        self._extend(chunk.item(low), chunk.item(high), *(begin + _place(places, at) for at in (low, high)))
+        self._add_moments(chunk * self.scale if self.scale != 1 else chunk)
+
+    def _count_others(self, chunk: Array) -> None:
+        infinite = np.isinf(chunk)
+        self.nan += int(np.count_nonzero(np.isnan(chunk)))
+        negative = int(np.count_nonzero(infinite & (chunk < 0)))
+        self.negative += negative
+        self.infinite += int(np.count_nonzero(infinite)) - negative
+
+    def _extend(self, low: float, high: float, argmin: int, argmax: int) -> None:
+        if low < self.low:
+            self.low, self.argmin = low, argmin
+        if high > self.high:
+            self.high, self.argmax = high, argmax
+
+    def _add_moments(self, chunk: Array) -> None:
+        size = chunk.size
+        total = float(np.add.reduce(chunk))
+        deviations = chunk - total / size
+        self.squares += float(np.dot(chunk, chunk))
+        self._combine(size, total, float(np.dot(deviations, deviations)))
+
+    def _combine(self, size: int, total: int | float, spread: float) -> None:
+        if self.count:
+            distance = float(total * self.count - self.total * size) / (self.count * size)
+            spread += distance * distance * (self.count * size / (self.count + size))
+        self.count += size
+        self.total += total
+        self.spread += spread
+
+    def add_integers(self, chunk: Array) -> None:
+        """Add integers or booleans; extremes and the sum are exact."""
+        if chunk.dtype == np.bool_:
+            chunk = chunk.view(np.uint8)
+        begin, size = self.seen, chunk.size
+        self.seen += size
+        low, high = int(chunk.argmin()), int(chunk.argmax())
+        least = chunk.item(low)
+        self.zeros += size - int(np.count_nonzero(chunk))
+        self._extend(least, chunk.item(high), begin + low, begin + high)
+        # Above the least element, what is left of 64 bits is exact, and so is a sum in two halves of 32.
+        offsets = chunk.astype(np.uint64) - np.uint64(least % 2**64)
+        halves = int(np.add.reduce(offsets >> np.uint64(32))), int(np.add.reduce(offsets & np.uint64(2**32 - 1)))
+        total = halves[0] * 2**32 + halves[1]
+        deviations = offsets.astype(np.float64) - total / size
+        wide = chunk.astype(np.float64)
+        self.squares += float(np.dot(wide, wide))
+        self._combine(size, total + size * least, float(np.dot(deviations, deviations)))
+
+    def statistics(self, name: str, shape: tuple[int, ...], size: int) -> Statistics:
+        """The result for a tensor of this type, shape and size."""
+        others = (self.nan, self.infinite, self.negative, self.zeros, self.subnormals)
+        if not self.count:
+            return Statistics(name, shape, size, None, None, None, None, None, None, None, *others)
+        scale, count = self.scale, self.count
+        mean, std, norm = self.total / count / scale, math.sqrt(self.spread / count) / scale, math.sqrt(self.squares)
+        return Statistics(
+            name, shape, size, self.low, self.high, mean, std, norm / scale, self.argmin, self.argmax, *others
+        )
+
+
+def _place(places: Array | None, index: int) -> int:
+    return index if places is None else int(places[index])
+
+
+def _rescaled(array: Array, collected: _Collected, tiny: float) -> _Collected:
+    """Once more with elements near 1, where squares would leave the range of f64."""
+    largest = max(abs(collected.low), abs(collected.high)) if collected.count else 0.0
+    if largest == 0 or 1e-100 < largest < 1e100:
+        return collected
+    again = _Collected(math.ldexp(1.0, max(-1022, min(1022, -math.frexp(largest)[1]))))
+    for chunk in chunks(array):
+        again.add_floats(chunk.astype(np.float64), tiny)
+    return again

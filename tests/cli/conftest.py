@@ -1,0 +1,67 @@
+"""How the tests of the command line call it: in this process, or as a program of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from stepper.cli import main
+from tests.engine.subjects import sums
+
+ROOT = Path(__file__).parents[2]
+
+
+class Called(NamedTuple):
+    """What a call gave back."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Called]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """`stepper` with these words, in this process; no traceback and, where it failed, nothing on stdout."""
+
+    def once(*words: object) -> Called:
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as end:  # argparse ends the program by itself
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err and (code == 0 or not captured.out)
+        return Called(code, captured.out, captured.err)
+
+    return once
+
+
+def program(*words: object, **options: Any) -> subprocess.Popen[bytes]:
+    """`python -m stepper` with these words, its streams piped unless something else is said."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, "-m", "stepper", *map(str, words)]
+    return subprocess.Popen(command, env=environment, **streams)
+
+
+def ended(process: subprocess.Popen[bytes]) -> Called:
+    """Waits for the program; no traceback whatever happened."""
+    with process:
+        out, err = process.communicate(timeout=30)
+    called = Called(process.returncode, (out or b"").decode(), (err or b"").decode())
+    assert "Traceback" not in called.err and "Exception ignored" not in called.err
+    return called
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """One input x: f32[5], outputs final and scan, a Loop 'sums' of 5 iterations (see tests/engine/subjects.py)."""
+    return sums().write(tmp_path)

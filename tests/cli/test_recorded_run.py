@@ -1,0 +1,134 @@
+"""`stepper run --trace` and `--resume`: what is printed, what is refused, and what Ctrl+C leaves."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.cli import main
+from stepper.debug.recording import open_recording
+from tests.models import Graph, carried, joined, last
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "sample_models" / "for_loop"
+RUN = ["run", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
+
+
+def endless(folder: Path) -> Path:
+    """A Loop without a limit that adds 1."""
+    net = Graph()
+    x, body = net.parameter("x"), net.body()
+    state = body.parameter("state")
+    result = body.result(body.apply("Add", state, body.constant(1.0)))
+    net.result(net.loop("forever", body, -1, True, [carried(x, state, result)], [last(result), joined(result)])[0])
+    return net.write(folder)
+
+
+def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(RUN) == 0
+    plain = capsys.readouterr()
+    trace = str(tmp_path / "run.sqlite")
+    assert main([*RUN, "--trace", trace, "--record", "all", "--record-ops", "balance", "--record-iters", "0:3,-1"]) == 0
+    assert capsys.readouterr() == plain
+    with open_recording(trace) as recording:
+        assert recording.query("SELECT DISTINCT iteration FROM statistics ORDER BY 1") == [(0,), (1,), (2,), (9,)]
+    assert main(["run", "--resume", trace]) == 0
+    assert capsys.readouterr() == plain
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run"], "name a MODEL"),
+        ([*RUN, "--record", "all"], "--record says what to record"),
+        ([*RUN, "--record-iters", "3"], "--record-iters says what to record"),
+        ([*RUN, "--model", "x.xml"], "--model says where"),
+        ([*RUN, "--resume", "x"], "the recording knows its model"),
+        (["run", "--resume", "x", "--trace", "y"], "no other way"),
+        (["run", "--resume", "x", "--record", "all"], "no other way"),
+        ([*RUN, "--trace", str(SAMPLE / "model.bin")], "is there already"),
+        ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
+        ([*RUN, "--trace", "x", "--record-iters", "a"], "no range of iterations"),
+        ([*RUN, "--trace", "x", "--record-ops", "("], "no regular expression"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err and not captured.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_recording_and_a_changed_input_end_with_3(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--resume", str(tmp_path / "none")]) == 3
+    assert "there is no such file" in capsys.readouterr().err
+    assert main(["run", "--resume", str(SAMPLE / "model.xml")]) == 3
+    assert "is no recording" in capsys.readouterr().err
+    trace = str(tmp_path / "run.sqlite")
+    assert main([*RUN, "--trace", trace]) == 0
+    capsys.readouterr()
+    assert main(["run", "--resume", trace, "--input", "rate=[1, 2, 3]"]) == 3
+    assert "the input 'rate' is not the one that was recorded: its values differ" in capsys.readouterr().err
+    assert main(["run", "--resume", trace, "--inputs", str(SAMPLE / "inputs.npz")]) == 0
+
+
+def test_a_model_that_has_moved_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        for kind in ("xml", "bin"):
+            (tmp_path / folder / f"model.{kind}").write_bytes((SAMPLE / f"model.{kind}").read_bytes())
+    trace = str(tmp_path / "run.sqlite")
+    inputs = str(SAMPLE / "inputs.npz")
+    assert main(["run", str(tmp_path / "here" / "model.xml"), "--inputs", inputs, "--trace", trace]) == 0
+    plain = capsys.readouterr()
+    (tmp_path / "here" / "model.xml").unlink()
+    assert main(["run", "--resume", trace]) == 3
+    assert "--model PATH" in capsys.readouterr().err
+    assert main(["run", "--resume", trace, "--model", str(tmp_path / "there" / "model.xml")]) == 0
+    assert capsys.readouterr() == plain
+
+
+def test_a_higher_limit_goes_on_where_the_lower_one_ended_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(RUN) == 0
+    plain = capsys.readouterr().out
+    trace = str(tmp_path / "run.sqlite")
+    assert main([*RUN, "--trace", trace, "--max-iterations", "4"]) == 4
+    with open_recording(trace) as recording:
+        assert recording.query("SELECT max(iteration) FROM iterations") == [(3,)]
+    assert main(["run", "--resume", trace, "--max-iterations", "1000"]) == 0
+    assert capsys.readouterr().out == plain
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent in another way there")
+def test_ctrl_c_leaves_a_file_that_goes_on_and_says_so(tmp_path: Path) -> None:
+    model, trace = endless(tmp_path), tmp_path / "run.sqlite"
+    command = [sys.executable, "-m", "stepper", "run", str(model), "--input", "x=0", "--trace", str(trace)]
+    ticks = []
+    for words in (command, [*command[:4], "--resume", str(trace)]):
+        process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        while not trace.exists():
+            time.sleep(0.01)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        _out, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "interrupted at model > Loop 'forever' #" in errors and f"stepper run --resume {trace}" in errors
+        with open_recording(trace) as recording:
+            machine = recording.machine()
+            ticks.append(machine.tick)
+            assert float(np.asarray(machine.stack[-1].values[machine.stack[-1].program.results[0]])) >= 1
+    assert 0 < ticks[0] < ticks[1]
+    assert not list(tmp_path.glob("*-wal"))

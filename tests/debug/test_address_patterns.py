@@ -1,0 +1,90 @@
+"""Globs and regular expressions over names; Python's `re` and `fnmatch` are the oracle where they are quick enough."""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+import re
+import time
+
+import pytest
+
+from stepper.debug.addresses_patterns import LONGEST_PATTERN, PatternError, glob, regex
+
+LETTERS = "abA_1./ -"
+
+
+def random_regex(generator: random.Random, depth: int) -> str:
+    if depth == 0 or generator.random() < 0.3:
+        return generator.choice(
+            [*"abA_1/", ".", r"\.", r"\d", r"\w", r"\W", r"\S", "[ab]", "[^a/]", "[a-c1]", "[]a]", "[a-]"]
+        )
+    one = random_regex(generator, depth - 1)
+    kind = generator.randrange(7)
+    if kind == 0:
+        return f"({one}|{random_regex(generator, depth - 1)})"
+    if kind == 1:
+        return f"(?:{one}){generator.choice(['*', '+', '?', '*?', ''])}"
+    return one + random_regex(generator, depth - 1)
+
+
+def random_name(generator: random.Random) -> str:
+    return "".join(generator.choice(LETTERS) for _ in range(generator.randrange(12)))
+
+
+def test_a_regular_expression_is_found_where_python_finds_it() -> None:
+    generator = random.Random(5)
+    found = 0
+    for _ in range(3000):
+        text = random_regex(generator, 4)
+        text = f"{generator.choice(['', '', '^'])}(?:{text}){generator.choice(['', '', '$'])}"
+        pattern, expected = regex(text), re.compile(text)
+        for _ in range(8):
+            name = random_name(generator)
+            assert pattern.matches(name) == bool(expected.search(name)), (text, name)
+            found += bool(expected.search(name))
+    assert 2000 < found < 22000
+
+
+def test_a_glob_fits_what_fnmatch_fits() -> None:
+    generator = random.Random(6)
+    for _ in range(3000):
+        text = "".join(generator.choice("abA_1./**?") for _ in range(generator.randrange(1, 8)))
+        pattern = glob(text)
+        for _ in range(5):
+            name = random_name(generator)
+            assert pattern.matches(name) == fnmatch.fnmatchcase(name, text), (text, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(a+)+b", "(a*)*b", "(a|a)*b", "(a|aa)+b", ".*.*.*.*.*b", "((a+)+)+b", "(.*a){0}".replace("{0}", "") * 20 + "b"],
+)
+def test_no_pair_of_pattern_and_name_takes_long(text: str) -> None:
+    begun = time.process_time()
+    assert not regex(text).matches("a" * 5000)
+    assert not glob("*a" * 90 + "b").matches("a" * 5000)
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "words"),
+    [
+        ("a(b", 3, "expected '\\)'"),
+        ("a)b", 1, "closes nothing"),
+        ("*a", 0, "nothing before it"),
+        ("a**", 2, "repeats what is repeated"),
+        ("a{2}", 1, "{m,n} is not part"),
+        ("[a", 2, "expected ']'"),
+        ("[b-a]", 3, "no range"),
+        ("a(?=b)", 2, "only '\\(\\?:'"),
+        (r"(a)\1", 4, "after '.' expected"),
+        ("a\\", 2, "after '.' expected"),
+        ("(" * 50, 21, "at most 20 deep"),
+        ("a" * (LONGEST_PATTERN + 1), 0, "at most 200"),
+    ],
+)
+def test_what_is_no_pattern_here_is_refused_with_the_place(text: str, position: int, words: str) -> None:
+    with pytest.raises(PatternError, match=words) as caught:
+        regex(text)
+    assert caught.value.position == position
