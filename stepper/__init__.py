@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger as Debugger
     from stepper.engine import Every as Every
     from stepper.engine import Machine as Machine
     from stepper.engine import compile_model as compile_model
@@ -34,10 +35,21 @@ _HOMES = {
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
+    "Debugger": ("stepper.debug.debugger", "Debugger"),
     "StepperError": ("stepper.errors", "StepperError"),
 }
 
-__all__ = ["Every", "Machine", "StepperError", "bind_inputs", "compile_model", "open_sequences", "read_model", "run"]
+__all__ = [
+    "Debugger",
+    "Every",
+    "Machine",
+    "StepperError",
+    "bind_inputs",
+    "compile_model",
+    "open_sequences",
+    "read_model",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
+from tests.debug.transcript import PROMPT, commands_in, held
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -44,14 +45,23 @@ def test_the_inspect_lines_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert set(shown.splitlines()) <= set(printed)
 
 
+def test_the_conversation_goes_as_it_is_shown() -> None:
+    shown = next(block for block in blocks() if block.startswith(PROMPT))
+    assert held("nested_loop", commands_in(shown)) == shown
+
+
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
     exec(blocks("python")[0], names)
+    printed = len(capsys.readouterr().out.splitlines())
     outputs = names["outputs"]
     assert isinstance(outputs, dict)
     np.testing.assert_allclose(outputs["final_balance"], [100 * 1.01**10, 200 * 1.02**10, 300 * 1.03**10], rtol=1e-5)
-    assert len(capsys.readouterr().out.splitlines()) == 10
+    assert printed == 10
+    exec(blocks("python")[1], names)
+    details, iteration = capsys.readouterr().out.splitlines()
+    assert "iteration 2" in details and iteration == "1"
 
 
 def test_every_option_of_run_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:

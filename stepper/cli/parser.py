@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper import __version__
 
-COMMANDS: Final = {"run": "run_command", "inspect": "inspect_command"}
+COMMANDS: Final = {"run": "run_command", "debug": "debug_command", "inspect": "inspect_command"}
 """Each subcommand and the module of stepper.cli that carries it out."""
 
 _SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
@@ -19,12 +19,13 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
-        epilog="exit codes: 0 done, 2 usage, 3 the model or an input cannot be read or run, 4 stopped by a limit, "
-        "5 an operation has no kernel, 130 interrupted",
+        epilog="exit codes: 0 done, 1 a break was hit, 2 usage, 3 the model or an input cannot be read or run, "
+        "4 stopped by a limit, 5 an operation has no kernel, 130 interrupted",
     )
     top.add_argument("--version", action="version", version=f"stepper {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="run a model and report its outputs and loops"))
+    _add_debug(commands.add_parser("debug", help="step through a model's loops, forward and backward"))
     _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
     return top
 
@@ -32,43 +33,79 @@ def parser() -> argparse.ArgumentParser:
 def _add_run(run: argparse.ArgumentParser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
     run.add_argument("model", metavar="MODEL", nargs="?", help="the .xml of an OpenVINO IR; its .bin stands beside it")
+    _add_inputs(run)
     run.add_argument(
+        "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
+    )
+    _add_rules(run)
+    run.add_argument(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="the largest tensor that one operation may make, such as 2GB (400MB)",
+    )
+    _add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
+    run.add_argument(
+        "--break",
+        dest="breaks",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="end with exit code 1 where this happens, and say why: nan, inf, cond, stuck, grow>X, ..., "
+        "or TARGET [if EXPR], as the break command of stepper debug takes it",
+    )
+    _add_recording(run)
+    run.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
+
+
+def _add_inputs(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="NAME=SPEC",
         help=f"a value for an input, by name, tensor name or position (* for all that are missing); SPEC: {_SPECS}",
     )
-    run.add_argument("--inputs", metavar="FILE.npz", help="values for inputs; a key is a name, tensor name or position")
-    run.add_argument(
+    command.add_argument(
+        "--inputs", metavar="FILE.npz", help="values for inputs; a key is a name, tensor name or position"
+    )
+    command.add_argument(
         "--shape",
         action="append",
         default=[],
         metavar="NAME=1,5,4",
         help="the shape that zeros, ones and rand take for an input whose shape is open",
     )
-    run.add_argument(
-        "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
-    )
-    run.add_argument(
+
+
+def _add_rules(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--rules",
         choices=("spec", "openvino"),
         default="spec",
         help="spec: as the specification says (default); openvino: as its CPU plugin does where it departs",
     )
-    run.add_argument(
+    command.add_argument(
         "--max-iterations", type=_positive, metavar="N", help="stop with exit code 4 where a loop wants more iterations"
     )
-    run.add_argument(
-        "--memory",
-        type=_size,
-        metavar="SIZE",
-        help="the largest tensor that one operation may make, such as 2GB (512MB)",
+
+
+def _add_debug(debug: argparse.ArgumentParser) -> None:
+    debug.description = (
+        "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all."
     )
-    _add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
-    _add_recording(run)
-    run.add_argument("--json", action="store_true", help="report as JSON on stdout")
-    run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
+    _add_model(debug)
+    _add_inputs(debug)
+    debug.add_argument(
+        "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
+    )
+    _add_rules(debug)
+    debug.add_argument(
+        "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
+    )
+    _add_open_sequences(debug, "one can step through them")
+    debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
 
 
 def _add_recording(run: argparse.ArgumentParser) -> None:

@@ -25,6 +25,8 @@ _RECORDING = ("record", "record_ops", "record_iters")
 
 def check_options(options: argparse.Namespace) -> None:
     """Raise UsageError where options contradict each other."""
+    if options.breaks and (options.trace is not None or options.resume is not None):
+        raise UsageError("--break ends a run that is not recorded; leave --trace and --resume out")
     if options.resume is None:
         if options.model is None:
             raise UsageError("name a MODEL to run, or a recording to go on with: --resume FILE")

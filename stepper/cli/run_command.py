@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from stepper.cli import recorded_run
 from stepper.cli.archives import write_archive
@@ -27,15 +27,27 @@ from stepper.ops.limits import LARGEST_TENSOR
 if TYPE_CHECKING:
     from stepper.debug.recording import Recorder
 
+FINDING: Final = 1
+"""The exit code where something was found that was looked for."""
+
 
 def execute(options: argparse.Namespace) -> int:
-    """Run, write, report; 0 if all went well."""
+    """Run, write, report; 0 if all went well, 1 where a break was hit."""
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
-    outputs = _run(options) if options.resume is None else _resume(options)
+    if options.breaks:
+        from stepper.cli import watched_run  # loads the debugger
+
+        debugger, log = watched_run.watched(options)
+        if watched_run.is_stopped(debugger, wanted_progress=not options.quiet):
+            watched_run.report(debugger, options)
+            return FINDING
+        outputs = collect(debugger.machine, log)
+    else:
+        outputs = _run(options) if options.resume is None else _resume(options)
     if options.outputs is not None:
         write_archive(options.outputs, outputs)
     if options.json:

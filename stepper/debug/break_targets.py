@@ -29,7 +29,6 @@ from stepper.debug.checks import BEGUN, body_of, closed, is_body, iteration_in, 
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
-from stepper.ir.model import Layer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,8 +200,3 @@ def _deeper(everything: Address, targets: list[Target], compiled: CompiledModel)
 def operations_of(text: str, compiled: CompiledModel, where: Program) -> frozenset[tuple[int, int]]:
     """The operations that a pattern names, as (id of the program, index). Raises UsageError."""
     return frozenset((id(place.program), place.index) for place in places(text, compiled, where))
-
-
-def layer_at(program: Program, index: int) -> Layer:
-    """The layer of an operation."""
-    return program.operations[index].layer

@@ -133,7 +133,7 @@ class Breakpoints:
         return breakpoint
 
     def _watch(self, *others: Breakpoint) -> None:
-        self._lookout.watch([one for one in (*self, *others) if one.description.enabled])
+        self._lookout.watch([*self, *others])
 
     # --- making --------------------------------------------------------------------------------------------------
 

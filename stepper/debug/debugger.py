@@ -226,7 +226,7 @@ class Debugger:
         return self._repeated_back(count, self._reverse_next)
 
     def _reverse_next(self) -> bool:
-        depth = self.depth
+        depth = max(self.depth, 1)  # at the end of the run there is no frame
         if not self.timeline.backward(Every.OPERATION, lambda event: True):
             return False
         if self.depth > depth:
@@ -278,8 +278,6 @@ class Debugger:
     def _on_another_course(self, tick: int | None) -> Stop:
         if tick is not None:
             self.watches.forget_after(tick)
-            for breakpoint in self.breakpoints:  # those that are disabled, too
-                breakpoint.forget_after(tick)
         return self._stopped(None)
 
     # --- how -----------------------------------------------------------------------------------------------------
@@ -350,7 +348,7 @@ class Debugger:
         def fits(event: Event) -> bool:
             if self.depth < depth:
                 return True
-            frame = event.frame
+            frame = self.frame  # a LEFT event has the frame that is gone
             here = self.depth == depth and iteration_of(frame) == iteration
             return here and (frame.phase is not Phase.RUNNING if phase is not Phase.RUNNING else frame.pc >= pc)
 
@@ -361,8 +359,8 @@ class Debugger:
         closed = phase is not Phase.RUNNING
 
         def fits(event: Event) -> bool:
-            frame = event.frame
-            if len(self.machine.stack) != depth or iteration_of(frame) != iteration:
+            frame = self.frame
+            if self.depth != depth or iteration_of(frame) != iteration:
                 return False
             return event.kind is EventKind.ITERATION if closed else frame.pc == pc and frame.phase is Phase.RUNNING
 

@@ -1,8 +1,10 @@
 """The past of a run: snapshots at ever wider distances, within a budget of memory.
 
-A snapshot shares its tensors with the machine and with its neighbours; what it costs is what only it still holds. When
-there are too many, or they cost too much, every second one goes and the distance doubles; so the cost of going
-anywhere is one restore and a replay of at most one distance, and the memory stays bounded however long the run is.
+The distance is as many moves as a replay makes in a few milliseconds: fast loops are hardly slowed down, slow ones are
+not replayed for long. A snapshot shares its tensors with the machine and with its neighbours; what it costs is what
+only it still holds. When there are too many, or they cost too much, every second one goes and the distance doubles; so
+the cost of going anywhere is one restore and a replay of at most one distance, and the memory stays bounded however
+long the run is.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import numpy as np
 from stepper.engine.frames import Frame, Snapshot
 
 _MOST_SNAPSHOTS: Final = 512
-_FIRST_DISTANCE: Final = 64
+_SHORTEST: Final = 16
+_REPLAY_SECONDS: Final = 0.004
 _PER_SNAPSHOT: Final = 2000
 _SCALAR: Final = 32
 
@@ -27,7 +30,7 @@ class History:
 
     def __init__(self, start: Snapshot, budget: int) -> None:
         self.budget = budget
-        self.distance = _FIRST_DISTANCE
+        self.distance = self._narrowest = _SHORTEST
         self._snapshots: list[Snapshot] = []
         self._ticks: list[int] = []
         self._holders: Counter[int] = Counter()
@@ -46,6 +49,13 @@ class History:
     def due(self, tick: int) -> int:
         """The tick at which the next snapshot is to be taken, for a machine that is at `tick`."""
         return (tick // self.distance + 1) * self.distance
+
+    def took(self, moves: int, seconds: float) -> None:
+        """A stretch of the run took that long: set the distance for a replay of the right length, if memory allows."""
+        if seconds < _REPLAY_SECONDS / 2 and moves >= self.distance:
+            self.distance *= 2
+        elif seconds > _REPLAY_SECONDS * 4 and self.distance > self._narrowest:
+            self.distance //= 2
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep a snapshot, unless there is one of its tick already; then thin out if that is too much."""
@@ -77,14 +87,14 @@ class History:
     def copy(self) -> History:
         """The same past, to go on differently from here; snapshots are shared."""
         twin = History(self._snapshots[0], self.budget)
-        twin.distance = self.distance
+        twin.distance, twin._narrowest = self.distance, self._narrowest
         for snapshot in self._snapshots[1:]:
             twin.add(snapshot)
         return twin
 
     def _thin_out(self) -> None:
         """Keep the first, and of the others those that fit a distance twice as wide."""
-        self.distance *= 2
+        self.distance = self._narrowest = self.distance * 2
         kept = [self._snapshots[0]]
         for snapshot in self._snapshots[1:]:
             # One of each stretch of the new distance; the last one stays, or the run would lose its newest past.

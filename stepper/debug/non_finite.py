@@ -7,16 +7,16 @@ which is finite only if everything in it is; only where it is not are they looke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from stepper.debug.checks import Check, Guard, Sentences, Test, named, where
+from stepper.debug.checks import Check, Guard, Sentences, Test, iteration_in, named, where
 from stepper.debug.data_break_words import Word
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
-from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
 _TESTS = {Word.NAN: np.isnan, Word.INF: np.isinf}
 _TITLES = {Word.NAN: "NaN", Word.INF: "Inf"}
@@ -28,7 +28,8 @@ def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset
     for program, given in _given(compiled):
         guard = _guard(program)
         for index, operation in enumerate(program.operations):
-            if (id(program), index) not in exceptions and operation.outputs:
+            # What a loop or an If gives out was computed, and seen, inside of it.
+            if (id(program), index) not in exceptions and operation.outputs and not operation.plans:
                 checks.append(Check(program, index, _test(word, program, operation, given), guard=guard))
     return checks
 
@@ -43,24 +44,36 @@ def holds_any(word: Word, value: Value | None) -> bool:
 # --- which values come from outside ---------------------------------------------------------------------------------
 
 
-def _given(compiled: CompiledModel) -> list[tuple[Program, frozenset[int]]]:
-    """The programs, each with the slots whose values are the model's inputs as they are, from the outside inwards."""
-    known: dict[int, frozenset[int]] = {id(compiled.main): frozenset(compiled.main.parameters)}
+class Given(NamedTuple):
+    """Slots whose values are inputs of the run as they are: `always`, and in iteration 0 `at_first` as well."""
+
+    always: frozenset[int]
+    at_first: frozenset[int] = frozenset()
+
+    def has(self, slot: int, frame: Frame) -> bool:
+        """Whether the value in this slot now is one."""
+        return slot in self.always or (slot in self.at_first and iteration_in(frame) == 0)
+
+
+def _given(compiled: CompiledModel) -> list[tuple[Program, Given]]:
+    """What is given in each program; from the outside inwards, as what is given to a loop is given to its body."""
+    known = {id(compiled.main): Given(frozenset(compiled.main.parameters))}
     for program in sorted(compiled.programs, key=lambda program: len(program.path)):
         for operation in program.operations:
             for plan in operation.plans:
-                known[id(plan.program)] = _passed_on(operation, plan, known[id(program)])
-    return [(program, known.get(id(program), frozenset())) for program in compiled.programs]
+                known[id(plan.program)] = _passed_on(operation, plan, known[id(program)].always)
+    return [(program, known[id(program)]) for program in compiled.programs if id(program) in known]
 
 
-def _passed_on(operation: Operation, plan: Any, given: frozenset[int]) -> frozenset[int]:
-    entries: list[tuple[int, int]]
-    if isinstance(plan, LoopPlan):
-        entries = [(one.input, one.parameter) for one in plan.sliced]
-        entries += [(one.input, one.parameter) for one in plan.invariant]
-    else:
-        entries = list(plan.inputs)
-    return frozenset(slot for index, slot in entries if operation.inputs[index] in given)
+def _passed_on(operation: Operation, plan: LoopPlan | BranchPlan, given: frozenset[int]) -> Given:
+    def among(entries: Iterable[tuple[int, int]]) -> frozenset[int]:
+        return frozenset(slot for index, slot in entries if operation.inputs[index] in given)
+
+    if isinstance(plan, BranchPlan):
+        return Given(among(plan.inputs))
+    sliced = [(one.input, one.parameter) for one in plan.sliced]
+    invariant = [(one.input, one.parameter) for one in plan.invariant]
+    return Given(among(sliced + invariant), among((one.input, one.parameter) for one in plan.merged))
 
 
 # --- the tests ------------------------------------------------------------------------------------------------------
@@ -97,7 +110,7 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
     return total - total == 0.0
 
 
-def _test(word: Word, program: Program, operation: Operation, given: frozenset[int]) -> Test:
+def _test(word: Word, program: Program, operation: Operation, given: Given) -> Test:
     depth = len(program.path)
 
     def test(stack: Sequence[Frame]) -> Sentences | None:
@@ -106,14 +119,14 @@ def _test(word: Word, program: Program, operation: Operation, given: frozenset[i
         if output is None:
             return None
         dirty = [slot for slot in operation.inputs if holds_any(word, frame.values[slot])]
-        if any(slot not in given for slot in dirty):
+        if not all(given.has(slot, frame) for slot in dirty):
             return None
-        return _sentences(word, frame, operation, output, given)
+        return _sentences(word, frame, operation, output)
 
     return test
 
 
-def _sentences(word: Word, frame: Frame, operation: Operation, slot: int, given: frozenset[int]) -> Sentences:
+def _sentences(word: Word, frame: Frame, operation: Operation, slot: int) -> Sentences:
     value = np.asarray(frame.values[slot])
     places = np.flatnonzero(_TESTS[word](value))
     first = ",".join(str(int(index)) for index in np.unravel_index(int(places[0]), value.shape))
@@ -121,11 +134,11 @@ def _sentences(word: Word, frame: Frame, operation: Operation, slot: int, given:
     title, which = _TITLES[word], f"element [{first}], {places.size} of {value.size} elements"
     return (
         f"{title} appears in {named(operation.layer)}{port} {where(frame)}: {which}",
-        _inputs_sentence(word, frame, operation, given),
+        _inputs_sentence(word, frame, operation),
     )
 
 
-def _inputs_sentence(word: Word, frame: Frame, operation: Operation, given: frozenset[int]) -> str:
+def _inputs_sentence(word: Word, frame: Frame, operation: Operation) -> str:
     """Which inputs of the operation were clean."""
     sources = frame.program.graph.sources[operation.layer.id]
     clean: list[str] = []

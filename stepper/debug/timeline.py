@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Final, Protocol
 
 from stepper.debug.history import History
@@ -133,12 +134,14 @@ class Timeline:
     def _run(self, every: Every, fits: Fits, until: int | None = None) -> Event:
         machine, history = self.machine, self.history
         while True:
-            due = history.due(machine.tick)
+            begin, started = machine.tick, perf_counter()
+            due = history.due(begin)
             event = self._advance(every, due if until is None else min(due, until))
             self.furthest = max(self.furthest, event.tick)
             if event.kind is EventKind.REACHED:
                 if event.tick == due:
                     self._keep()
+                    history.took(due - begin, perf_counter() - started)
                 if until is not None and event.tick >= until:
                     return event
             elif event.kind <= EventKind.STOPPED or fits(event):

@@ -113,6 +113,7 @@ class Lookout:
         self.stops: Mapping[int, tuple[int, ...]] = {}
         self.watches_iterations = False
         self._programs: dict[int, Sections] = {}
+        self._known: tuple[Breakpoint, ...] = ()
         self._owners: tuple[Breakpoint, ...] = ()
         self._examined = 0
         self._last = sys.maxsize
@@ -129,8 +130,9 @@ class Lookout:
         return not self._owners
 
     def watch(self, owners: Iterable[Breakpoint]) -> None:
-        """Ask about these breakpoints from now on."""
-        self._owners = tuple(owners)
+        """Ask about those of these breakpoints that are enabled from now on."""
+        self._known = tuple(owners)
+        self._owners = tuple(owner for owner in self._known if owner.description.enabled)
         self.found = None
         by_program: dict[int, tuple[Program, list[Asked], list[Trail]]] = {}
         for owner in self._owners:
@@ -145,7 +147,7 @@ class Lookout:
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""
-        for owner in self._owners:
+        for owner in self._known:
             owner.forget_after(tick)
 
     # --- a movement ----------------------------------------------------------------------------------------------

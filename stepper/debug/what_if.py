@@ -38,7 +38,7 @@ class Branch:
 
 
 class Branches:
-    """The branches of one run by name. One of them is the run itself, the others stand still until they are asked for."""
+    """The branches of one run by name. One is the run itself, the others stand still until they are asked for."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.name = ORIGINAL
@@ -124,6 +124,19 @@ def _refuse_without_effect(frame: Frame, target: Target) -> None:
     if activation.iteration >= 0 and result != slot:
         source = program.graph.results[program.results.index(result)].name
         raise UsageError(f"{begins}, by what '{source}' is now: set that, or set '{name}' once it has begun (next)")
+
+
+def is_still_read(machine: Machine, edit: Edit) -> bool:
+    """Whether anything that is to come in the frame of an edit reads the slot."""
+    frame = machine.stack[edit.depth - 1]
+    program = frame.program
+    if edit.slot in program.results:
+        return True
+    if frame.phase is Phase.BETWEEN:
+        return edit.slot in program.parameters
+    return frame.phase is Phase.RUNNING and any(
+        edit.slot in operation.inputs for operation in program.operations[frame.pc :]
+    )
 
 
 def _changed(held: Any, address: Address, value: Any) -> Any:

@@ -96,8 +96,8 @@ class Machine:
     def advance(self, every: Every = Every.OPERATION, until: int = sys.maxsize) -> Event:
         """Walk to the next move of the kind asked for, but not beyond the tick `until`.
 
-        Ends earlier at the end of the run, where a pause was requested, and (but not when told every operation) where
-        the `watcher` says so.
+        Ends earlier at the end of the run, where a pause was requested, and where the `watcher` says so (of those
+        operations that it named).
         """
         self._until = until
         return self._context.run(self._advance, every)

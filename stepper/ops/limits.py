@@ -12,7 +12,7 @@ import numpy as np
 from stepper.errors import TensorTooLarge
 from stepper.ops.axes import shape_text
 
-LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=512 * 2**20)
+LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=400 * 2**20)
 """The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
 
 _WIDEST: Final = 128

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from tests.benchmarks import linear, loops, models, others, reading, startup, timing
+from tests.benchmarks import debugging, linear, loops, models, others, reading, recording, startup, timing
 
 
 @pytest.mark.parametrize("iterations", [1, 7])
@@ -27,6 +27,29 @@ def test_a_candidate_with_other_numbers_is_found(tmp_path: Path) -> None:
     comparison.candidates["wrong"] = lambda: [np.zeros(1, np.float32), np.zeros(3, np.float32)]
     with pytest.raises(AssertionError, match="wrong gives other numbers"):
         comparison.check()
+
+
+def test_a_debugged_run_gives_the_numbers_of_a_plain_one(tmp_path: Path) -> None:
+    model, name = debugging.newton(tmp_path, 50)
+    expected = debugging.plain(model, debugging.NEWTON)
+    for outputs in (
+        debugging.continued(model, debugging.NEWTON),
+        debugging.continued(model, debugging.NEWTON, name),
+        debugging.kept(model, debugging.NEWTON),
+    ):
+        for one, other in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_recorded_run_gives_the_numbers_of_a_plain_one(tmp_path: Path) -> None:
+    for recorded in recording.recordings(tmp_path, newton_iterations=20, lstm_iterations=3):
+        report = recorded.measure(rounds=1)
+        assert isinstance(report["ratios"], dict) and recording.PLAIN in report["ratios"]
+
+
+def test_a_long_run_is_visited_within_its_budget(tmp_path: Path) -> None:
+    report = debugging.getting_about(tmp_path, 20_000, 5)
+    assert isinstance(report["history_bytes"], int) and report["history_bytes"] < 64 * 2**20
 
 
 def test_newtons_loop_finds_the_root() -> None:

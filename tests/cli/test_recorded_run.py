@@ -52,6 +52,7 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
         ([*RUN, "--resume", "x"], "the recording knows its model"),
         (["run", "--resume", "x", "--trace", "y"], "no other way"),
         (["run", "--resume", "x", "--record", "all"], "no other way"),
+        ([*RUN, "--trace", "x", "--break", "nan"], "a run that is not recorded"),
         ([*RUN, "--trace", str(SAMPLE / "model.bin")], "is there already"),
         ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
         ([*RUN, "--trace", "x", "--record-iters", "a"], "no range of iterations"),

@@ -57,6 +57,11 @@ def after(found: Iterable[Moment], name: str, fits: Callable[[Moment], bool] = l
     return ticks(found, lambda moment: moment.done == name and moment.kind in ("OPERATION", "LEFT") and fits(moment))
 
 
+def closed(found: Iterable[Moment], *iterations: int) -> list[int]:
+    """The ticks at which these iterations of innermost loops were closed."""
+    return ticks(found, lambda moment: moment.kind == "ITERATION" and moment.iterations[-1] in iterations)
+
+
 def debugger(graph: Graph, folder: Path, *inputs: Any, **options: Any) -> Debugger:
     return Debugger(graph.read(folder), dict(enumerate(inputs)), **options)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +14,10 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments import Reason
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
-from tests.debug.oracle import after, debugger, forward, moments, stops_both_ways, ticks
+from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways, ticks
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 X = np.array([1, 0, 0, 4, -9, 6, 6, 0], np.float32)
-
-
-def closed(found: Any, *iterations: int) -> list[int]:
-    return ticks(found, lambda moment: moment.kind == "ITERATION" and moment.iterations[-1] in iterations)
 
 
 def sample(name: str) -> Debugger:
@@ -112,86 +107,6 @@ def test_a_jump_larger_than_a_limit(tmp_path: Path) -> None:
     assert stops_both_ways(run) == []
 
 
-# --- NaN and Inf ----------------------------------------------------------------------------------------------------
-
-
-def fractions() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    x, y = np.ones((6, 2), np.float32), np.ones((6, 2), np.float32)
-    x[2, 1] = y[2, 1] = 0
-    y[4, 0] = 0
-    return x, y
-
-
-def test_nan_appears_and_the_clean_inputs_are_named(tmp_path: Path) -> None:
-    x, y = fractions()
-    run = debugger(models.division(), tmp_path, x, y)
-    run.break_when("nan")
-    assert stops_both_ways(run) == [after(moments(models.division(), tmp_path, x, y), "ratio")[2]]
-    run.first()
-    assert run.continue_().details == (
-        "breakpoint 1: NaN appears in Divide 'ratio' in iteration 2 of TensorIterator 'divide': "
-        "element [0,1], 1 of 2 elements",
-        "breakpoint 1: all its inputs were clean: 0 (Add 'whole'), 1 (Parameter 'b')",
-    )
-
-
-def test_inf_appears(tmp_path: Path) -> None:
-    x, y = fractions()
-    run = debugger(models.division(), tmp_path, x, y)
-    run.break_when("inf")
-    assert stops_both_ways(run) == [after(moments(models.division(), tmp_path, x, y), "ratio")[4]]
-
-
-def test_operations_can_be_excepted(tmp_path: Path) -> None:
-    x, y = fractions()
-    run = debugger(models.division(), tmp_path, x, y)
-    run.break_when("nan")
-    run.breakpoints.expect("rat*")
-    assert stops_both_ways(run) == []
-    with pytest.raises(UsageError):
-        run.breakpoints.expect("nothing_like_this")
-    assert run.breakpoints.exceptions == ("rat*",)
-
-
-def test_clean_values_do_not_stop(tmp_path: Path) -> None:
-    x = np.ones((6, 2), np.float32)
-    run = debugger(models.division(), tmp_path, x, x)
-    run.break_when("nan")
-    run.break_when("inf")
-    assert stops_both_ways(run) == []
-
-
-def test_nan_in_what_the_run_was_given(tmp_path: Path) -> None:
-    x, y = np.ones((6, 2), np.float32), np.ones((6, 2), np.float32)
-    x[3, 0] = np.nan
-    run = debugger(models.division(), tmp_path, x, y)
-    run.break_when("nan")
-    assert stops_both_ways(run) == [after(moments(models.division(), tmp_path, x, y), "whole")[3]]
-    run.first()
-    assert "NaN was in input 0 (Parameter 'a') already, as the run was given it; clean: 1" in run.continue_().details[1]
-
-
-def test_a_carried_nan_is_reported_where_it_appeared_only(tmp_path: Path) -> None:
-    run = debugger(models.recurrence("Power", 2.0, trips=6, start=1e30), tmp_path)
-    run.break_when("inf")
-    assert [stop.iteration for stop in forward(run)] == [0]
-
-
-def test_large_finite_sums_are_not_mistaken(tmp_path: Path) -> None:
-    x = np.full((6, 2), 3e38, np.float32)
-    run = debugger(models.division(), tmp_path, x, np.ones_like(x))
-    run.break_when("inf")
-    assert stops_both_ways(run) == []
-
-
-def test_nan_is_found_before_the_run_fails_or_ends(tmp_path: Path) -> None:
-    run = debugger(models.recurrence("Power", 2.0, start=1e30), tmp_path, max_iterations=1)
-    run.break_when("inf")
-    assert run.continue_().iteration == 0
-    with pytest.raises(stepper.LimitReached if hasattr(stepper, "LimitReached") else Exception):
-        run.continue_()
-
-
 # --- shapes ---------------------------------------------------------------------------------------------------------
 
 
@@ -268,104 +183,6 @@ def test_nested_loops_end_each_time(tmp_path: Path) -> None:
     run = debugger(models.nested(), tmp_path)
     run.break_when("last")
     assert stops_both_ways(run) == ticks(found, lambda moment: moment.kind == "ITERATION" and moment.ended)
-
-
-# --- what is carried ------------------------------------------------------------------------------------------------
-
-
-def test_a_carried_value_is_stuck(tmp_path: Path) -> None:
-    found = moments(models.walk(), tmp_path, X)
-    run = debugger(models.walk(), tmp_path, X)
-    run.break_when("stuck")
-    assert stops_both_ways(run) == closed(found, 1, 7), "where it begins to be"
-    run.first()
-    assert "the carried value 'total' is stuck: in iteration 1 of Loop 'walk'" in run.continue_().details[0]
-
-
-def test_a_carried_value_moves(tmp_path: Path) -> None:
-    run = debugger(models.walk(), tmp_path, np.arange(1, 9, dtype=np.float32))
-    run.break_when("stuck")
-    assert stops_both_ways(run) == []
-
-
-@pytest.mark.parametrize(("factor", "modulus", "start"), [(3, 7, 1), (2, 12, 3), (5, 97, 4), (10, 11, 1), (1, 9, 5)])
-def test_a_period_is_found(tmp_path: Path, factor: int, modulus: int, start: int) -> None:
-    states, expected = [], None
-    state = start
-    for iteration in range(200):
-        state = state * factor % modulus
-        if state in states[-64:]:
-            expected = iteration, iteration - (len(states) - 1 - states[::-1].index(state))
-            break
-        states.append(state)
-    graph = models.modular(factor, modulus, start, trips=200)
-    run = debugger(graph, tmp_path)
-    run.break_when("period")
-    stops = forward(run)
-    if expected is None:
-        assert stops == [], "the period is longer than what is looked for"
-        return
-    assert [stop.iteration for stop in stops] == [expected[0]]
-    assert f"repeat with period {expected[1]}" in stops[0].details[0]
-    assert "only the trip count (200) ends the loop" in stops[0].details[1]
-    assert stops_both_ways(debugger_with(graph, tmp_path, "period")) == [stops[0].tick]
-
-
-def debugger_with(graph: Any, folder: Path, word: str) -> Debugger:
-    run = debugger(graph, folder)
-    run.break_when(word)
-    return run
-
-
-def test_a_period_is_found_after_a_jump(tmp_path: Path) -> None:
-    run = debugger_with(models.modular(3, 7, 1, trips=200), tmp_path, "period")
-    tick = run.continue_().tick
-    other = debugger(models.modular(3, 7, 1, trips=200), tmp_path)
-    other.goto_tick(tick - 1)
-    other.break_when("period")
-    assert other.continue_().tick == tick
-    other.goto_tick(tick + 100)
-    assert other.continue_().reason is Reason.END, "it has begun before"
-    assert other.reverse_continue().tick == tick
-
-
-def test_no_period_where_everything_is_new(tmp_path: Path) -> None:
-    run = debugger_with(models.recurrence("Add", 1.0, trips=150), tmp_path, "period")
-    assert stops_both_ways(run) == []
-
-
-def test_a_period_of_an_endless_loop_says_so(tmp_path: Path) -> None:
-    run = debugger_with(models.modular(3, 7, 1), tmp_path, "period")
-    assert "the loop can never end" in run.continue_().details[1]
-    assert run.continue_  # it goes on for ever from here
-
-
-def test_a_carried_value_grows(tmp_path: Path) -> None:
-    graph = models.recurrence("Multiply", -3.0, trips=12)
-    run = debugger_with(graph, tmp_path, "grow>100")
-    found = moments(graph, tmp_path)
-    assert stops_both_ways(run) == closed(found, 4)
-    run.first()
-    assert (
-        run.continue_()
-        .details[0]
-        .endswith("100 times what it began with: 243 in iteration 4 of Loop 'loop', 1 at first")
-    )
-
-
-def test_growth_from_zero_counts_from_the_first_result(tmp_path: Path) -> None:
-    graph = models.walk()
-    x = np.array([1, 1, 1, 1, 1, 1, 1, 1], np.float32)
-    run = debugger(graph, tmp_path, x)
-    run.break_when("grow>5")
-    run.break_when("grow>6.5 double")
-    found = moments(graph, tmp_path, x)
-    assert stops_both_ways(run) == sorted(closed(found, 5) + after(found, "double")[6:7])
-
-
-def test_a_carried_value_that_stays_small(tmp_path: Path) -> None:
-    run = debugger_with(models.recurrence("Multiply", -0.5, trips=12), tmp_path, "grow>2")
-    assert stops_both_ways(run) == []
 
 
 # --- wrong, endless, real -------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def test_contents_are_stored_once(tmp_path: Path) -> None:
     net.result(net.loop("l", body, 500, True, [carried(x, state, same)], [last(same)])[0])
     subject = case(net.read(tmp_path), {"x": np.ones(2000, np.float32)})
     subject.recorded(path := tmp_path / "run.sqlite", "none", Pace(1000, 5))
-    assert path.stat().st_size < 40 * 8000
+    assert path.stat().st_size < 50 * 8000
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_operations_are_chosen_by_name(tmp_path: Path) -> None:
         assert recording.query("SELECT DISTINCT name FROM statistics") == [("added",)]
 
 
-@pytest.mark.parametrize(("amount", "stored"), [("all", 4), ("carried", 2), ("stats", 0), ("none", 0)])
+@pytest.mark.parametrize(("amount", "stored"), [("all", 4), ("carried", 1), ("stats", 0), ("none", 0)])
 def test_how_much_is_chosen(tmp_path: Path, amount: str, stored: int) -> None:
     subject = SUBJECTS["sums"]
     given = case(subject.graph().read(tmp_path), dict(enumerate(subject.inputs)))

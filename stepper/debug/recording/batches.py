@@ -25,31 +25,25 @@ _MOST_BYTES: Final = 4 * 2**20
 _ROWS_AT_ONCE: Final = 32
 
 
-class Batch:
-    """Iterations of one level that wait to be written: their activations, numbers, ticks, and all slots' values."""
+Row = tuple[int, int | None, int, list[Any]]
+"""An iteration: its activation, its number there, its tick, and the values of all slots."""
 
-    __slots__ = ("activations", "full", "iterations", "level", "rows", "ticks")
+
+class Batch:
+    """Iterations of one level that wait to be written."""
+
+    __slots__ = ("full", "level", "rows")
 
     def __init__(self, level: Level) -> None:
         self.level = level
-        self.activations: list[int] = []
-        self.iterations: list[int | None] = []
-        self.ticks: list[int] = []
-        self.rows: list[list[Any]] = []
+        self.rows: list[Row] = []
         self.full = 1
         """How many rows may come before `is_full` is to be asked."""
-
-    def add(self, activation: int, iteration: int | None, tick: int, values: list[Any]) -> None:
-        """One more iteration; `values` are the batch's own from now on."""
-        self.activations.append(activation)
-        self.iterations.append(iteration)
-        self.ticks.append(tick)
-        self.rows.append(values)
 
     def is_full(self) -> bool:
         """Whether to write now. As values may grow, the question comes again after as many rows as there are."""
         count = len(self.rows)
-        row = sum(value.nbytes for value in self._values(self.rows[-1]))
+        row = sum(value.nbytes for value in self._values(self.rows[-1][3]))
         if count >= _MOST_ROWS or count * row >= _MOST_BYTES:
             return True
         self.full = min(2 * count, _MOST_ROWS)
@@ -60,8 +54,7 @@ class Batch:
 
     def clear(self) -> None:
         """Begin anew."""
-        for column in (self.activations, self.iterations, self.ticks, self.rows):
-            column.clear()
+        self.rows.clear()
         # What the last batch took tells what this one may: a body whose values are small is not asked at every row.
         self.full = max(1, self.full // 2)
 
@@ -76,17 +69,16 @@ class BatchWriter:
 
     def write(self, batch: Batch) -> None:
         """Write all rows of a batch and clear it."""
-        count = len(batch.rows)
-        if not count:
+        if not batch.rows:
             return
         first = self.iterations + 1
-        self.iterations += count
-        numbers = range(first, first + count)
-        rows = zip(numbers, batch.activations, batch.iterations, batch.ticks, strict=True)
+        self.iterations += len(batch.rows)
+        activations, iterations, ticks, values = zip(*batch.rows, strict=True)
+        rows = zip(range(first, self.iterations + 1), activations, iterations, ticks, strict=True)
         insert_many(self._connection, "iterations", 4, rows)
         for port in batch.level.ports:
             slot = port.slot
-            for stack in stacks([row[slot] for row in batch.rows]):
+            for stack in stacks([row[slot] for row in values]):
                 self._write(port, first, stack)
         batch.clear()
 
@@ -147,7 +139,7 @@ def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: It
     """Insert rows, many with each statement: half of the time of an INSERT goes into carrying it out at all."""
     iterator = iter(rows)
     while batch := list(itertools.islice(iterator, _ROWS_AT_ONCE)):
-        connection.execute(_insertion(table, width, len(batch)), [value for row in batch for value in row])
+        connection.execute(_insertion(table, width, len(batch)), list(itertools.chain.from_iterable(batch)))
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +14,10 @@ from stepper.element_types import Array
 from stepper.errors import SessionError
 
 Reference = dict[str, Any]
-"""JSON that names a tensor: `blob`; `scalar` where it is a numpy scalar, `strides` where not in row-major order."""
+"""JSON that names a tensor: `blob`; `scalar` where it is a numpy scalar, `strides` where not in row-major order.
+
+In a state also `recorded`: the blob is one of the table `blobs`, not of `state_values`.
+"""
 
 RECORDED: Final = "blobs"
 OF_STATES: Final = "state_values"
@@ -62,6 +66,11 @@ class BlobWriter:
         self._known[id(value)] = (value, reference)
         return reference
 
+    def share(self, values: Sequence[Any], references: Sequence[Reference]) -> None:
+        """These values are in the table `blobs` already."""
+        for value, reference in zip(values, references, strict=True):
+            self._known[id(value)] = (value, reference | {"recorded": True})
+
     def forget(self, keep: list[Any]) -> None:
         """Let go of all values but these, which may come again."""
         identities = {id(value) for value in keep[:_REMEMBERED]}
@@ -93,7 +102,7 @@ class BlobReader:
 
     def value(self, reference: Any) -> Any:
         """The value that a reference names, in its layout."""
-        if not isinstance(reference, dict) or not reference.keys() <= {"blob", "scalar", "strides"}:
+        if not isinstance(reference, dict) or not reference.keys() <= {"blob", "scalar", "strides", "recorded"}:
             raise SessionError("has a reference to a tensor that is none")
         strides = reference.get("strides")
         if strides is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import struct
 import time
@@ -47,7 +48,7 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
     """A connection to a recording whose schema has been checked. Raises SessionError."""
     with errors_named(path):
         _check_beginning(path)
-        mode = "rw" if writable else "ro"
+        mode = "rw" if writable or _was_left(path) else "ro"
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
         )
@@ -62,6 +63,15 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _was_left(path: Path) -> bool:
+    """Whether a process that writes, or one that was killed, has a log beside the file.
+
+    What such a one left only a connection that may write can put in order.
+    """
+    logs = (path.with_name(path.name + ending) for ending in ("-wal", "-journal"))
+    return any(log.exists() for log in logs) and os.access(path, os.W_OK)
 
 
 def _check_beginning(path: Path) -> None:

@@ -88,4 +88,4 @@ def _stored_slots(plan: LoopPlan | BranchPlan, amount: Amount) -> set[int] | Non
     if amount is not Amount.CARRIED or not isinstance(plan, LoopPlan):
         return set()
     # As they leave an iteration: so they enter the next one.
-    return {entry.result for entry in (*plan.merged, *plan.concatenated)}
+    return {entry.result for entry in plan.merged} | {entry.result for entry in plan.concatenated}

@@ -8,20 +8,27 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stepper.debug.recording import files, schema
 from stepper.debug.recording.activations import Activations
-from stepper.debug.recording.blobs import RECORDED, BlobWriter
+from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
 from stepper.debug.recording.levels import levels_of
 from stepper.debug.recording.origin import Origin, write_tensors
 from stepper.debug.recording.reading import Recording, Restored
 from stepper.debug.recording.recorder import Pace, Recorder
+from stepper.debug.recording.snapshots import SnapshotWriter
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.run import LoopLog
 from stepper.errors import UsageError
+
+Beginning = tuple[list[Reference], Activations]
+"""References to the inputs in the file, and the activations that are under way."""
+
+_PAGE_SIZE: Final = 8192
+_LOG_SIZE: Final = 32 * 2**20
 
 
 def record(
@@ -39,9 +46,10 @@ def record(
     UsageError where the file is there already or cannot be made.
     """
     path, choice = Path(path), choice or Choice()
-    _create(path, machine, inputs, choice)
+    references, activations = _create(path, machine, inputs, choice)
     recorder = Recorder(machine, _logged(files.connect(path, writable=True)), path, choice, pace or Pace())
-    recorder.begin()
+    recorder.share(inputs, references)
+    recorder.begin(0, activations)
     return recorder
 
 
@@ -72,7 +80,7 @@ def resume(
         with files.errors_named(path):
             _take_back(connection, restored)
             recorder = Recorder(restored.machine, connection, path, choice, pace or Pace())
-            recorder.resume(restored.iterations, _activations(restored, choice))
+            recorder.begin(restored.iterations, _activations(restored, choice))
     except BaseException:
         connection.close()
         raise
@@ -106,14 +114,17 @@ def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {os.environ.get('CP','1000')}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // _PAGE_SIZE}")
     return connection
 
 
-def _create(path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice) -> None:
-    """Make the file, which appears with all that it begins with or not at all."""
+def _create(path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice) -> Beginning:
+    """Make the file, which appears with all that it begins with, a first snapshot included, or not at all."""
     if path.exists() or path.is_symlink():
         raise UsageError(f"{path}: is there already; --resume goes on with it, or choose another name")
+    for leftover in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
+        if leftover.exists():  # SQLite would take it for what the new file has not got yet
+            raise UsageError(f"{leftover}: is left over from another file of this name; remove it first")
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -122,12 +133,12 @@ def _create(path: Path, machine: Machine, inputs: Sequence[Array], choice: Choic
     try:
         connection = sqlite3.connect(name, isolation_level=None)
         with contextlib.closing(connection):
-            import os as _os
-            connection.execute(f"PRAGMA page_size = {_os.environ.get('PS','4096')}")
-            connection.execute("PRAGMA synchronous = OFF")
-            _fill(connection, path, machine, inputs, choice)
+            connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+            connection.execute("PRAGMA synchronous = OFF")  # nobody sees the file yet
+            beginning = _fill(connection, path, machine, inputs, choice)
         Path(name).chmod(0o666 & ~_umask())
         os.link(name, path)  # unlike a renamed file, a link does not replace one that appeared meanwhile
+        return beginning
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     except sqlite3.Error as error:
@@ -145,16 +156,25 @@ def _umask() -> int:
 
 def _fill(
     connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice
-) -> None:
+) -> Beginning:
     connection.execute("BEGIN")
     schema.create(connection)
     Origin.of(machine, choice, path.parent).write(connection)
     names = [layer.name for layer in machine.compiled.model.graph.parameters]
-    write_tensors(connection, "inputs", names, inputs, BlobWriter(connection, RECORDED))
-    for level in levels_of(machine.compiled, choice):
+    blobs = BlobWriter(connection, RECORDED)
+    references = write_tensors(connection, "inputs", names, inputs, blobs)
+    levels = levels_of(machine.compiled, choice)
+    for level in levels:
         connection.execute("INSERT INTO levels VALUES (?, ?, ?)", (level.id, level.path, level.layers_text))
         rows = [
             (port.id, level.id, port.layer.id, port.layer.name, port.layer.type, port.output) for port in level.ports
         ]
         connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?)", rows)
+    activations = Activations({id(level.program): level for level in levels})
+    activations.follow(machine.stack)
+    activations.write(connection)
+    snapshots = SnapshotWriter(connection, blobs)
+    snapshots.share(inputs, references)
+    snapshots.write(machine, activations, 0)
     connection.execute("COMMIT")
+    return references, activations

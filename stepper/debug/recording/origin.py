@@ -15,7 +15,7 @@ import numpy as np
 
 from stepper import __version__
 from stepper.debug.recording import schema
-from stepper.debug.recording.blobs import RECORDED, BlobReader, BlobWriter, content_hash
+from stepper.debug.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference, content_hash
 from stepper.debug.recording.choice import Choice
 from stepper.element_types import Array, name_of
 from stepper.engine.machine import Machine
@@ -150,15 +150,15 @@ def _file_hash(path: Path) -> str:
 
 def write_tensors(
     connection: sqlite3.Connection, table: str, names: Sequence[str], tensors: Sequence[Array], blobs: BlobWriter
-) -> None:
-    """Fill one of the tables inputs and outputs."""
+) -> list[Reference]:
+    """Fill one of the tables inputs and outputs; references to the tensors, in their order."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    rows = [
-        (position, name, json.dumps(blobs.refer(tensor)))
-        for position, (name, tensor) in enumerate(zip(names, tensors, strict=True))
-    ]
+    references = [blobs.refer(tensor) for tensor in tensors]
+    texts = map(json.dumps, references)
+    rows = [(position, *row) for position, row in enumerate(zip(names, texts, strict=True))]
     connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
     blobs.forget([])
+    return references
 
 
 def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:

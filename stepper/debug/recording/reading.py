@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.recording import files
-from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader
+from stepper.debug.recording.blobs import RECORDED, BlobReader
 from stepper.debug.recording.choice import Choice
 from stepper.debug.recording.origin import Origin, check_inputs, read_tensors
 from stepper.debug.recording.snapshots import checksum, pieces_from
@@ -73,9 +73,13 @@ class Recording:
     def statistics(self, name: str) -> list[dict[str, Any]]:
         """The statistics of the outputs of all layers of this name, in the order of time; columns by name."""
         with self._reading():
-            cursor = self._connection.execute("SELECT * FROM statistics WHERE name = ? ORDER BY tick, output", (name,))
-            columns = [column[0] for column in cursor.description]
-            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(_MOST_ROWS)]
+            rows: list[dict[str, Any]] = []
+            for (port,) in self._connection.execute("SELECT id FROM ports WHERE name = ?", (name,)).fetchall():
+                # By its number, not by its name: SQLite then looks at the rows of no other port.
+                cursor = self._connection.execute("SELECT * FROM statistics WHERE port = ?", (port,))
+                columns = [column[0] for column in cursor.description]
+                rows += [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(_MOST_ROWS - len(rows))]
+        return sorted(rows, key=lambda row: (str(row["tick"]).zfill(20), str(row["output"])))
 
     def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
         """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
@@ -179,7 +183,7 @@ class Recording:
             raise SessionError("its last snapshot is damaged")
         if type(iterations) is not int or type(activations) is not int:
             raise SessionError("its last snapshot is damaged")
-        numbers = restore(machine, state, connection, OF_STATES, lambda *scan: pieces_from(connection, *scan))
+        numbers = restore(machine, state, connection, lambda *scan: pieces_from(connection, *scan))
         return Restored(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
 
     def choice(self) -> Choice:

@@ -11,20 +11,21 @@ import contextlib
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Final
 
 from stepper.debug.recording.activations import Activations, Entry
-from stepper.debug.recording.batches import Batch, BatchWriter
-from stepper.debug.recording.blobs import RECORDED, BlobWriter
+from stepper.debug.recording.batches import Batch, BatchWriter, Row
+from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
 from stepper.debug.recording.levels import levels_of
 from stepper.debug.recording.origin import write_tensors
 from stepper.debug.recording.selection import Selection
 from stepper.debug.recording.snapshots import SnapshotWriter
+from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
@@ -76,13 +77,12 @@ class Recorder:
         self._is_whole = True
         machine.watcher = self
 
-    def begin(self) -> None:
-        """Take the file: whoever else writes to it will notice."""
-        with self._errors(), self._transaction(taking=True):
-            self._snapshot()
+    def share(self, tensors: Sequence[Array], references: Sequence[Reference]) -> None:
+        """These tensors are in the file already; a snapshot need not hold them again."""
+        self._snapshots.share(tensors, references)
 
-    def resume(self, iterations: int, activations: Activations) -> None:
-        """Go on with a file that holds so much already."""
+    def begin(self, iterations: int, activations: Activations) -> None:
+        """Take the file, which holds so much already; whoever else writes to it will notice."""
         self._rows.iterations = iterations
         self._activations = activations
         self._snapshots.resume(activations)
@@ -121,7 +121,7 @@ class Recorder:
             return
         if self._selection is not None and not self._selection.is_likely(entry.parent_iteration):
             return
-        self._add(batch, entry.number, None, event.tick, event.frame.values.copy())
+        self._add(batch, (entry.number, None, event.tick, event.frame.values.copy()))
 
     def after_operation(self, frame: Frame, index: int) -> bool:
         """Nothing is asked for after operations."""
@@ -135,17 +135,14 @@ class Recorder:
         if batch is not None:
             activation = frame.activation
             assert activation is not None, "a loop has one"
-            tick, iteration = self.machine.tick, activation.iteration
+            row = (self._number, activation.iteration, self.machine.tick, frame.values.copy())
             if self._selection is None:
-                batch.activations.append(self._number)
-                batch.iterations.append(iteration)
-                batch.ticks.append(tick)
-                batch.rows.append(frame.values.copy())
-                if len(batch.rows) >= batch.full and batch.is_full():
+                rows = batch.rows
+                rows.append(row)
+                if len(rows) >= batch.full and batch.is_full():
                     self._write(batch)
             else:
-                row = (batch, self._number, iteration, tick, frame.values.copy())
-                for chosen in self._selection.decided(row, ended=activation.ended is not None):
+                for chosen in self._selection.decided(batch, row, ended=activation.ended is not None):
                     self._add(*chosen)
         self._left -= 1
         if self._left == 0 or time.monotonic() >= self._due:
@@ -157,8 +154,8 @@ class Recorder:
         self._frame, self._number = frame, self._activations.open[-1].number
         self._batch = self._batches.get(id(frame.program))
 
-    def _add(self, batch: Batch, activation: int, iteration: int | None, tick: int, values: list[object]) -> None:
-        batch.add(activation, iteration, tick, values)
+    def _add(self, batch: Batch, row: Row) -> None:
+        batch.rows.append(row)
         if len(batch.rows) >= batch.full and batch.is_full():
             self._write(batch)
 
@@ -184,8 +181,9 @@ class Recorder:
         assert machine.outputs is not None, "the run has ended"
         names = output_names(machine.compiled.model)
         with self._errors(), self._transaction():
+            references = write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
+            self._snapshots.share(machine.outputs, references)
             self._snapshot()
-            write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
 
     def keep(self, kind: str, rows: list[str]) -> None:
         """Keep rows of JSON of one kind (breakpoints, watches, branches), in place of those that were there."""

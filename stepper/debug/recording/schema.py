@@ -6,8 +6,8 @@ Two views answer most questions:
     SELECT * FROM events ORDER BY tick
 
 `statistics` has one row for each recorded value: tick, activation, iteration, loop (the path of the graph in which it
-is), layer (its id), name, type, output, dtype, shape, and min, max, mean, std of its finite elements (NULL where there
-are none) with the numbers of elements that are NaN, infinite and zero. `events` has tick, kind, path, depth, iteration.
+is), port, layer (its id), name, type, output, dtype, shape; min, max, mean, std of its finite elements (NULL where
+there are none); nan, inf, zero (how many elements are that). `events` has tick, kind, path, depth, iteration.
 
 Below them:
 
@@ -40,7 +40,7 @@ from stepper.errors import SessionError
 
 VERSION: Final = 1
 APPLICATION_ID: Final = 0x53545052
-RUN_LENGTH: Final = 16
+RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
@@ -79,7 +79,7 @@ _FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
 
 VIEWS: Final = {
     "statistics": f"""
-SELECT i.tick, i.activation, i.iteration, l.path AS loop, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
+SELECT i.tick, i.activation, i.iteration, l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
        s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero
 FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM tensors
       UNION ALL

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
 
-from stepper.debug.recording.batches import Batch
+from stepper.debug.recording.batches import Batch, Row
 from stepper.debug.recording.choice import Iterations
-
-Row = tuple[Batch, int, int, int, list[Any]]
-"""A batch and what to add to it: activation, iteration, tick, values."""
 
 
 class Selection:
@@ -19,18 +15,20 @@ class Selection:
     def __init__(self, iterations: Iterations) -> None:
         self._iterations = iterations
         self._tail = iterations.tail
-        self._waiting: dict[int, deque[Row]] = {}
+        self._waiting: dict[int, deque[tuple[Batch, Row]]] = {}
 
-    def decided(self, row: Row, *, ended: bool) -> Iterator[Row]:
+    def decided(self, batch: Batch, row: Row, *, ended: bool) -> Iterator[tuple[Batch, Row]]:
         """The chosen rows of those about which the new one (and that the loop has `ended` with it) decides."""
-        _batch, activation, iteration, _tick, _values = row
+        activation, iteration, _tick, _values = row
+        assert iteration is not None, "a loop's"
         count = iteration + 1
         waiting = self._waiting.setdefault(activation, deque())
-        waiting.append(row)
+        waiting.append((batch, row))
         while waiting and (ended or len(waiting) > self._tail):
             oldest = waiting.popleft()
+            number = oldest[1][1]
             # Not among the last `tail`: no bound that counts from the end is reached, however long the loop goes on.
-            if self._iterations.includes(oldest[2], count):
+            if number is not None and self._iterations.includes(number, count):
                 yield oldest
         if ended:
             del self._waiting[activation]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from stepper.debug.recording.activations import Activations
-from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, content_hash
+from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference, content_hash
 from stepper.debug.recording.stacking import stacks
 from stepper.debug.recording.states import blobs_of, state_of, values_of
 from stepper.element_types import Array
@@ -30,6 +30,10 @@ class SnapshotWriter:
         self._connection, self._blobs = connection, blobs
         self._values = BlobWriter(connection, OF_STATES)
         self._pieces: dict[tuple[int, int], int] = {}
+
+    def share(self, tensors: Sequence[Any], references: Sequence[Reference]) -> None:
+        """These tensors are in the file already, beside the snapshots."""
+        self._values.share(tensors, references)
 
     def resume(self, activations: Activations) -> None:
         """The pieces of these activations are in the file already."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from stepper.element_types import Array
-
-_RANK_OF = attrgetter("ndim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +53,12 @@ def _alike(column: Sequence[Any]) -> Array | None:
     if isinstance(value, np.ndarray):
         if not value.ndim or value.dtype.kind == "T":
             return None
-        if set(map(type, column)) != {np.ndarray} or set(map(_RANK_OF, column)) != {value.ndim}:
-            return None
-        if set(map(len, column)) != {len(value)}:
-            return None
         joined = np.empty((count * len(value), *value.shape[1:]), value.dtype)
         try:
+            # Refuses another type, another rank, other sizes; but not other lengths that happen to have the same sum.
             np.concatenate(column, out=joined, casting="no")
+            if set(map(len, column)) != {len(value)}:
+                return None
         except (TypeError, ValueError):
             return None
         return joined.reshape(count, *value.shape)

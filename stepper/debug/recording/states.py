@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.debug.recording.blobs import BlobReader, BlobWriter
+from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter
 from stepper.debug.recording.completeness import missing_slots
 from stepper.element_types import Array
 from stepper.engine import transitions
@@ -87,29 +87,30 @@ def values_of(machine: Machine) -> list[Any]:
 
 
 def blobs_of(state: Any) -> set[int]:
-    """The blobs that a state names, wherever in it."""
+    """The blobs of its own that a state names, wherever in it."""
     if isinstance(state, list):
         return set().union(*map(blobs_of, state))
     if not isinstance(state, dict):
         return set()
-    own = {state["blob"]} if type(state.get("blob")) is int else set()
+    own = {state["blob"]} if type(state.get("blob")) is int and "recorded" not in state else set()
     return own.union(*map(blobs_of, state.values()))
 
 
 # --- from JSON ---------------------------------------------------------------------------------------------------
 
 
-def restore(machine: Machine, text: str, connection: sqlite3.Connection, table: str, pieces: Pieces) -> list[int]:
+def restore(machine: Machine, text: str, connection: sqlite3.Connection, pieces: Pieces) -> list[int]:
     """Put a machine, newly made, into the state that `text` describes; the numbers of its activations.
 
     Raises SessionError, or what errors_named makes one of, for everything that cannot be the state of this model.
     """
-    return _Restoring(machine, BlobReader(connection, table), pieces).restore(_object(json.loads(text)))
+    return _Restoring(machine, connection, pieces).restore(_object(json.loads(text)))
 
 
 class _Restoring:
-    def __init__(self, machine: Machine, reader: BlobReader, pieces: Pieces) -> None:
-        self.machine, self.reader, self.pieces = machine, reader, pieces
+    def __init__(self, machine: Machine, connection: sqlite3.Connection, pieces: Pieces) -> None:
+        self.machine, self.pieces = machine, pieces
+        self.readers = {False: BlobReader(connection, OF_STATES), True: BlobReader(connection, RECORDED)}
         self.numbers: list[int] = []
 
     def restore(self, state: State) -> list[int]:
@@ -191,16 +192,19 @@ class _Restoring:
         for slot, reference in values.items():
             if not slot.isdecimal() or not int(slot[:12]) < len(frame.values):
                 raise SessionError(f"its state has a value for the slot '{slot:.20}', which is none")
-            frame.values[int(slot)] = self.reader.value(reference)
+            frame.values[int(slot)] = self._value(reference)
 
     def _variable(self, value: Any) -> Any:
         if value is None or isinstance(value, int):
             return value
-        return self.reader.value(value)
+        return self._value(value)
 
     def _output(self, reference: Any) -> Array:
-        array: Array = np.asarray(self.reader.value(reference))
+        array: Array = np.asarray(self._value(reference))
         return array
+
+    def _value(self, reference: Any) -> Any:
+        return self.readers["recorded" in _object(reference)].value(reference)
 
 
 def _operation_at(outer: Frame) -> Operation:

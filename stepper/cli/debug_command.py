@@ -1,0 +1,212 @@
+"""`stepper debug MODEL`: commands from a file, a pipe or the terminal; answers as text, or one JSON object a line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Final
+
+from stepper.cli.printing import say
+from stepper.cli.specs import given_inputs
+from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
+from stepper.debug.commands.registry import commands
+from stepper.debug.commands.stops import stop_data, stop_lines
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.sequences import open_sequences
+from stepper.errors import StepperError, UsageError
+from stepper.ir import read
+
+PROMPT: Final = "(stepper) "
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
+    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY)
+    if sys.stdin is None and options.script in (None, "-"):
+        raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
+    interpreter = Interpreter(debugger)
+    printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
+    debugger.breakpoints.sink = printer.log
+    with _Interrupts(debugger) as interrupts:
+        if options.script is not None:
+            _run_script(options.script, interpreter, printer, interrupts)
+        else:
+            _converse(interpreter, printer, interrupts)
+    return 0
+
+
+def debugger_of(options: argparse.Namespace, memory: int) -> Debugger:
+    """A debugger of the model on the inputs that the options give; `memory` is what its history may hold."""
+    model = read(options.model)
+    # Inputs are wanted before the model is opened, so that a missing one is found at once.
+    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    return Debugger(
+        open_sequences(model) if options.open_sequences else model,
+        dict(enumerate(inputs)),
+        options.rules,
+        memory=memory,
+        max_iterations=options.max_iterations,
+    )
+
+
+# --- where commands come from ---------------------------------------------------------------------------------------
+
+
+def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> None:
+    for number, line in _numbered(name):
+        try:
+            with interrupts.while_busy():
+                answer = interpreter.execute(line)
+        except StepperError as error:
+            failure = ScriptError(f"{'stdin' if name == '-' else name}, line {number}", error)
+            printer.failure(line, failure)
+            raise failure from None
+        printer.answer(line, answer)
+        if interrupts.came:
+            raise KeyboardInterrupt(f"interrupted at line {number}: {interpreter.session.debugger.stop.place}")
+        if interpreter.session.ended:
+            break
+
+
+def _numbered(name: str) -> Iterator[tuple[int, str]]:
+    if name != "-":
+        yield from script_lines(name)
+        return
+    for number, line in enumerate(sys.stdin, 1):
+        if line.strip():
+            yield number, line
+
+
+def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> None:
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if is_terminal:
+        _prepare_editing()
+        printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger))))
+    while not interpreter.session.ended:
+        try:
+            line = input(PROMPT if is_terminal else "")
+        except EOFError:
+            break
+        except UnicodeDecodeError:
+            printer.failure("", UsageError("the line is no text"))
+            continue
+        try:
+            with interrupts.while_busy():
+                answer = interpreter.execute(line)
+        except StepperError as error:
+            printer.failure(line, error)
+            continue
+        printer.answer(line, answer)
+
+
+def _prepare_editing() -> None:
+    """Lines can be edited, called back and completed, where the system has what it takes."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        names = sorted(command.name for command in commands())
+
+        def completed(text: str, state: int) -> str | None:
+            fitting = [name for name in names if name.startswith(text)]
+            return fitting[state] if state < len(fitting) else None
+
+        readline.set_completer(completed)
+        readline.set_completer_delims(" ")
+        readline.parse_and_bind("tab: complete")
+
+
+class _Interrupts:
+    """Ctrl+C pauses the command that runs; at the prompt, and a second time in one command, it ends the session."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self.came = False
+        self._debugger = debugger
+        self._is_busy = False
+        self._previous: Any = None
+
+    def __enter__(self) -> _Interrupts:
+        with contextlib.suppress(ValueError):  # only the main thread may do so
+            self._previous = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._is_busy or self.came:
+            raise KeyboardInterrupt
+        self.came = True
+        self._debugger.pause()
+
+    @contextlib.contextmanager
+    def while_busy(self) -> Iterator[None]:
+        """A command runs in this block."""
+        self.came, self._is_busy = False, True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+            # One that came too late must not pause the next command.
+            self._debugger.machine.request_pause(wanted=False)
+
+
+# --- where answers go -----------------------------------------------------------------------------------------------
+
+
+class _Printer:
+    """Answers and errors on the streams."""
+
+    def answer(self, line: str, answer: Answer) -> None:
+        """What a command said."""
+        raise NotImplementedError
+
+    def failure(self, line: str, error: StepperError) -> None:
+        """That a command failed."""
+        raise NotImplementedError
+
+    def log(self, line: str) -> None:
+        """A line of a logpoint."""
+        raise NotImplementedError
+
+
+class _TextPrinter(_Printer):
+    def answer(self, line: str, answer: Answer) -> None:
+        for text in answer.lines:
+            say(text)
+        sys.stdout.flush()
+
+    def failure(self, line: str, error: StepperError) -> None:
+        if not isinstance(error, ScriptError):  # that one ends the program, which says so
+            for text in str(error).splitlines():
+                say(text, file=sys.stderr)
+            sys.stderr.flush()
+
+    def log(self, line: str) -> None:
+        say(line)
+
+
+class _JsonPrinter(_Printer):
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+
+    def answer(self, line: str, answer: Answer) -> None:
+        content = {"lines": list(answer.lines), **answer.data}
+        self._print({"command": line.strip(), "answer": content, "stop": stop_data(self._debugger)})
+
+    def failure(self, line: str, error: StepperError) -> None:
+        content = {"message": str(error), "exit_code": error.exit_code}
+        self._print({"command": line.strip(), "error": content, "stop": stop_data(self._debugger)})
+
+    def log(self, line: str) -> None:
+        self._print({"log": line})
+
+    def _print(self, report: dict[str, Any]) -> None:
+        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+        print(json.dumps({"schema": 1, **report}, ensure_ascii=plain, allow_nan=False), flush=True)

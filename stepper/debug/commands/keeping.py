@@ -1,0 +1,109 @@
+"""Commands about the session itself: what it keeps, where commands come from, help, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from stepper.debug.commands.looking import evaluated
+from stepper.debug.commands.registry import command, command_called, commands
+from stepper.debug.commands.session import Answer, Mark, Session, required
+from stepper.errors import StepperError, UsageError
+from stepper.plain_values import storable
+
+_MOST_SOURCES: Final = 8
+_GROUPS: Final = ("movement", "stopping", "looking", "changing", "keeping")
+
+
+class ScriptError(StepperError):
+    """A command of a file failed; the message names file and line, the exit code is that of the error."""
+
+    def __init__(self, where: str, error: StepperError) -> None:
+        super().__init__(f"{where}: {error}")
+        self.exit_code = error.exit_code
+
+
+@command("mark", syntax="NAME", help="give this moment a name, for goto 'NAME")
+def _mark(session: Session, text: str) -> Answer:
+    if not required(text, "a name").isidentifier():
+        raise UsageError("the name of a mark is letters and digits")
+    tick = session.debugger.machine.tick
+    session.marks[text] = Mark(tick, session.debugger.branches.name)
+    return Answer((f"mark {text} is tick {tick}",), {"tick": tick})
+
+
+@command("save", syntax="EXPR FILE.npy", help="write a value into a file")
+def _save(session: Session, text: str) -> Answer:
+    words = text.rsplit(maxsplit=1)
+    if len(words) != 2 or not words[1].endswith(".npy"):
+        raise UsageError("a value and the name of a file that ends in .npy are expected")
+    value = storable(evaluated(session, words[0]))
+    _write(words[1], lambda path: np.save(path, value, allow_pickle=False))
+    return Answer((f"{words[1]} written",), {"file": words[1], "shape": list(value.shape)})
+
+
+@command("history", syntax="[FILE]", help="the commands so far, or write them into a file for `source` or --script")
+def _history(session: Session, text: str) -> Answer:
+    lines = tuple(session.history)
+    if not text:
+        return Answer(lines, {"commands": list(lines)})
+    _write(text, lambda path: path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8"))
+    return Answer((f"{len(lines)} commands written to {text}",), {"file": text})
+
+
+def _write(name: str, write: Callable[[Path], object]) -> None:
+    try:
+        write(Path(name))
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be written: {error.strerror}") from None
+
+
+@command("source", syntax="FILE", help="carry out the commands of a file")
+def _source(session: Session, text: str) -> Answer:
+    if session.sources >= _MOST_SOURCES:
+        raise UsageError(f"{_MOST_SOURCES} files of commands are inside one another already")
+    script = script_lines(required(text, "a file"))
+    lines: list[str] = []
+    session.sources += 1
+    try:
+        for number, line in script:
+            try:
+                lines += session.execute(line).lines
+            except StepperError as error:
+                raise ScriptError(f"{text}, line {number}", error) from None
+            if session.ended:
+                break
+    finally:
+        session.sources -= 1
+    return Answer(tuple(lines))
+
+
+def script_lines(name: str) -> list[tuple[int, str]]:
+    """The lines of a file of commands with their numbers, empty ones left out. Raises UsageError."""
+    try:
+        content = Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "it is no text"
+        raise UsageError(f"{name}: cannot be read: {reason}") from None
+    return [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+
+
+@command("help", syntax="[COMMAND]", help="this list, or how one command is written")
+def _help(_session: Session, text: str) -> Answer:
+    found = [command_called(text)] if text else sorted(commands(), key=lambda one: _GROUPS.index(one.group))
+    width = max(len(one.title) for one in found)
+    lines = [f"{one.title:{width}}  {one.help}" for one in found]
+    lines += [f"usage: {one.usage}" for one in found] if text else []
+    data = [
+        {"name": one.name, "abbreviations": one.abbreviations, "usage": one.usage, "help": one.help} for one in found
+    ]
+    return Answer(tuple(lines), {"commands": data})
+
+
+@command("quit", "q", help="leave")
+def _quit(session: Session, _text: str) -> Answer:
+    session.ended = True
+    return Answer()

@@ -1,0 +1,247 @@
+"""Commands that show something and move nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug import expression_values
+from stepper.debug.addresses import Address, AddressError, IterationRange, parse_address, resolve
+from stepper.debug.commands.registry import command, one_of
+from stepper.debug.commands.session import Answer, Session, required
+from stepper.debug.commands.stopping import breaks, watches
+from stepper.debug.expressions import parse
+from stepper.debug.inspection_text import edge_lines, port_lines, scan_lines, stack_lines, stop_lines, trip_lines
+from stepper.debug.statistics import statistics
+from stepper.debug.views import LoopView
+from stepper.debug.watches import StopScope
+from stepper.engine.frames import Phase, place
+from stepper.errors import UsageError
+from stepper.plain_values import json_number, storable, tensor_json
+
+_MOST_PRINTED: Final = 200
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def evaluated(session: Session, text: str) -> Any:
+    """What an expression is at this stop."""
+    return parse(text).evaluate(StopScope(session.debugger.timeline, session.names))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def value_lines(value: Any) -> list[str]:
+    """A value in full, where it is not too large."""
+    if not _is_tensor(value):
+        return [str(value)]
+    shown = np.array2string(storable(value), separator=", ", threshold=_MOST_PRINTED, precision=8)
+    return (
+        [expression_values.described(value), *shown.splitlines()]
+        if np.ndim(value)
+        else [f"{expression_values.described(value)} {shown}"]
+    )
+
+
+@command("print", "p", syntax="EXPR", help="a value or an expression; h@2:5 over several iterations")
+def _print(session: Session, text: str) -> Answer:
+    address = _series_address(required(text, "an expression"))
+    if address is not None:
+        series = session.debugger.over_iterations(address)
+        lines = [
+            f"@{number}  {line}"
+            for number, value in zip(series.iterations, series.values, strict=True)
+            for line in [" ".join(value_lines(value))]
+        ]
+        data = [
+            {"iteration": number, **tensor_json(value)}
+            for number, value in zip(series.iterations, series.values, strict=True)
+        ]
+        return Answer(tuple(lines), {"series": data, "stopped": series.stopped})
+    value = evaluated(session, text)
+    data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
+    return Answer(tuple(value_lines(value)), data_of_value)
+
+
+def _series_address(text: str) -> Address | None:
+    """The address, where the text is one of several iterations."""
+    try:
+        address = parse_address(text)
+    except AddressError:
+        return None
+    return address if isinstance(address.iterations, IterationRange) else None
+
+
+@command("stats", syntax="EXPR", help="a tensor in numbers: extremes, mean, NaN, Inf, zeros, ...")
+def _stats(session: Session, text: str) -> Answer:
+    value = evaluated(session, required(text, "a value"))
+    if not _is_tensor(value):
+        raise UsageError(f"'{text}' is no tensor")
+    found = dataclasses.asdict(statistics(value))
+    width = max(map(len, found))
+    lines = [f"{name.replace('_', ' '):{width}}  {_number_text(number)}" for name, number in found.items()]
+    return Answer(tuple(lines), {name: json_number(number) for name, number in found.items()})
+
+
+def _number_text(number: Any) -> str:
+    return "-" if number is None else f"{number:.9g}" if isinstance(number, float) else str(number)
+
+
+@command("find", syntax="EXPR [first|next|previous|last|all]", help="the moments at which an expression holds")
+def _find(session: Session, text: str) -> Answer:
+    words = required(text, "an expression").rsplit(maxsplit=1)
+    is_said = len(words) == 2 and words[1] in ("first", "next", "previous", "last", "all")
+    expression, which = (words[0], words[1]) if is_said else (text, "first")
+    found = session.debugger.find(expression, which)
+    lines = [f"tick {moment.tick}  {moment.place}" for moment in found.moments]
+    lines += ["there are more"] if found.more else []
+    lines += [f"not asked to the end: {found.stopped}"] if found.stopped else []
+    lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
+    data = dataclasses.asdict(found)
+    return Answer(tuple(lines or [f"nowhere, at {found.asked} moments"]), data)
+
+
+# --- where ----------------------------------------------------------------------------------------------------------
+
+
+@command("where", "bt", help="the frames from the model's own graph inwards")
+def _where(session: Session, _text: str) -> Answer:
+    debugger = session.debugger
+    levels = debugger.view(differences=False).levels
+    lines = stack_lines(levels)
+    if levels:
+        lines[session.depth] = ">" + lines[session.depth][1:]
+    data = [
+        {
+            "depth": level.depth,
+            "kind": level.kind,
+            "name": level.name,
+            "iteration": level.iteration,
+            "phase": level.phase,
+        }
+        for level in levels
+    ]
+    return Answer(tuple(lines or ["the run has ended"]), {"levels": data})
+
+
+@command("up", help="look at the frame around this one; the run stays where it is")
+def _up(session: Session, _text: str) -> Answer:
+    if session.depth == 0:
+        raise UsageError("this is the model's own graph, there is nothing around it")
+    session.level += 1
+    return _here(session)
+
+
+@command("down", help="look at the frame inside this one")
+def _down(session: Session, _text: str) -> Answer:
+    if session.level == 0:
+        raise UsageError("this is the innermost frame")
+    session.level -= 1
+    return _here(session)
+
+
+def _here(session: Session) -> Answer:
+    where = place(session.debugger.machine.stack[: session.depth + 1])
+    return Answer((where,), {"depth": session.depth, "place": where})
+
+
+@command("list", "l", help="the operations of this graph; > is the one that comes next")
+def _list(session: Session, _text: str) -> Answer:
+    frame = session.debugger.machine.stack[session.depth]
+    following = frame.pc if frame.phase is Phase.RUNNING else -1
+    lines, data = [], []
+    for index, operation in enumerate(frame.program.operations):
+        layer = operation.layer
+        lines.append(f"{'>' if index == following else ' '} {index:4}  {layer.type} '{layer.name}'")
+        data.append({"index": index, "type": layer.type, "name": layer.name, "next": index == following})
+    return Answer(tuple(lines or ["no operations"]), {"operations": data})
+
+
+@command("explain", help="all that there is to say about this stop, in sentences that name the rules")
+def _explain(session: Session, _text: str) -> Answer:
+    return Answer(tuple(stop_lines(session.debugger.view())))
+
+
+@command("why", syntax="ADDR", help="where a value of a body comes from or goes to: which slice or back edge, and why")
+def _why(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, debugger.frame.program)
+    depth = len(target.program.path)
+    if depth >= debugger.depth or debugger.machine.stack[depth].program is not target.program:
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
+    loop = debugger.loop(depth, differences=False)
+    entries = [entry for entry in loop.inputs if entry.inner.layer is target.named]
+    lines = [f"{entry.role}, line {entry.line}: {entry.why}" for entry in entries]
+    outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
+    lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
+    edges = [edge for edge in loop.back_edges if target.layer in (edge.result.layer, edge.parameter.layer)]
+    lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
+    if not lines:
+        lines = [f"{target.layer.type} '{target.layer.name}' computes it; no port of the loop has to do with it"]
+    return Answer(tuple(lines), {"sentences": lines})
+
+
+# --- info -----------------------------------------------------------------------------------------------------------
+
+
+def _loop(session: Session) -> LoopView:
+    return session.debugger.loop(session.depth if session.level else None)
+
+
+def _ports(session: Session) -> Answer:
+    return Answer(tuple(port_lines(_loop(session))))
+
+
+def _edges(session: Session) -> Answer:
+    lines = [line for edge in _loop(session).back_edges for line in edge_lines(edge)]
+    return Answer(tuple(lines or ["no back edges"]))
+
+
+def _scans(session: Session) -> Answer:
+    lines = [line for scan in _loop(session).scans for line in scan_lines(scan)]
+    return Answer(tuple(lines or ["no scan outputs"]))
+
+
+def _trip(session: Session) -> Answer:
+    loop = _loop(session)
+    trip = loop.trip
+    data = {"maximum": trip.maximum, "executed": trip.executed, "total": trip.total, "ended": trip.ended}
+    return Answer(
+        tuple(trip_lines(loop)), {**data, "condition": None if loop.condition is None else loop.condition.value}
+    )
+
+
+def _memory(session: Session) -> Answer:
+    timeline = session.debugger.timeline
+    history = timeline.history
+    lines = [f"{len(history)} snapshots, {history.bytes:,} of {history.budget:,} bytes, {history.distance} ticks apart"]
+    lines += timeline.warnings
+    return Answer(tuple(lines), {"snapshots": len(history), "bytes": history.bytes, "budget": history.budget})
+
+
+def _marks(session: Session) -> Answer:
+    lines = [f"{name}  tick {mark.tick}, branch {mark.branch}" for name, mark in session.marks.items()]
+    data = {name: {"tick": mark.tick, "branch": mark.branch} for name, mark in session.marks.items()}
+    return Answer(tuple(lines or ["no marks"]), {"marks": data})
+
+
+_ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
+    "breaks": breaks,
+    "watches": watches,
+    "ports": _ports,
+    "edges": _edges,
+    "scans": _scans,
+    "trip": _trip,
+    "memory": _memory,
+    "marks": _marks,
+}
+
+
+@command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
+def _info(session: Session, text: str) -> Answer:
+    return _ABOUT[one_of(required(text, "about what"), tuple(_ABOUT), "info")](session)

@@ -1,0 +1,87 @@
+"""The commands by name: each says how it is written, what it does in one line, and which function carries it out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from stepper.debug.commands.session import Answer, Session
+from stepper.errors import UsageError
+
+Action = Callable[[Session, str], Answer]
+"""What a command does, given what stands behind its word."""
+
+
+_MOST_LISTED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command; `syntax` is what stands behind its name. `moves`: an empty line repeats it."""
+
+    name: str
+    abbreviations: tuple[str, ...]
+    syntax: str
+    help: str
+    moves: bool
+    action: Action
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return f"{self.name} {self.syntax}".rstrip()
+
+    @property
+    def title(self) -> str:
+        """Its name and its abbreviations."""
+        return ", ".join((self.name, *self.abbreviations))
+
+    @property
+    def group(self) -> str:
+        """The name of the module that it is in: movement, stopping, looking, changing or keeping."""
+        return self.action.__module__.rpartition(".")[-1]
+
+
+_COMMANDS: Final[dict[str, Command]] = {}
+
+
+def command(
+    name: str, *abbreviations: str, help: str, syntax: str = "", moves: bool = False
+) -> Callable[[Action], Action]:
+    """Register a function as a command. One without a syntax gets no arguments."""
+
+    def register(action: Action) -> Action:
+        _COMMANDS[name] = Command(name, abbreviations, syntax, help, moves, action)
+        return action
+
+    return register
+
+
+def commands() -> tuple[Command, ...]:
+    """All commands, group by group, in the order in which they were registered."""
+    return tuple(_COMMANDS.values())
+
+
+def command_called(word: str) -> Command:
+    """The command of this name or abbreviation, or the only one that begins so. Raises UsageError."""
+    for known in _COMMANDS.values():
+        if word == known.name or word in known.abbreviations:
+            return known
+    return _COMMANDS[one_of(word, _COMMANDS, "command")]
+
+
+def one_of(word: str, names: dict[str, Command] | tuple[str, ...], what: str) -> str:
+    """The name that this is, or the only one that begins so. Raises UsageError with the candidates."""
+    if word in names:
+        return word
+    fitting = [name for name in names if name.startswith(word)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"'{word}' is ambiguous: {', '.join(sorted(fitting))}")
+    near = difflib.get_close_matches(word, names, n=3)
+    few = f"there are {', '.join(names)}" if len(names) <= _MOST_LISTED else "help lists them"
+    others = f"near are {', '.join(near)}" if near else few
+    raise UsageError(f"there is no {what} '{word}'; {others}")

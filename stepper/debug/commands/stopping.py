@@ -1,0 +1,122 @@
+"""Commands that say where the run is to stop, and what it is to write on the way."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from stepper.debug.break_texts import break_description
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.commands.registry import command
+from stepper.debug.commands.session import Answer, Session, number, required
+from stepper.debug.commands.stops import watch_text
+from stepper.errors import UsageError
+
+_LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
+_BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."
+
+
+@command("break", "b", syntax=_BREAKS, help="stop at an operation or iteration, or for something about values")
+def _break(session: Session, text: str) -> Answer:
+    return _set(session.debugger.breakpoints.add(break_description(required(text, "what to stop at"))))
+
+
+@command("log", syntax='[TARGET] "TEXT {EXPR}" [if EXPR]', help="write a line each time, and do not stop")
+def _log(session: Session, text: str) -> Answer:
+    match = _LOG.fullmatch(text)
+    if match is None:
+        raise UsageError('a line in double quotes is missing, such as log h_next "{iter}: {max(h_next)}"')
+    target = match["target"] or _here(session)
+    description = BreakDescription(BreakKind.LOG, target, match["condition"] or "", line=match["line"])
+    return _set(session.debugger.breakpoints.add(description))
+
+
+def _here(session: Session) -> str:
+    done = session.debugger.stop.done
+    if done is None:
+        raise UsageError("no operation has just run here; say at which one the line is to be written")
+    return f"id={done.layer.id}"
+
+
+def _set(breakpoint: Breakpoint) -> Answer:
+    return Answer((f"breakpoint {breakpoint.number}: {breakpoint.description}",), _data(breakpoint))
+
+
+def _data(breakpoint: Breakpoint) -> dict[str, Any]:
+    description = breakpoint.description
+    return {
+        "number": breakpoint.number,
+        "kind": str(description.kind),
+        "text": description.text,
+        "condition": description.condition,
+        "hits": breakpoint.hits,
+        "enabled": description.enabled,
+    }
+
+
+def breaks(session: Session) -> Answer:
+    """The list of breakpoints."""
+    found = list(session.debugger.breakpoints)
+    lines = [f"{one.number}  {one.description}  ({one.hits} hit{'' if one.hits == 1 else 's'})" for one in found]
+    exceptions = session.debugger.breakpoints.exceptions
+    lines += [f"NaN and Inf are expected in {', '.join(exceptions)}"] if exceptions else []
+    data = {"breakpoints": [_data(one) for one in found], "exceptions": list(exceptions)}
+    return Answer(tuple(lines or ["no breakpoints"]), data)
+
+
+@command("watch", syntax="EXPR", help="show a value or an expression at every stop")
+def _watch(session: Session, text: str) -> Answer:
+    watch = session.debugger.watch(required(text, "an expression"))
+    now = "" if watch.now is None else watch.now.text
+    return Answer((f"watch {watch.number}  {watch_text(watch)}",), {"number": watch.number, "text": now})
+
+
+@command("unwatch", syntax="N", help="show it no longer")
+def _unwatch(session: Session, text: str) -> Answer:
+    session.debugger.watches.delete(number(text, "the number of a watch"))
+    return Answer()
+
+
+def watches(session: Session) -> Answer:
+    """The list of watches with what they were at the last stops."""
+    found = list(session.debugger.watches)
+    lines = [f"{watch.number}  {watch_text(watch)}" for watch in found]
+    data = [{"number": watch.number, "text": watch.text, "readings": len(watch.readings)} for watch in found]
+    return Answer(tuple(lines or ["no watches"]), {"watches": data})
+
+
+@command("ignore", syntax="N K", help="do not stop at the next K moments at which breakpoint N would")
+def _ignore(session: Session, text: str) -> Answer:
+    words = text.split()
+    if len(words) != 2:
+        raise UsageError("the number of a breakpoint and a count are expected")
+    session.debugger.breakpoints.ignore(number(words[0], "the number of a breakpoint"), number(words[1], "a count"))
+    return Answer((f"breakpoint {words[0]} ignores the next {words[1]}",))
+
+
+@command("except", syntax="PATTERN", help="NaN and Inf are expected in these operations")
+def _except(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.expect(required(text, "a pattern"))
+    return Answer((f"NaN and Inf are expected in {text}",))
+
+
+@command("delete", syntax="[N]", help="take a breakpoint away, or all")
+def _delete(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.delete(_numbered(text))
+    return breaks(session)
+
+
+@command("enable", syntax="[N]", help="let a breakpoint stop the run again, or all")
+def _enable(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.enable(_numbered(text))
+    return breaks(session)
+
+
+@command("disable", syntax="[N]", help="keep a breakpoint, or all, but do not stop there")
+def _disable(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.disable(_numbered(text))
+    return breaks(session)
+
+
+def _numbered(text: str) -> int | None:
+    return number(text, "the number of a breakpoint") if text else None

@@ -1,0 +1,104 @@
+"""Where the run stands, as text and as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepper.debug.commands.session import Answer, Session
+from stepper.debug.debugger import Debugger
+from stepper.debug.inspection_text import array_text
+from stepper.debug.moments import Reason, Stop
+from stepper.debug.slots import current
+from stepper.debug.watches import Watch
+from stepper.engine.frames import Phase
+from stepper.engine.program import Operation
+
+_UNSAID = (Reason.MOVED, Reason.BREAK)
+
+
+def moved(session: Session, stop: Stop) -> Answer:
+    """The answer of a movement; the innermost frame is looked at again."""
+    session.level = 0
+    return Answer(tuple(stop_lines(session.debugger)), {"reason": str(stop.reason)})
+
+
+def stop_lines(debugger: Debugger) -> list[str]:
+    """The present stop: its place, what has just happened and what comes next, why it stopped, and the watches."""
+    stop, branches = debugger.stop, debugger.branches
+    reason = "" if stop.reason in _UNSAID else f"  ({stop.reason})"
+    edited = f"  [{branches.name}, edited]" if branches.is_edited else ""
+    lines = [f"tick {stop.tick}  {stop.place}{reason}{edited}"]
+    if not debugger.machine.stack:
+        outputs = debugger.machine.outputs or ()
+        lines += [f"  output {index}  {array_text(value)}" for index, value in enumerate(outputs)]
+    else:
+        lines += _position_lines(debugger)
+    lines += [f"  {detail}" for detail in stop.details]
+    for watch in debugger.watches:
+        if watch.now is not None:
+            lines += [f"  watch {watch.number}  {watch_text(watch)}"]
+    return lines
+
+
+def watch_text(watch: Watch) -> str:
+    """A watched expression with what it is now, or why it has no value."""
+    if watch.now is None:
+        return watch.text
+    return f"{watch.text}{':' if watch.now.error else ' ='} {watch.now.text.splitlines()[0]}"
+
+
+def _position_lines(debugger: Debugger) -> list[str]:
+    stop, frame = debugger.stop, debugger.frame
+    lines = []
+    if stop.done is not None:
+        lines.append(f"  after {_operation_text(stop.done)}{_results(debugger, stop.done)}")
+    if stop.next is not None:
+        lines.append(f"  next  {_operation_text(stop.next)}")
+    elif frame.phase is Phase.RUNNING:
+        lines.append("  next  the iteration is closed" if stop.iteration is not None else "  next  the graph ends")
+    elif stop.closed:
+        activation = frame.activation
+        ended = None if activation is None else activation.ended
+        lines.append(f"  iteration {stop.iteration} is closed{f', the last: {ended}' if ended else ''}")
+    else:
+        lines.append("  before its first iteration")
+    return lines
+
+
+def _operation_text(operation: Operation) -> str:
+    return f"{operation.layer.type} '{operation.layer.name}'"
+
+
+def _results(debugger: Debugger, operation: Operation) -> str:
+    values = [current(debugger.frame, slot) for slot in operation.outputs]
+    shown = [array_text(value) for value in values if value is not None]
+    return f" = {'; '.join(shown)}" if shown else ""
+
+
+def stop_data(debugger: Debugger) -> dict[str, Any]:
+    """The present stop as data."""
+    stop, branches = debugger.stop, debugger.branches
+    return {
+        "tick": stop.tick,
+        "reason": str(stop.reason),
+        "place": stop.place,
+        "depth": stop.depth,
+        "iteration": stop.iteration,
+        "closed": stop.closed,
+        "done": _operation_data(stop.done),
+        "next": _operation_data(stop.next),
+        "details": list(stop.details),
+        "branch": branches.name,
+        "edited": branches.is_edited,
+        "watches": {
+            watch.text: {"text": watch.now.text, "error": watch.now.error}
+            for watch in debugger.watches
+            if watch.now is not None
+        },
+    }
+
+
+def _operation_data(operation: Operation | None) -> dict[str, Any] | None:
+    if operation is None:
+        return None
+    return {"type": operation.layer.type, "name": operation.layer.name, "id": operation.layer.id}

@@ -1,0 +1,262 @@
+"""`stepper debug` and `stepper run --break`: scripts, JSON, exit codes, the prompt on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Call, ended, program
+from tests.engine.subjects import endless, endless_with_branch
+from tests.models import Graph
+
+ROOT = Path(__file__).parents[2]
+X = "x=[1,2,3,4,5]"
+COLLATZ = ("sample_models/while_loop/model.xml", "--input", "start=27")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    return tmp_path / "commands"
+
+
+# --- scripts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_script_answers_on_stdout(call: Call, model: Path, script: Path) -> None:
+    script.write_text("break added if total < -4  # comment\n\ncontinue\nprint total\nquit\nnonsense\n", "utf-8")
+    answers = (
+        "breakpoint 1: break added if total < -4\n"
+        "tick 12  model > Loop 'sums' #2\n"
+        "  after Add 'added' = f32[1] [-11.]\n"
+        "  next  Multiply 'doubled'\n"
+        "  breakpoint 1: Add 'added' ran in iteration 2 of Loop 'sums', and 'total < -4' is true\n"
+        "f32[1]\n"
+        "[-8.]\n"
+    )
+    assert call("debug", model, "--input", X, "--script", script) == (0, answers, "")
+
+
+def test_a_script_that_fails_ends_with_the_line_and_code_2(model: Path, script: Path) -> None:
+    script.write_text("step\n\nprint added +\nstep\n", encoding="utf-8")
+    called = ended(program("debug", model, "--input", X, "--script", script))
+    assert called.code == 2 and called.out.startswith("tick 1  model\n") and "tick 2" not in called.out
+    assert (
+        called.err
+        == f"stepper: {script}, line 3: expected a number, a name or '(', found the end\n  added +\n         ^\n"
+    )
+
+
+def test_a_failing_model_ends_a_script_with_its_own_code(call: Call, model: Path, script: Path) -> None:
+    script.write_text("last\n", encoding="utf-8")
+    called = call("debug", model, "--input", X, "--max-iterations", 2, "--script", script)
+    assert called.code == 4 and "line 1" in called.err
+
+
+def test_a_script_comes_from_stdin(model: Path) -> None:
+    process = program("debug", model, "--input", X, "--script", "-", stdin=-1)
+    assert process.stdin is not None
+    process.stdin.write(b"step 2\nnonsense\n")
+    process.stdin.close()
+    process.stdin = None
+    called = ended(process)
+    assert called.code == 2 and called.err.startswith("stepper: stdin, line 2: there is no command 'nonsense'")
+
+
+def test_errors_do_not_end_a_conversation(model: Path) -> None:
+    process = program("debug", model, "--input", X, stdin=-1)
+    assert process.stdin is not None
+    process.stdin.write(b"nonsense\nstep\n\nprint )\nstep\n")
+    process.stdin.close()
+    process.stdin = None
+    called = ended(process)
+    assert called.code == 0 and [line for line in called.out.splitlines() if line.startswith("tick")] == [
+        "tick 1  model",
+        "tick 2  model > Loop 'sums'",
+        "tick 3  model > Loop 'sums' #0",
+    ]
+    assert called.err.splitlines()[0].startswith("there is no command 'nonsense'") and "^" in called.err
+
+
+def test_a_missing_input_or_script_is_said_at_once(call: Call, model: Path) -> None:
+    assert "--input 'x=" in call("debug", model, "--script", "-").err
+    called = call("debug", model, "--input", X, "--script", "nowhere")
+    assert called.code == 2 and called.err == "stepper: nowhere: cannot be read: No such file or directory\n"
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def strict(text: str) -> list[Any]:
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+def test_json_is_one_object_a_line(call: Call, model: Path, script: Path) -> None:
+    script.write_text('log added "{iter}: {added}"\nwatch total\nrun-to sums@2\np total / 0\nfind added < 0\n', "utf-8")
+    called = call("debug", model, "--input", X, "--script", script, "--json")
+    answers = strict(called.out)
+    assert called.code == 0 and all(answer["schema"] == 1 for answer in answers)
+    assert [answer["log"] for answer in answers if "log" in answer] == ["0: -1.0", "1: -4.0"]
+    spoken = [answer for answer in answers if "command" in answer]
+    assert [answer["command"] for answer in spoken] == script.read_text(encoding="utf-8").splitlines()
+    assert spoken[2]["stop"]["iteration"] == 2 and spoken[2]["stop"]["watches"]["total"]["text"] == "[-8.]"
+    assert spoken[3]["answer"]["values"] == ["-Infinity"]
+    assert spoken[4]["answer"]["moments"][0]["iteration"] == 0
+
+
+def test_an_error_is_an_object_too(script: Path, model: Path) -> None:
+    script.write_text("print (\n", encoding="utf-8")
+    called = ended(program("debug", model, "--input", X, "--script", script, "--json"))
+    (answer,) = strict(called.out)
+    assert called.code == answer["error"]["exit_code"] == 2 and "^" in answer["error"]["message"]
+
+
+# --- run --break ----------------------------------------------------------------------------------------------------
+
+
+def test_a_break_that_is_hit_is_a_finding() -> None:
+    called = ended(program("run", *COLLATZ, "--break", "when number_next > 9000", cwd=ROOT))
+    assert called.code == 1 and called.err == ""
+    assert called.out == (
+        "tick 878  model > Loop 'until_one' #76\n"
+        "  after If 'number_next' = i64[] 9232\n"
+        "  next  Maximum 'peak_next'\n"
+        "  breakpoint 1: 'number_next > 9000' became true in iteration 76 of Loop 'until_one'\n"
+    )
+
+
+def test_breaks_that_are_not_hit_change_nothing_of_the_report(call: Call, model: Path) -> None:
+    plain = call("run", model, "--input", X)
+    assert call("run", model, "--input", X, "--break", "nan", "--break", "inf", "--break", "added if iter > 7") == plain
+
+
+def test_the_first_of_several_breaks_counts_also_as_json() -> None:
+    called = ended(program("run", *COLLATZ, "--break", "nan", "--break", "until_one@5", "--json", cwd=ROOT))
+    found = json.loads(called.out)["break"]
+    assert called.code == 1 and found["iteration"] == 5 and found["details"][0].startswith("breakpoint 2: ")
+
+
+@pytest.mark.parametrize("spec", ["nothing_like_it", "added if max(", "when", ""])
+def test_a_wrong_break_is_refused(call: Call, model: Path, spec: str) -> None:
+    assert call("run", model, "--input", X, "--break", spec).code == 2
+
+
+def test_breaks_and_recordings_exclude_each_other(call: Call, model: Path, tmp_path: Path) -> None:
+    called = call("run", model, "--input", X, "--break", "nan", "--trace", tmp_path / "t")
+    assert called.code == 2 and "--break" in called.err
+
+
+# --- the prompt on a terminal ---------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """`stepper debug` at a terminal of its own."""
+
+    def __init__(self, *words: object) -> None:
+        self._mine, theirs = pty.openpty()
+        environment = {"TERM": "dumb", "PYTHONPATH": str(ROOT)}
+        self.process = program("debug", *words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        os.close(theirs)
+
+    def until(self, pattern: str, seconds: float = 20) -> str:
+        """What comes up to the pattern."""
+        text, end = "", time.monotonic() + seconds
+        while not re.search(pattern, text):
+            ready = select.select([self._mine], [], [], max(0.0, end - time.monotonic()))[0]
+            if not ready:
+                pytest.fail(f"no {pattern!r} in {text!r}")
+            try:
+                text += os.read(self._mine, 4096).decode()
+            except OSError:  # the other side is closed
+                pytest.fail(f"ended without {pattern!r}: {text!r}")
+        return text
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._mine)
+
+    def type(self, text: str) -> None:
+        os.write(self._mine, text.encode())
+
+    def interrupt(self) -> None:
+        """As Ctrl+C a moment after what was shown last."""
+        time.sleep(0.3)
+        self.process.send_signal(signal.SIGINT)
+
+    def code(self) -> int:
+        """The exit code, once it has ended."""
+        end = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < end:
+            if select.select([self._mine], [], [], 0.05)[0]:
+                try:
+                    os.read(self._mine, 4096)
+                except OSError:
+                    break
+        return self.process.wait(timeout=20)
+
+
+PROMPT = r"\(stepper\) $"
+
+
+def test_the_prompt_repeats_and_leaves(model: Path) -> None:
+    with Terminal(model, "--input", X) as terminal:
+        assert "tick 0  model  (start of the run)" in terminal.until(PROMPT)
+        terminal.type("step\n")
+        assert "tick 1 " in terminal.until(r"tick 1 [\s\S]*" + PROMPT)
+        terminal.type("\n")
+        terminal.until(r"tick 2 [\s\S]*" + PROMPT)
+        terminal.type("quit\n")
+        assert terminal.code() == 0
+
+
+@pytest.mark.parametrize("graph", [endless(), endless_with_branch()], ids=["straight", "branch"])
+def test_ctrl_c_pauses_an_endless_loop_and_leaves_at_the_prompt(graph: Graph, tmp_path: Path) -> None:
+    with Terminal(graph.write(tmp_path)) as terminal:
+        terminal.until(PROMPT)
+        ticks = []
+        for _ in range(2):
+            terminal.type("continue\n")
+            terminal.until("continue")
+            terminal.interrupt()
+            text = terminal.until(r"\(paused\)[\s\S]*" + PROMPT)
+            ticks += [int(number) for number in re.findall(r"tick (\d+) ", text)]
+        assert 0 < ticks[0] < ticks[1]
+        terminal.type("reverse-step\n")
+        terminal.until(r"tick \d+ [\s\S]*" + PROMPT)
+        terminal.interrupt()
+        assert terminal.code() == 130
+
+
+def test_the_end_of_the_input_leaves(model: Path) -> None:
+    with Terminal(model, "--input", X) as terminal:
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        assert terminal.code() == 0
+
+
+def test_ctrl_c_ends_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "commands"
+    script.write_text("step\ncontinue\nstep\n", encoding="utf-8")
+    process = program("debug", endless().write(tmp_path), "--script", script)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"tick 1 ")
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    called = ended(process)
+    assert called.code == 130 and called.err.startswith("stepper: interrupted at line 2: model > Loop 'endless' #")
