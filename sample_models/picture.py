@@ -50,10 +50,7 @@ def rows() -> Iterator[Row]:
         if event.kind.name != "ITERATION" or loop is None:
             continue
         program = event.frame.program
-        carried = {
-            program.graph.parameters[program.parameters.index(edge.parameter)].name: event.frame.values[edge.result]
-            for edge in loop.plan.merged
-        }
+        carried = {program.parameter(edge.parameter).name: event.frame.values[edge.result] for edge in loop.plan.merged}
         attention, token = carried["atts.11"][-1], carried["tok.13"][0]
         yield Row(loop.iteration, attention.tolist(), int(token), loop.ended is None)
 

@@ -102,9 +102,7 @@ def _ends(holds: Callable[[Frame], bool], depth: int) -> Test:
 
 def _edge(plan: LoopPlan, entry: MergedInput) -> str:
     """A back edge for sentences."""
-    graph, program = plan.program.graph, plan.program
-    parameter = graph.parameters[program.parameters.index(entry.parameter)]
-    return f"the carried value '{parameter.name}'"
+    return f"the carried value '{plan.program.parameter(entry.parameter).name}'"
 
 
 def same(a: Value, b: Value) -> bool:

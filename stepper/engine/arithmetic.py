@@ -41,10 +41,10 @@ def narrowed_constant(value: Array, rules: Rules) -> Array:
     return result
 
 
-def restored(value: Any, dtype: np.dtype[Any] | None, rules: Rules) -> Array:
+def restored(value: Any, dtype: np.dtype[Any], rules: Rules) -> Array:
     """A model's output at its boundary: under the plugin's rules back in the type that the file declares."""
     array = np.asarray(value)
-    if rules is Rules.OPENVINO and dtype is not None and _NARROWED.get(dtype) == array.dtype:
+    if rules is Rules.OPENVINO and _NARROWED.get(dtype) == array.dtype:
         return array.astype(dtype)
     return array
 

@@ -31,7 +31,7 @@ from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, ens
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Graph, Layer
+from stepper.ir.model import Layer
 from stepper.ops.axes import shape_text
 
 T = TypeVar("T")
@@ -162,9 +162,14 @@ class Machine:
             if self.watcher is not None and id(frame.program) in self.watcher.stops:
                 return self._iterate_watched(frame, self.watcher)
             return self._iterate(frame, every)
-        self._guarded(frame, transitions.begin_iteration, frame)
+        self._guarded(frame, self._begin, frame)
         self.tick += 1
         return EventKind.STOPPED if self._halts(frame, -1) else EventKind.BEGUN
+
+    def _begin(self, frame: Frame) -> None:
+        assert frame.activation is not None
+        self._check_limit(frame.activation)
+        transitions.begin_iteration(frame)
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
@@ -203,7 +208,7 @@ class Machine:
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
         """One iteration of a body without nested graphs, halting after each operation that the watcher named."""
-        self._guarded(frame, transitions.begin_iteration, frame)
+        self._guarded(frame, self._begin, frame)
         self.tick += 1
         if self._halts(frame, -1):
             return EventKind.STOPPED
@@ -334,9 +339,10 @@ class Machine:
         return EventKind.STOPPED if self._halts(outer, outer.pc - 1) else EventKind.LEFT
 
     def _finish(self, frame: Frame) -> EventKind:
-        values = [frame.values[slot] for slot in frame.program.results]
-        declared = [_declared_type(frame.program.graph, result) for result in frame.program.graph.results]
-        for result, value in zip(frame.program.graph.results, values, strict=True):
+        program = frame.program
+        values = [frame.values[slot] for slot in program.results]
+        declared = [program.declared(slot)[1] for slot in program.results]
+        for result, value in zip(program.graph.results, values, strict=True):
             self._note_width(result, value)
         self.outputs = tuple(
             _read_only(arithmetic.restored(value, dtype, self.rules))
@@ -359,8 +365,6 @@ class Machine:
     def _guarded(self, frame: Frame, function: Callable[..., T], *arguments: Any) -> T:
         """Call it; what goes wrong gets its place. The frame is left as it was before the move."""
         try:
-            if function is transitions.begin_iteration and frame.activation is not None:
-                self._check_limit(frame.activation)
             return function(*arguments)
         except Exception as error:
             running = frame.phase is Phase.RUNNING and frame.pc < len(frame.program.operations)
@@ -391,10 +395,3 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _declared_type(graph: Graph, result: Layer) -> np.dtype[Any] | None:
-    source = graph.sources[result.id][0]
-    assert source is not None, "the reader has seen to it"
-    declared = graph.by_id[source.layer].outputs[source.output].element_type or result.inputs[0].element_type
-    return None if declared is None else declared.dtype

@@ -71,8 +71,7 @@ class LoopPlan:
 
     def is_static(self, entry: MergedInput) -> bool:
         """Whether the file declares one fixed shape for the carried value, and another for what is carried back."""
-        graph, program = self.program.graph, self.program
-        parameter = graph.parameters[program.parameters.index(entry.parameter)]
+        program, parameter = self.program, self.program.parameter(entry.parameter)
         entering, leaving = parameter_shape(parameter).static, program.declared(entry.result)[0]
         return entering is not None and -1 not in leaving and entering != leaving
 
@@ -147,6 +146,10 @@ class Program:
     def slot(self, layer: int, output: int = 0) -> int:
         """The slot of a layer's output, by layer id and index of the output port."""
         return self.slots[layer, output]
+
+    def parameter(self, slot: int) -> Layer:
+        """The Parameter whose value is in this slot."""
+        return self.graph.parameters[self.parameters.index(slot)]
 
     def declared(self, result: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape (-1: unknown) and type that the file declares for the Result in this slot."""

@@ -95,17 +95,17 @@ def _slices(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules
 
 def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
     """A TensorIterator's Parameter keeps its declared type (a Loop's takes what comes); semantics 3.14."""
-    if plan.is_loop or (rules is Rules.OPENVINO and value.dtype.kind == "V"):
+    if plan.is_loop or rules is Rules.OPENVINO:
         return value
-    parameter = plan.program.graph.parameters[plan.program.parameters.index(slot)]
+    parameter = plan.program.parameter(slot)
     declared = parameter_type(parameter)
-    if declared is None or declared.dtype == value.dtype or rules is Rules.OPENVINO:
+    if declared is None or declared.dtype == value.dtype:
         return value
     raise KernelError(f"the body's {parameter} is declared {declared} and gets {name_of(value.dtype)}")
 
 
 def _zeros(plan: LoopPlan, slot: int) -> Value:
-    parameter = plan.program.graph.parameters[plan.program.parameters.index(slot)]
+    parameter = plan.program.parameter(slot)
     declared = parameter_type(parameter)
     shape = parameter_shape(parameter).static
     dtype = np.dtype(np.float32) if declared is None else declared.dtype
@@ -224,10 +224,8 @@ def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Fram
     """A frame for the side of an If that its condition chooses."""
     value = outer[operation.inputs[0]]
     if rules is Rules.OPENVINO and value.dtype != _BOOLEAN:
-        chosen = np.asarray(value).tobytes()[:1] not in (
-            b"",
-            b"\0",
-        )  # the plugin looks at the first byte (semantics 5.5)
+        # The plugin looks at the first byte alone (semantics 5.5).
+        chosen = np.asarray(value).tobytes()[:1] not in (b"", b"\0")
     else:
         chosen = loops.condition(value, "condition of the If")
     plan = operation.plans[0 if chosen else 1]
