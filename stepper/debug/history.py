@@ -65,6 +65,14 @@ class History:
         self._snapshots.insert(index, snapshot)
         self._ticks.insert(index, snapshot.tick)
         self._count(snapshot, 1)
+        self._fit()
+
+    def limit(self, budget: int) -> None:
+        """From now on hold at most that many bytes."""
+        self.budget = budget
+        self._fit()
+
+    def _fit(self) -> None:
         while (self._bytes > self.budget or len(self) > _MOST_SNAPSHOTS) and len(self) > 2:
             self._thin_out()
 

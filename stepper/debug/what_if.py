@@ -1,7 +1,7 @@
 """What-if: a value of the present is replaced by another, in a branch of the run that is marked as edited.
 
-The original is never edited. A branch keeps its past, its edits, and where it stands; its history has the memory budget
-of the run.
+The original is never edited. A branch keeps its past, its edits, and where it stands; the histories of all branches
+share the memory budget of the run evenly.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Branches:
     def __init__(self, timeline: Timeline) -> None:
         self.name = ORIGINAL
         self._timeline = timeline
+        self._budget = timeline.history.budget
         self._others: dict[str, Timeline] = {}
 
     def __iter__(self) -> Any:
@@ -65,7 +66,14 @@ class Branches:
         self._others[self.name] = self._timeline.branch()
         self.name = name
         other = self._others.pop(name, None)
-        return None if other is None else self._timeline.become(other)
+        parting = None if other is None else self._timeline.become(other)
+        self._share_budget()
+        return parting
+
+    def _share_budget(self) -> None:
+        timelines = [self._timeline, *self._others.values()]
+        for timeline in timelines:
+            timeline.history.limit(self._budget // len(timelines))
 
     def make_room(self) -> None:
         """Before an edit: go on in a new branch where this one is the original, or would lose its later edits."""

@@ -17,6 +17,7 @@ from stepper.engine.frames import Phase
 from stepper.engine.program import LoopPlan
 from stepper.errors import UsageError
 from tests.debug.debugged import ALL_RUNS, opened, run_named, sample, state_of
+from tests.debug.loops_to_break import recurrence
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.engine.subjects import sums
 from tests.models import Graph, carried, last
@@ -316,3 +317,19 @@ def test_the_end_of_the_run_cannot_be_changed() -> None:
     debugger.last()
     with pytest.raises(UsageError, match="the run has ended"):
         debugger.set_value("principal", 1)
+
+
+def test_the_branches_of_a_run_share_its_budget_of_memory(tmp_path: Path) -> None:
+    budget = 100_000
+    debugger = opened(tmp_path, recurrence("Add", 1.0, trips=5000), memory=budget)
+    timelines = [debugger.timeline]
+    for number in range(4):
+        at(debugger, f"loop@{1000 + number}")
+        debugger.branch(f"course-{number}")
+        debugger.set_value("state", float(number))
+        debugger.last()
+        timelines = [debugger.timeline, *debugger.branches._others.values()]
+        assert sum(timeline.history.bytes for timeline in timelines) <= budget
+    assert len(timelines) == 5
+    debugger.branch("original")
+    assert outputs(debugger) == [[5001.0]]
