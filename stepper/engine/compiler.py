@@ -135,6 +135,8 @@ class _Compiler:
         if kernel.stateful:
             key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
             return Operation(layer, Kind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
+        if (settled := self._settled(layer, kernel, inputs)) is not None:
+            return Operation(layer, Kind.KERNEL, inputs, outputs, function, settled=settled)
         # Under the plugin's rules, and with attributes that differ from their defaults, it is another function.
         floating = kernel.floating if function in (kernel.direct, kernel.function) else None
         return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
@@ -154,6 +156,15 @@ class _Compiler:
             return kernel.bind(layer.attributes)
         except KernelError as error:
             self._fail(layer, str(error))
+
+    def _settled(self, layer: Layer, kernel: ops.Kernel, inputs: tuple[int, ...]) -> Callable[..., Any] | None:
+        """The kernel as a function of the first input alone, where the others are constants and that is worth it."""
+        if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
+            return None
+        settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
+        if settled is None or self.rules is Rules.SPEC:
+            return settled
+        return arithmetic.as_the_plugin(lambda _attributes: settled, layer, stateful=False)
 
     def _plans(self, layer: Layer) -> tuple[LoopPlan | BranchPlan, ...]:
         where = self._where(layer)

@@ -90,7 +90,8 @@ class Operation:
     """One operation of a program: its layer, and the slots that it reads and writes.
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
-    where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster.
+    where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster;
+    `settled`, of the first input alone, where the others are constants.
     `plans` is the loop's one plan, or an If's two (then, else).
     """
 
@@ -102,6 +103,7 @@ class Operation:
     several_outputs: bool = False
     floating: Callable[..., Any] | None = None
     state_key: str = ""
+    settled: Callable[..., Any] | None = None
     plans: tuple[LoopPlan | BranchPlan, ...] = ()
 
 
@@ -194,6 +196,8 @@ def step_of(operation: Operation) -> Step:
     inputs, outputs = operation.inputs, operation.outputs
     if operation.kind is not Kind.KERNEL:
         return None, None, None, None
+    if operation.settled is not None:
+        return operation.settled, inputs[0], None, outputs[0]
     if operation.several_outputs or len(inputs) not in (1, 2):
         return operation.function, (inputs, outputs if operation.several_outputs else outputs[0]), None, None
     return operation.function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]

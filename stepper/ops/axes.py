@@ -27,6 +27,11 @@ def integers(values: Any) -> list[int]:
     return [int(value) for value in np.ravel(values)]
 
 
+def is_list(values: Any) -> bool:
+    """Whether a tensor is a plain list of integers, as shapes, axes and bounds mostly come."""
+    return bool(values.ndim == 1 and values.dtype.kind in "iu")
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """A shape as messages show it: [2,3], [] for rank 0."""
     return f"[{','.join(map(str, shape))}]"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final, Literal, TypeVar
@@ -34,8 +34,10 @@ class Kernel:
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
     differs from its default. `prepared` makes such a function out of all attributes, where more can be settled before
-    the run than their values. `floating` is a function that may stand for `direct` where all inputs are f32 or
-    all are f64. A stateful kernel takes its state first (None at the start), returns (outputs, state).
+    the run than their values. `settled` makes a function of the first input alone, out of the others as constants and
+    all attributes (None where these constants need the kernel itself); it gives and refuses what the kernel does.
+    `floating` is a function that may stand for `direct` where all inputs are f32 or all are f64. A stateful kernel
+    takes its state first (None at the start), returns (outputs, state).
     """
 
     type: str
@@ -45,6 +47,7 @@ class Kernel:
     prepared: Callable[..., Function] | None = field(default=None, repr=False)
     stateful: bool = False
     floating: Function | None = field(default=None, repr=False)
+    settled: Callable[..., Function | None] | None = field(default=None, repr=False)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -82,6 +85,25 @@ class Kernel:
         `texts` are the attributes as the file has them; unknown ones are ignored, as OpenVINO does.
         Raises KernelError for one that is missing or cannot be read.
         """
+        arguments = self._arguments(texts)
+        if self.prepared is not None:
+            return self.prepared(**arguments)
+        changed = {name: value for name, value in arguments.items() if value != self.attributes[name].default}
+        if not changed:
+            return self.direct or self.function
+        return partial(self.function, **changed)
+
+    def settle(self, texts: Mapping[str, str], constants: Sequence[Any]) -> Function | None:
+        """As `bind`, for a layer whose inputs but the first are these constants: first input in, output out.
+
+        None where the kernel has no such form.
+        """
+        if self.settled is None:
+            return None
+        return self.settled(*constants, **self._arguments(texts))
+
+    def _arguments(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """The attributes that are given, read."""
         given = {name.replace("-", "_"): text for name, text in texts.items()}
         arguments = {}
         for name, parameter in self.attributes.items():
@@ -89,12 +111,7 @@ class Kernel:
                 arguments[name] = read_attribute(name, given[name], self._annotations[name])
             elif parameter.default is parameter.empty:
                 raise KernelError(f"the attribute '{name}' is missing, which {self.type} demands")
-        if self.prepared is not None:
-            return self.prepared(**arguments)
-        changed = {name: value for name, value in arguments.items() if value != self.attributes[name].default}
-        if not changed:
-            return self.direct or self.function
-        return partial(self.function, **changed)
+        return arguments
 
 
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
@@ -107,13 +124,14 @@ def kernel(
     prepared: Callable[..., Function] | None = None,
     stateful: bool = False,
     floating: Function | None = None,
+    settled: Callable[..., Function | None] | None = None,
 ) -> Callable[[F], F]:
     """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
     unknown = set(versions) - set(DEFINITIONS[type])
     assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
 
     def enter(function: F) -> F:
-        entry = Kernel(type, versions, function, direct, prepared, stateful, floating)
+        entry = Kernel(type, versions, function, direct, prepared, stateful, floating, settled)
         for version in versions:
             assert (type, version) not in _KERNELS, f"two kernels for {type}-{version}"
             _KERNELS[type, version] = entry

@@ -13,13 +13,13 @@ import numpy as np
 
 from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axis, shape_text
+from stepper.ops.axes import integers, is_list, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.registry import kernel
 from stepper.ops.sizes import single_integer
 
 
-def _reshape_settled(*, special_zero: bool = False) -> Callable[..., Array]:
+def _reshape_for(*, special_zero: bool = False) -> Callable[..., Array]:
     """reshape; quicker where the pattern has neither a 0 nor what it must not have."""
 
     def plainly(data: Array, pattern: Array) -> Array:
@@ -37,7 +37,22 @@ def _reshape_settled(*, special_zero: bool = False) -> Callable[..., Array]:
     return plainly
 
 
-@kernel("Reshape", 1, prepared=_reshape_settled)
+def _reshape_to(pattern: Array, *, special_zero: bool = False) -> Callable[..., Array] | None:
+    """reshape to a constant pattern, one without 0."""
+    if not is_list(pattern) or any(dim < 1 and dim != -1 for dim in pattern.tolist()):
+        return None
+    shape = tuple(pattern.tolist())
+
+    def reshaped(data: Array) -> Array:
+        try:
+            return data.reshape(shape)
+        except (TypeError, ValueError, OverflowError):
+            return reshape(data, pattern, special_zero=special_zero)
+
+    return reshaped
+
+
+@kernel("Reshape", 1, prepared=_reshape_for, settled=_reshape_to)
 def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array:
     """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
     try:
@@ -58,7 +73,22 @@ def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) ->
     return [shape[axis] if axis in copied else remaining if dim == -1 else dim for axis, dim in enumerate(pattern)]
 
 
-@kernel("Squeeze", 1)
+def _squeeze_of(axes: Array, *, allow_axis_skip: bool = False) -> Callable[..., Array] | None:
+    """squeeze of constant axes."""
+    if not axes.size or not is_list(axes):
+        return None
+    named = tuple(axes.tolist())
+
+    def squeezed(data: Array) -> Array:
+        try:
+            return data.squeeze(named)
+        except (TypeError, ValueError, OverflowError):
+            return squeeze(data, axes)
+
+    return squeezed
+
+
+@kernel("Squeeze", 1, settled=_squeeze_of)
 def squeeze(data: Array, axes: Array | None = None) -> Array:
     """`data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
     if axes is None or axes.size == 0:
@@ -70,7 +100,7 @@ def squeeze(data: Array, axes: Array | None = None) -> Array:
         return data.reshape([dim for axis, dim in enumerate(data.shape) if axis not in named or dim != 1])
 
 
-@kernel("Squeeze", 15, direct=squeeze)
+@kernel("Squeeze", 15, direct=squeeze, settled=_squeeze_of)
 def squeeze_skipping(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = False) -> Array:
     """As Squeeze-1, whether `allow_axis_skip` or not: only the rank that is known before the run depends on it."""
     return squeeze(data, axes)
@@ -90,7 +120,22 @@ def unsqueeze(data: Array, axes: Array) -> Array:
         raise KernelError(f"axes {text} cannot be inserted into the shape {shape_text(data.shape)}") from None
 
 
-@kernel("Transpose", 1)
+def _transpose_by(order: Array) -> Callable[..., Array] | None:
+    """transpose by a constant order."""
+    if not is_list(order) or min(order.tolist(), default=0) < 0:
+        return None
+    axes = tuple(order.tolist()) or None
+
+    def transposed(data: Array) -> Array:
+        try:
+            return data.transpose(axes)
+        except (TypeError, ValueError, OverflowError):
+            return transpose(data, order)
+
+    return transposed
+
+
+@kernel("Transpose", 1, settled=_transpose_by)
 def transpose(data: Array, order: Array) -> Array:
     """`data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
     axes = order.tolist()
@@ -112,7 +157,17 @@ def shape_of(data: Array) -> Array:
     return np.array(data.shape, np.int64)
 
 
-@kernel("ShapeOf", 3)
+def _shape_of_type(*, output_type: ElementType) -> Callable[..., Array]:
+    """shape_of_typed of one type."""
+    array, dtype = np.array, output_type.dtype
+
+    def shape(data: Array) -> Array:
+        return array(data.shape, dtype)
+
+    return shape
+
+
+@kernel("ShapeOf", 3, prepared=_shape_of_type)
 def shape_of_typed(data: Array, *, output_type: ElementType) -> Array:
     """The shape of `data` as i32 or i64."""
     return np.array(data.shape, output_type.dtype)

@@ -13,13 +13,38 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axes, shape_text
+from stepper.ops.axes import integers, is_list, normalize_axes, shape_text
 from stepper.ops.registry import kernel
 
 Mask = tuple[int, ...]
 
 
-@kernel("Slice", 8)
+def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = None) -> Callable[..., Array] | None:
+    """slice_ between constant bounds, along axes that are all counted from the front, or all from the end."""
+    if not all(map(is_list, (start, stop, step) if axes is None else (start, stop, step, axes))):
+        return None
+    bounds = [values.tolist() for values in (start, stop, step)]
+    named = list(range(len(bounds[0]))) if axes is None else axes.tolist()
+    first, last = min(named, default=0), max(named, default=0)
+    alike = len({len(named), *map(len, bounds)}) == 1 and len(set(named)) == len(named)
+    if not alike or first < 0 <= last or max(-first, last) >= _HIGHEST_RANK:
+        return None
+    ranges: list[Any] = [slice(None)] * max(-first, last + 1)
+    for axis, *bound in zip(named, *bounds, strict=True):
+        ranges[axis] = slice(*bound)
+    index = (*ranges, ...) if first >= 0 else (..., *ranges)
+
+    def part(data: Array) -> Array:
+        try:
+            view: Array = data[index]
+            return view
+        except (IndexError, TypeError, ValueError, OverflowError):
+            return _part(data, start, stop, step, axes)
+
+    return part
+
+
+@kernel("Slice", 8, settled=_slice_between)
 def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
     """data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
     return _part(data, start, stop, step, axes)
@@ -58,7 +83,7 @@ def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | Non
 _HIGHEST_RANK: Final = 64  # of numpy
 
 
-def _ranges_settled(
+def _ranges_for(
     *,
     begin_mask: Mask = (),
     end_mask: Mask = (),
@@ -93,7 +118,26 @@ def _ranges_settled(
     return ranges
 
 
-@kernel("StridedSlice", 1, prepared=_ranges_settled)
+def _strided_slice_between(
+    begin: Array, end: Array, strides: Array | None = None, **masks: Mask
+) -> Callable[..., Array] | None:
+    """strided_slice between constant bounds."""
+    try:
+        index = _index(begin, end, strides, **masks)
+    except KernelError:
+        return None
+
+    def part(data: Array) -> Array:
+        try:
+            view: Array = data[index]
+            return view
+        except (IndexError, TypeError, OverflowError):
+            return strided_slice(data, begin, end, strides, **masks)
+
+    return part
+
+
+@kernel("StridedSlice", 1, prepared=_ranges_for, settled=_strided_slice_between)
 def strided_slice(
     data: Array,
     begin: Array,
@@ -110,6 +154,26 @@ def strided_slice(
 
     At one position an ellipsis wins over a new axis, that over a single index (shrink), that over the range.
     """
+    masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
+    index = _index(begin, end, strides, *masks)
+    try:
+        view: Array = data[index]
+        return view
+    except (IndexError, TypeError, OverflowError) as error:
+        raise KernelError(f"the slice does not fit the shape {shape_text(data.shape)}: {error}") from None
+
+
+def _index(
+    begin: Array,
+    end: Array,
+    strides: Array | None,
+    begin_mask: Mask = (),
+    end_mask: Mask = (),
+    new_axis_mask: Mask = (),
+    shrink_axis_mask: Mask = (),
+    ellipsis_mask: Mask = (),
+) -> tuple[Any, ...]:
+    """What a StridedSlice takes, as numpy's index; of no tensor in particular."""
     begins, ends = begin.ravel().tolist(), end.ravel().tolist()
     by = [1] * len(begins) if strides is None else strides.ravel().tolist()
     masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
@@ -130,11 +194,7 @@ def strided_slice(
             index.append(slice(None if open_begin[i] else first, None if open_end[i] else last, stride))
     if ... not in index:
         index.append(...)
-    try:
-        view: Array = data[tuple(index)]
-        return view
-    except (IndexError, TypeError, OverflowError) as error:
-        raise KernelError(f"the slice does not fit the shape {shape_text(data.shape)}: {error}") from None
+    return tuple(index)
 
 
 def _padded(mask: tuple[int, ...], length: int) -> tuple[int, ...]:

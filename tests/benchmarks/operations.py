@@ -62,11 +62,16 @@ def _repeated(run: Callable[[], Any], times: int) -> None:
 
 
 def comparison(plain: Plain, shape: Shape) -> Comparison:
-    """One operation's kernel, bound as the engine does it, beside the plain call."""
+    """One operation's kernel, bound as the engine does it, beside the plain call.
+
+    All inputs but the first are constants where a kernel makes use of that: shapes, axes and bounds, as in most models.
+    """
     kernel = ops.find(plain.type, plain.version)
     assert kernel is not None
     inputs = plain.inputs(*shape)
-    candidates = {KERNEL: partial(kernel.bind(plain.attributes), *inputs), NUMPY: partial(plain.call, *inputs)}
+    settled = kernel.settle(plain.attributes, inputs[1:]) if len(inputs) > 1 else None
+    run = partial(kernel.bind(plain.attributes), *inputs) if settled is None else partial(settled, inputs[0])
+    candidates = {KERNEL: run, NUMPY: partial(plain.call, *inputs)}
     return Comparison(f"{plain.type} {shape[0]}x{shape[1]}", candidates, repetitions=200 if shape == SMALL else 5)
 
 

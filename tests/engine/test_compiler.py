@@ -190,3 +190,27 @@ def test_values_of_the_main_graph_go_after_their_last_use_where_nobody_keeps_the
             assert event.frame is frame
         assert sum(value is not None for value in frame.values) == alive
         assert machine.outputs is not None and machine.outputs[0] == -1
+
+
+@pytest.mark.parametrize("rules", list(Rules))
+def test_an_operation_with_constant_inputs_takes_the_first_alone_and_fails_as_ever(
+    tmp_path: Path, rules: Rules
+) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(-1,))
+    table = body.apply("Reshape", state, body.constant([2, 3], np.int64), name="table", special_zero="false")
+    turned = body.apply("Transpose", table, body.constant([1, 0], np.int64), name="turned")
+    flat = body.apply("Reshape", turned, body.constant([-1], np.int64), name="flat", special_zero="false")
+    result = body.result(flat)
+    net.result(
+        net.loop("l", body, 2, True, [carried(net.parameter("x", dims=(-1,)), state, result)], [last(result)])[0]
+    )
+    model = net.read(tmp_path)
+    assert [step[2] for step in compile_model(model, rules).programs[1].code] == [None] * 3
+    x = np.arange(6, dtype=np.float32)
+    expected = x.reshape(2, 3).T.reshape(2, 3).T.reshape(-1)
+    np.testing.assert_array_equal(stepper.run(model, {"x": x}, rules=rules)["result"], expected)
+    place = r"Loop 'l' #0 > Reshape 'table': a tensor of shape \[7\] cannot take the shape \[2,3\]"
+    with pytest.raises(stepper.StepperError, match=place + r" \(inputs: f32\[7\], i(64|32)\[2\]\)"):
+        stepper.run(model, {"x": np.ones(7, np.float32)}, rules=rules)
