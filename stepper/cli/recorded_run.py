@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepper.cli.specs import given_inputs
 from stepper.element_types import Array
@@ -25,8 +26,6 @@ _RECORDING = ("record", "record_ops", "record_iters")
 
 def check_options(options: argparse.Namespace) -> None:
     """Raise UsageError where options contradict each other."""
-    if options.breaks and (options.trace is not None or options.resume is not None):
-        raise UsageError("--break ends a run that is not recorded; leave --trace and --resume out")
     if options.resume is None:
         if options.model is None:
             raise UsageError("name a MODEL to run, or a recording to go on with: --resume FILE")
@@ -53,27 +52,38 @@ def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace
 
 def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
     """The recorder of the file to go on with, and what loops did before."""
-    from stepper.debug.recording import open_recording, resume
+    from stepper.debug.recording import resume
+
+    return resume(options.resume, *origin(options), max_iterations=options.max_iterations)
+
+
+def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:
+    """The path of the model of the file to go on with, and the inputs that the options give (None: not any)."""
+    from stepper.debug.recording import open_recording
 
     with open_recording(options.resume) as recording:
         path = recording.model_path(options.model_path)
-    inputs = None
-    if options.input or options.inputs:
-        inputs = given_inputs(read(path), options.input, options.inputs, options.shape)
-    return resume(options.resume, path, inputs, max_iterations=options.max_iterations)
+    if not (options.input or options.inputs):
+        return path, None
+    return path, given_inputs(read(path), options.input, options.inputs, options.shape)
 
 
 def drive(recorder: Recorder) -> None:
     """Run to the end. Ctrl+C ends it in order, with a snapshot of where it was; a second one at once."""
-    with recorder, _interruptible(recorder.machine):
+    with recorder, interruptible(recorder.machine):
         if recorder.run():
             return
         where = place(recorder.machine.stack)
-    raise KeyboardInterrupt(f"interrupted at {where}; go on with: stepper run --resume {recorder.path}")
+    raise KeyboardInterrupt(f"interrupted at {where}; {go_on_with(recorder)}")
+
+
+def go_on_with(recorder: Recorder) -> str:
+    """How the run goes on from its file."""
+    return f"go on with: stepper run --resume {recorder.path}"
 
 
 @contextlib.contextmanager
-def _interruptible(machine: Machine) -> Iterator[None]:
+def interruptible(machine: Machine) -> Iterator[None]:
     """Ctrl+C asks the machine to pause, once; after that it is what it was."""
 
     def pause(_number: int, _frame: FrameType | None) -> None:

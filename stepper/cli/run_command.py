@@ -36,16 +36,15 @@ def execute(options: argparse.Namespace) -> int:
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
+    outputs: Outputs | None
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
     if options.breaks:
         from stepper.cli import watched_run  # loads the debugger
 
-        debugger, log = watched_run.watched(options)
-        if watched_run.is_stopped(debugger, wanted_progress=not options.quiet):
-            watched_run.report(debugger, options)
+        outputs = watched_run.run(options)
+        if outputs is None:
             return FINDING
-        outputs = collect(debugger.machine, log)
     else:
         outputs = _run(options) if options.resume is None else _resume(options)
     if options.outputs is not None:

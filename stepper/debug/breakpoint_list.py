@@ -127,6 +127,11 @@ class Breakpoints:
         """Watch those of the list alone."""
         self._watch()
 
+    def watched_by(self, lookout: Lookout) -> None:
+        """Let another lookout ask about them from now on."""
+        self._lookout = lookout
+        self._watch()
+
     def _temporary(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Breakpoint:
         breakpoint = Breakpoint(0, description, checks, trails, self._timeline.machine.tick)
         self._watch(breakpoint)

@@ -6,14 +6,14 @@ an iteration got its inputs, after it was closed, and after a nested loop or bra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.inspection import inspect, inspect_loop
-from stepper.debug.moments import Reason, Stop, describe, iteration_of
+from stepper.debug.moments import Reason, Stop, describe, iteration_of, reason_of
 from stepper.debug.moments_found import MOST_FOUND, Found, find
 from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
 from stepper.debug.timeline import Timeline
@@ -21,6 +21,7 @@ from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
 from stepper.debug.watching import Lookout
 from stepper.debug.what_if import Branches, edit_of
+from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.feeds import bind_inputs
@@ -50,12 +51,20 @@ class Debugger:
         memory: int = DEFAULT_MEMORY,
         max_iterations: int | None = None,
     ) -> None:
-        self.model = model
-        self.inputs = bind_inputs(model, inputs)
-        compiled = compile_model(model, Rules(rules))
-        self.machine = Machine(compiled, self.inputs, max_iterations=max_iterations)
+        bound = bind_inputs(model, inputs)
+        self._take(Machine(compile_model(model, Rules(rules)), bound, max_iterations=max_iterations), bound, memory)
+
+    @classmethod
+    def of(cls, machine: Machine, inputs: Sequence[Array], *, memory: int = DEFAULT_MEMORY) -> Debugger:
+        """A debugger of a machine that somebody made, with these inputs, and which stands at its start."""
+        debugger = cls.__new__(cls)
+        debugger._take(machine, inputs, memory)
+        return debugger
+
+    def _take(self, machine: Machine, inputs: Sequence[Array], memory: int) -> None:
+        self.model, self.inputs, self.machine = machine.compiled.model, inputs, machine
         self.timeline = Timeline(self.machine, memory)
-        self.watches = Watches(compiled)
+        self.watches = Watches(machine.compiled)
         self.lookout = self.timeline.lookout = self.machine.watcher = Lookout(self.machine)
         self.breakpoints = Breakpoints(self.timeline, self.lookout)
         self.branches = Branches(self.timeline)
@@ -165,9 +174,9 @@ class Debugger:
         iteration = self._loop_iteration()
         return self.goto_iteration(iteration + count)
 
-    def continue_(self) -> Stop:
-        """On to the next stop of a breakpoint, or to the end of the run."""
-        return self._stopped(self._ahead(Every.END, lambda event: False))
+    def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
+        """On to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
+        return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
 
     def goto_tick(self, tick: int) -> Stop:
         """The moment after exactly `tick` moves, before or behind the present."""
@@ -313,7 +322,7 @@ class Debugger:
 
     def _stopped(self, event: Event | None, reason: Reason | None = None) -> Stop:
         if reason is None:
-            reason = _reason(self.machine, event, self.lookout)
+            reason = reason_of(self.machine, event, self.lookout.found_at)
         found = self.lookout.found if reason is Reason.BREAK else None
         self.stop = describe(self.machine, reason, () if found is None else tuple(found.details))
         if found is not None:
@@ -381,15 +390,3 @@ def _positive(count: int) -> int:
     if count < 1:
         raise UsageError(f"a repeat count is 1 or more, not {count}")
     return count
-
-
-def _reason(machine: Machine, event: Event | None, lookout: Lookout) -> Reason:
-    if machine.finished:
-        return Reason.END
-    if machine.tick == 0:
-        return Reason.START
-    if event is None:
-        return Reason.MOVED
-    if lookout.found_at == machine.tick:
-        return Reason.BREAK
-    return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED

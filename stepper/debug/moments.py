@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
@@ -65,6 +66,19 @@ def iteration_of(frame: Frame) -> int | None:
     if activation is None or not activation.operation.layer.is_loop or activation.iteration < 0:
         return None
     return activation.iteration
+
+
+def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Reason:
+    """Why a movement ended here, by its last event; `found_at` is the tick of the stop that a breakpoint made."""
+    if machine.finished:
+        return Reason.END
+    if machine.tick == 0:
+        return Reason.START
+    if event is None:
+        return Reason.MOVED
+    if found_at == machine.tick:
+        return Reason.BREAK
+    return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED
 
 
 def fingerprint(state: Snapshot) -> bytes:

@@ -21,6 +21,7 @@ from stepper.debug.history import History
 from stepper.debug.moments import fingerprint
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, Watcher
+from stepper.engine.frames import Snapshot
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError
 
@@ -187,6 +188,12 @@ class Timeline:
         finally:
             machine.watcher = watcher
         self._check(machine.tick)
+
+    def stand(self, present: Snapshot) -> None:
+        """Stand at a later moment of the run that was reached before, elsewhere."""
+        self.machine.restore(present)
+        self.history.add(present)
+        self.furthest = max(self.furthest, present.tick)
 
     def show(self) -> None:
         """Remember what the present looks like, so that coming back here can be checked."""

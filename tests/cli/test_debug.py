@@ -152,11 +152,6 @@ def test_a_wrong_break_is_refused(call: Call, model: Path, spec: str) -> None:
     assert call("run", model, "--input", X, "--break", spec).code == 2
 
 
-def test_breaks_and_recordings_exclude_each_other(call: Call, model: Path, tmp_path: Path) -> None:
-    called = call("run", model, "--input", X, "--break", "nan", "--trace", tmp_path / "t")
-    assert called.code == 2 and "--break" in called.err
-
-
 # --- the prompt on a terminal ---------------------------------------------------------------------------------------
 
 

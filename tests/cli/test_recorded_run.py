@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from stepper.cli import main
 from stepper.debug.recording import open_recording
+from tests.cli.conftest import Call
 from tests.models import Graph, carried, joined, last
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +54,8 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
         ([*RUN, "--resume", "x"], "the recording knows its model"),
         (["run", "--resume", "x", "--trace", "y"], "no other way"),
         (["run", "--resume", "x", "--record", "all"], "no other way"),
-        ([*RUN, "--trace", "x", "--break", "nan"], "a run that is not recorded"),
+        ([*RUN, "--trace", "x", "--break", "nothing_like_it"], "nothing_like_it"),
+        ([*RUN, "--trace", "x", "--break", "balance_next if max("], "max("),
         ([*RUN, "--trace", str(SAMPLE / "model.bin")], "is there already"),
         ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
         ([*RUN, "--trace", "x", "--record-iters", "a"], "no range of iterations"),
@@ -67,6 +70,50 @@ def test_options_that_contradict_each_other_are_refused(
     captured = capsys.readouterr()
     assert message in captured.err and not captured.out
     assert not list(tmp_path.iterdir())
+
+
+def test_a_break_ends_a_recorded_run_and_another_one_its_continuation(call: Call, tmp_path: Path) -> None:
+    nested = ROOT / "sample_models" / "nested_loop"
+    run = ("run", nested / "model.xml", "--inputs", nested / "inputs.npz")
+    trace, spec = tmp_path / "run.sqlite", "swaps_next if swaps_next > 1"
+    alone = call(*run, "--break", spec)
+    both = call(*run, "--break", spec, "--trace", trace, "--record", "all")
+    assert both.code == 1 and both.out == alone.out
+    assert both.err == f"recorded up to here; go on with: stepper run --resume {trace}\n"
+    with open_recording(trace) as recording:
+        assert recording.query("SELECT max(tick) FROM iterations") == [(20,)]
+        assert recording.machine().tick == 29
+    again = call("run", "--resume", trace, "--break", "no such layer")
+    assert again.code == 2 and not again.out
+    again = call("run", "--resume", trace, "--break", spec, "--json")
+    found = json.loads(again.out)
+    assert again.code == 1 and Path(found["model"]).samefile(nested / "model.xml")
+    assert (found["break"]["tick"], found["break"]["iteration"]) == (42, 2)
+    assert call("run", "--resume", trace, "--break", "nan", "--outputs", tmp_path / "a.npz") == call(
+        *run, "--outputs", tmp_path / "b.npz"
+    )
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert call("run", "--resume", trace, "--break", spec) == call(*run)
+
+
+def test_a_break_at_nan_leaves_what_came_before_it(call: Call, tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x"), net.body()
+    state = body.parameter("state")
+    root = body.apply("Sqrt", body.apply("Subtract", state, body.constant(1.0)), name="root")
+    result = body.result(root)
+    net.result(net.loop("roots", body, 9, True, [carried(x, state, result)], [last(result), joined(result)])[0])
+    model, trace = net.write(tmp_path), tmp_path / "run.sqlite"
+    stopped = call("run", model, "--input", "x=30", "--break", "nan", "--trace", trace)
+    # 30 -> sqrt(29) -> ... -> the root of a negative number: the formula says when.
+    value, iteration = np.float32(30), 0
+    with np.errstate(invalid="ignore"):
+        while not np.isnan(value := np.sqrt(value - np.float32(1))):
+            iteration += 1
+    assert stopped.code == 1 and f"Loop 'roots' #{iteration}" in stopped.out and "NaN" in stopped.out
+    with open_recording(trace) as recording:
+        assert recording.query("SELECT max(iteration), sum(nan) FROM statistics") == [(iteration - 1, 0)]
+    assert call("run", "--resume", trace) == call("run", model, "--input", "x=30")
 
 
 def test_what_is_no_recording_and_a_changed_input_end_with_3(

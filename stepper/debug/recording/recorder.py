@@ -170,6 +170,25 @@ class Recorder:
         self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
         self._left = self.pace.iterations or -1
 
+    def halt(self) -> None:
+        """A debugger has stopped the run here, perhaps by going back a little: the file ends with this moment.
+
+        Of the frames around it each is known, but that the innermost was entered or left may not have been told.
+        """
+        machine, known = self.machine, self._activations.open
+        if len(known) == len(machine.stack):
+            self.after(Event(EventKind.LEFT, machine.tick, known[-1].frame))
+        self.realign()
+        if len(known) < len(machine.stack) - 1:
+            self.after(Event(EventKind.ENTERED, machine.tick, machine.stack[-1]))
+        self.snapshot()
+
+    def realign(self) -> None:
+        """The machine was put into the state that it had: its frames are other objects now."""
+        for entry, frame in zip(self._activations.open, self.machine.stack[1:], strict=False):
+            entry.frame = frame
+        self._frame = None
+
     def flush(self) -> None:
         """Write everything that waits, without a snapshot."""
         with self._errors(), self._transaction():
