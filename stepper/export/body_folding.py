@@ -1,0 +1,205 @@
+"""What of a graph may be folded into one box: arithmetic on shapes, and values that only collect (accumulators)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from stepper.ir.model import Graph, Layer
+
+SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
+    "BatchToSpace": (1, 2, 3),
+    "Broadcast": (1, 2),
+    "ConvolutionBackpropData": (2,),
+    "Eye": (0, 1, 2),
+    "Gather": (2,),
+    "GroupConvolutionBackpropData": (2,),
+    "Interpolate": (1, 2, 3),
+    "OneHot": (1,),
+    "Pad": (1, 2),
+    "RandomUniform": (0,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Roll": (1, 2),
+    "Slice": (1, 2, 3, 4),
+    "SpaceToBatch": (1, 2, 3),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "StridedSlice": (1, 2, 3),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Transpose": (1,),
+    "Unsqueeze": (1,),
+    "VariadicSplit": (1, 2),
+}
+"""By operation type, the inputs that say how large or where, and are no data."""
+
+ARITHMETIC: Final = frozenset(
+    {
+        "Add",
+        "Broadcast",
+        "Concat",
+        "Convert",
+        "Divide",
+        "Equal",
+        "Floor",
+        "FloorMod",
+        "Gather",
+        "Greater",
+        "GreaterEqual",
+        "Less",
+        "LessEqual",
+        "Maximum",
+        "Minimum",
+        "Mod",
+        "Multiply",
+        "NotEqual",
+        "Power",
+        "Range",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSum",
+        "Reshape",
+        "ScatterElementsUpdate",
+        "ScatterUpdate",
+        "Select",
+        "ShapeOf",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "StridedSlice",
+        "Subtract",
+        "Transpose",
+        "Unsqueeze",
+        "VariadicSplit",
+    }
+)
+"""What sizes are computed with."""
+
+SIZES_OF_DATA: Final = ("ShapeOf",)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A carried value that only grows: a Parameter that one Concat alone reads, and its Result."""
+
+    parameter: int
+    concat: int
+    result: int
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The three layers, Parameter first."""
+        return (self.parameter, self.concat, self.result)
+
+
+def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Accumulator, ...]:
+    """The accumulators among back edges given as (Result, Parameter)."""
+    readers = _readers(graph)
+    tails = [tail for tail, _ in back_edges]
+    found = []
+    for tail, head in back_edges:
+        source = graph.sources[tail][0]
+        if source is None or tails.count(tail) > 1:
+            continue
+        concat = graph.by_id[source.layer]
+        only_collects = readers.get(head) == [concat.id] and readers[concat.id] == [tail]
+        if concat.type == "Concat" and only_collects:
+            found.append(Accumulator(head, concat.id, tail))
+    return tuple(found)
+
+
+def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:
+    """Arithmetic on shapes, group by group, each in the order of the file: it begins at ShapeOf, and only shape inputs
+    and other such arithmetic read it. Drawing a group as one box never makes a cycle.
+    """
+    order = _in_order(graph)
+    members = _shape_layers(graph, order)
+    stages = _stages(graph, order, members)
+    group = {layer: layer for layer in members}
+
+    def root(layer: int) -> int:
+        while group[layer] != layer:
+            group[layer] = group[group[layer]]
+            layer = group[layer]
+        return layer
+
+    for layer in members:
+        for source in graph.sources[layer]:
+            if source is not None and source.layer in members and stages[source.layer] == stages[layer]:
+                group[root(source.layer)] = root(layer)
+    found: dict[int, list[int]] = {}
+    for layer in order:
+        if layer in members:
+            found.setdefault(root(layer), []).append(layer)
+    return tuple(tuple(layers) for layers in found.values() if len(layers) >= smallest)
+
+
+def _shape_layers(graph: Graph, order: Sequence[int]) -> set[int]:
+    """The layers of all groups: forwards what follows from ShapeOf and Constants alone, backwards what is read so."""
+    from_shape: dict[int, bool] = {}  # of what has only sizes and Constants as inputs: whether a ShapeOf is among them
+    for key in order:
+        layer = graph.by_id[key]
+        sources = [source.layer for source in graph.sources[key] if source is not None]
+        if layer.type in SIZES_OF_DATA:
+            from_shape[key] = True
+        elif layer.type == "Constant":
+            from_shape[key] = False
+        elif layer.type in ARITHMETIC and all(source in from_shape for source in sources):
+            from_shape[key] = any(from_shape[source] for source in sources)
+    members = {key for key, known in from_shape.items() if known and _gives_sizes(graph.by_id[key])}
+    readers = _uses(graph)
+    for key in reversed(order):
+        if key in members and not all(
+            reader in members or index in SHAPE_INPUTS.get(graph.by_id[reader].type, ())
+            for reader, index in readers.get(key, ())
+        ):
+            members.discard(key)
+    return members
+
+
+def _gives_sizes(layer: Layer) -> bool:
+    types = [port.element_type.name for port in layer.outputs if port.element_type is not None]
+    return all(name in ("i64", "i32", "boolean") for name in types)
+
+
+def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, int]:
+    """How often sizes went into data on the way here: groups of one stage never wait for each other in a circle."""
+    stages: dict[int, int] = {}
+    for key in order:
+        stage = 0
+        for source in graph.sources[key]:
+            if source is not None:
+                leaves = source.layer in members and key not in members
+                stage = max(stage, stages[source.layer] + leaves)
+        stages[key] = stage
+    return stages
+
+
+def _in_order(graph: Graph) -> list[int]:
+    """Layer ids, each after its sources; the reader has seen to it that there is no cycle."""
+    left = {layer.id: sum(source is not None for source in graph.sources[layer.id]) for layer in graph.layers}
+    readers = _uses(graph)
+    order = [key for key, count in left.items() if not count]
+    for key in order:  # grows while it is read
+        for reader, _ in readers.get(key, ()):
+            left[reader] -= 1
+            if not left[reader]:
+                order.append(reader)
+    return order
+
+
+def _uses(graph: Graph) -> dict[int, list[tuple[int, int]]]:
+    """Who reads a layer, and with which of its inputs."""
+    uses: dict[int, list[tuple[int, int]]] = {}
+    for layer in graph.layers:
+        for index, source in enumerate(graph.sources[layer.id]):
+            if source is not None:
+                uses.setdefault(source.layer, []).append((layer.id, index))
+    return uses
+
+
+def _readers(graph: Graph) -> dict[int, list[int]]:
+    return {layer: [reader for reader, _ in uses] for layer, uses in _uses(graph).items()}

@@ -1,0 +1,190 @@
+"""A graph of the model as it is drawn: what is folded into one box, the edges between boxes, back edges, short labels.
+
+Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the layer that stands for the folded ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from stepper.export.body_folding import Accumulator, accumulators, shape_groups
+from stepper.export.labels import labels_of, told_apart
+from stepper.export.layout_model import Edge
+from stepper.ir.model import Body, Graph, Layer, Source
+
+
+class NodeKind(StrEnum):
+    """What a box stands for."""
+
+    PARAMETER = "parameter"
+    RESULT = "result"
+    OPERATION = "operation"
+    LOOP = "loop"
+    BRANCH = "branch"
+    CONSTANT = "constant"
+    SHAPES = "shapes"
+    ACCUMULATOR = "accumulator"
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators."""
+
+    constants: bool = True
+    shapes: bool = True
+    accumulators: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """A box: `layers` are the ids that it stands for, the key first; `constants` the Constants folded into it."""
+
+    key: int
+    kind: NodeKind
+    label: str
+    layers: tuple[int, ...]
+    constants: tuple[int, ...] = ()
+
+
+class DrawnBackEdge(NamedTuple):
+    """A back edge between boxes; `name` is the short name of its Parameter. A folded accumulator's: tail is head."""
+
+    tail: int
+    head: int
+    name: str
+    result: int
+    parameter: int
+
+
+@dataclass(frozen=True)
+class BodyGraph:
+    """Boxes in file order, each tensor's edges once per reader, back edges apart.
+
+    `box_of` maps every layer id to the key of its box; a Constant that several read to its first reader. `first` and
+    `last` are the boxes to be held on the first and last rank.
+    """
+
+    nodes: tuple[DrawnNode, ...]
+    edges: tuple[Edge[int], ...]
+    back_edges: tuple[DrawnBackEdge, ...]
+    box_of: Mapping[int, int]
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+
+    def node(self, key: int) -> DrawnNode:
+        """The box of that key; KeyError for none."""
+        return self.by_key[key]
+
+    @cached_property
+    def by_key(self) -> dict[int, DrawnNode]:
+        """The boxes by key."""
+        return {node.key: node for node in self.nodes}
+
+    def operations_of(self, key: int) -> tuple[int, ...]:
+        """The layers of a box in file order, without the Constants."""
+        return tuple(sorted(self.node(key).layers))
+
+
+EVERYTHING_DRAWN = Folding(constants=False, shapes=False, accumulators=False)
+
+
+def body_graph(graph: Graph, body: Body | None = None, folding: Folding = Folding()) -> BodyGraph:
+    """The boxes and edges of a graph; `body` is the loop's body that it is, whose back edges then belong to it."""
+    carried = _carried(graph, body) if body else []
+    collected = accumulators(graph, carried) if folding.accumulators else ()
+    groups = shape_groups(graph) if folding.shapes else ()
+    box_of = {layer.id: layer.id for layer in graph.layers}
+    box_of.update({layer: entry.parameter for entry in collected for layer in entry.layers})
+    box_of.update({layer: group[-1] for group in groups for layer in group})
+    folded = _fold_constants(graph, box_of) if folding.constants else {}
+    nodes = _nodes(graph, box_of, folded, collected, groups)
+    labels = labels_of(graph)
+    joined = {(entry.result, entry.parameter) for entry in collected}
+    ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
+    back_edges = tuple(DrawnBackEdge(box_of[tail], box_of[head], labels[head], tail, head) for tail, head in carried)
+    return BodyGraph(
+        nodes=nodes,
+        edges=_edges(graph, nodes, box_of, folded),
+        back_edges=back_edges,
+        box_of=box_of,
+        first=tuple(dict.fromkeys(box_of[head] for _, head in ends)),
+        last=tuple(dict.fromkeys(box_of[tail] for tail, _ in ends)),
+    )
+
+
+def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
+    """The back edges as (Result, Parameter), each once; a file may name what is not there, and no run heeds it."""
+    results, parameters = {layer.id for layer in graph.results}, {layer.id for layer in graph.parameters}
+    ends = [(edge.from_layer, edge.to_layer) for edge in body.back_edges]
+    return [(tail, head) for tail, head in dict.fromkeys(ends) if tail in results and head in parameters]
+
+
+def _fold_constants(graph: Graph, box_of: dict[int, int]) -> dict[int, tuple[int, ...]]:
+    """The Constants that go into each box; `box_of` learns where. One that a Result or nothing reads stays a box."""
+    constants = {layer.id for layer in graph.layers if layer.type == "Constant"}
+    constants -= {source.layer for result in graph.results for source in graph.sources[result.id] if source is not None}
+    found: dict[int, dict[int, None]] = {}
+    for layer in graph.layers:
+        for source in graph.sources[layer.id]:
+            if source is not None and source.layer in constants:
+                found.setdefault(box_of[layer.id], {})[source.layer] = None
+    for key, inside in reversed(found.items()):  # the first reader comes last and stays
+        box_of.update(dict.fromkeys(inside, key))
+    return {key: tuple(inside) for key, inside in found.items()}
+
+
+def _nodes(
+    graph: Graph,
+    box_of: Mapping[int, int],
+    folded: Mapping[int, tuple[int, ...]],
+    collected: Sequence[Accumulator],
+    groups: Sequence[tuple[int, ...]],
+) -> tuple[DrawnNode, ...]:
+    labels = labels_of(graph)
+    several = {entry.parameter: (entry.parameter, *entry.layers[1:]) for entry in collected}
+    several.update({group[-1]: (group[-1], *group[:-1]) for group in groups})
+    kinds = {layer.id: _kind(layer) for layer in graph.layers if box_of[layer.id] == layer.id}
+    kinds.update({entry.parameter: NodeKind.ACCUMULATOR for entry in collected})
+    kinds.update({group[-1]: NodeKind.SHAPES for group in groups})
+    shown = {key: labels[key] for key in kinds}
+    shown.update({entry.parameter: f"{labels[entry.parameter]} +" for entry in collected})
+    shown.update({group[-1]: f"shapes ×{len(group)}" for group in groups})
+    shown = told_apart(shown)
+    return tuple(
+        DrawnNode(key, kind, shown[key], several.get(key, (key,)), folded.get(key, ())) for key, kind in kinds.items()
+    )
+
+
+def _kind(layer: Layer) -> NodeKind:
+    if layer.is_loop:
+        return NodeKind.LOOP
+    kinds = {
+        "Parameter": NodeKind.PARAMETER,
+        "Result": NodeKind.RESULT,
+        "If": NodeKind.BRANCH,
+        "Constant": NodeKind.CONSTANT,
+    }
+    return kinds.get(layer.type, NodeKind.OPERATION)
+
+
+def _edges(
+    graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, tuple[int, ...]]
+) -> tuple[Edge[int], ...]:
+    """Every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
+    hidden = {constant for inside in folded.values() for constant in inside}
+    numbers: dict[int, dict[Source, int]] = {node.key: {} for node in nodes if len(node.layers) > 1}
+    edges: dict[Edge[int], None] = {}
+    for layer in graph.layers:
+        target = box_of[layer.id]
+        for source in graph.sources[layer.id]:
+            if source is None or source.layer in hidden or box_of[source.layer] == target:
+                continue
+            key, output = box_of[source.layer], source.output
+            if key in numbers:
+                output = numbers[key].setdefault(source, len(numbers[key]))
+            edges[Edge(key, target, output)] = None
+    return tuple(edges)

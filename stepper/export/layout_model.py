@@ -1,0 +1,126 @@
+"""What a layout is made of: boxes, wires of segments, arrow heads, lanes of back edges; and its inner cells."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+N = TypeVar("N", bound=Hashable)
+
+
+class Edge(NamedTuple, Generic[N]):
+    """From output number `output` of a node to another node."""
+
+    source: N
+    target: N
+    output: int = 0
+
+
+class Segment(NamedTuple):
+    """A straight run of cells, both ends included, x0 <= x1 and y0 <= y1."""
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node's rectangle of cells."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def centre(self) -> int:
+        """The column in the middle, where a lone wire leaves."""
+        return self.x + self.width // 2
+
+
+class Head(NamedTuple, Generic[N]):
+    """The cell of an arrow head, right above the target's box."""
+
+    x: int
+    y: int
+    target: N
+
+
+@dataclass(slots=True)
+class Wire(Generic[N]):
+    """All the line work of one tensor: output number `output` of `source`. It begins on the box's lowest row."""
+
+    source: N
+    output: int
+    segments: list[Segment] = field(default_factory=list)
+    heads: list[Head[N]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[N]):
+    """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
+
+    boxes: dict[N, Box]
+    wires: dict[tuple[N, int], Wire[N]]
+    ranks: tuple[tuple[N, ...], ...]
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lane(Generic[N]):
+    """The way of one back edge: down from the tail, along row `below`, up `column`, back along row `above`.
+
+    `index` is that of the back edge in the list that was given.
+    """
+
+    index: int
+    tail: N
+    head: N
+    column: int
+    above: int
+    below: int
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Generic[N]):
+    """All back edges; `width` of layout and lanes together, `margin`: rows needed above and below the layout."""
+
+    lanes: tuple[Lane[N], ...]
+    width: int
+    margin: int
+
+
+@dataclass(slots=True, eq=False)
+class Net(Generic[N]):
+    """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves."""
+
+    output: int
+    top: Cell[N]
+    ends: list[Cell[N]] = field(default_factory=list)
+    column: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Cell(Generic[N]):
+    """A place in a rank: a node, or (`trunk`) what carries output `trunk` of `owner` past the rank.
+
+    `above` and `below` are the neighbours once for each wire between; `x` is first the centre, then the left column.
+    """
+
+    owner: N
+    trunk: int | None
+    width: int
+    height: int
+    ins: list[Net[N]] = field(default_factory=list)
+    outs: list[Net[N]] = field(default_factory=list)
+    above: list[Cell[N]] = field(default_factory=list)
+    below: list[Cell[N]] = field(default_factory=list)
+    position: int = 0
+    weight: float = 0.0
+    x: float = 0.0
+    left: int = 0
