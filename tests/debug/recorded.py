@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.debug.recording import Choice, Pace, Recorder, record
+from stepper.debug.recording import Choice, Pace, Recorder, open_recording, record
+from stepper.debug.recording.levels import levels_of
 from stepper.element_types import Array
+from stepper.engine.events import EventKind, Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
@@ -84,3 +86,36 @@ def tables(path: Path) -> Iterator[tuple[str, list[Any]]]:
         rows = connection.execute(f"SELECT * FROM {view}").fetchall()
         yield view, sorted(rows, key=repr)
     connection.close()
+
+
+def walked(subject: Case) -> Iterator[tuple[int, int | None, str, int, int, Array]]:
+    """tick, iteration, place, layer, output and value of everything that bodies compute, from a walk of its own."""
+    levels = {id(level.program): level for level in levels_of(subject.compiled, Choice.parse("all"))}
+    machine = subject.machine()
+    for event in machine.run(Every.ITERATION):
+        frame = event.frame
+        is_branch = frame.activation is not None and not frame.activation.operation.layer.is_loop
+        if event.kind is EventKind.ITERATION or (event.kind is EventKind.LEFT and is_branch):
+            assert frame.activation is not None
+            iteration = None if is_branch else frame.activation.iteration
+            for port in levels[id(frame.program)].ports:
+                value = np.asarray(frame.values[port.slot])
+                yield event.tick, iteration, levels[id(frame.program)].path, port.layer.id, port.output, value
+
+
+def check_values(subject: Case, path: Path) -> None:
+    """Record a run with all values into a new file: read again, they are those that a walk sees."""
+    subject.recorded(path)
+    expected: dict[tuple[str, int], list[tuple[int | None, Array]]] = {}
+    names = {level.path: level for level in levels_of(subject.compiled, Choice.parse("all"))}
+    for _tick, iteration, loop, layer, output, value in walked(subject):
+        layer_name = next(port.layer.name for port in names[loop].ports if port.layer.id == layer)
+        expected.setdefault((layer_name, output), []).append((iteration, value))
+    with open_recording(path) as recording:
+        for (layer_name, output), values in expected.items():
+            found = list(recording.values(layer_name, output))
+            assert sorted(map(_key, found)) == sorted(map(_key, values))
+
+
+def _key(pair: tuple[int | None, Array]) -> tuple[str, str]:
+    return str(pair[0]), f"{pair[1].dtype}{pair[1].shape}{pair[1].tolist()}"

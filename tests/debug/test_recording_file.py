@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ import pytest
 
 import stepper
 from stepper.debug.recording import Choice, Pace, open_recording, schema
-from stepper.debug.recording.levels import levels_of
-from stepper.element_types import Array
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
 from stepper.errors import UsageError
-from tests.debug.recorded import Case, case, sample, sample_names
+from tests.debug.recorded import Case, case, check_values, sample, sample_names, walked
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 
@@ -30,21 +27,6 @@ def run_named(name: str, folder: Path) -> Case:
         return sample(name)
     subject = SUBJECTS[name.removeprefix("subject ")]
     return case(subject.graph().read(folder), dict(enumerate(subject.inputs)))
-
-
-def walked(subject: Case) -> Iterator[tuple[int, int | None, str, int, int, Array]]:
-    """tick, iteration, place, layer, output and value of everything that bodies compute, from a walk of its own."""
-    levels = {id(level.program): level for level in levels_of(subject.compiled, Choice.parse("all"))}
-    machine = subject.machine()
-    for event in machine.run(Every.ITERATION):
-        frame = event.frame
-        is_branch = frame.activation is not None and not frame.activation.operation.layer.is_loop
-        if event.kind is EventKind.ITERATION or (event.kind is EventKind.LEFT and is_branch):
-            assert frame.activation is not None
-            iteration = None if is_branch else frame.activation.iteration
-            for port in levels[id(frame.program)].ports:
-                value = np.asarray(frame.values[port.slot])
-                yield event.tick, iteration, levels[id(frame.program)].path, port.layer.id, port.output, value
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -71,22 +53,7 @@ def test_statistics_are_those_of_numpy(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_all_values_come_back(tmp_path: Path, name: str) -> None:
-    subject = run_named(name, tmp_path)
-    path = tmp_path / "run.sqlite"
-    subject.recorded(path)
-    expected: dict[tuple[str, int], list[tuple[int | None, Array]]] = {}
-    names = {level.path: level for level in levels_of(subject.compiled, Choice.parse("all"))}
-    for _tick, iteration, loop, layer, output, value in walked(subject):
-        layer_name = next(port.layer.name for port in names[loop].ports if port.layer.id == layer)
-        expected.setdefault((layer_name, output), []).append((iteration, value))
-    with open_recording(path) as recording:
-        for (layer_name, output), values in expected.items():
-            found = list(recording.values(layer_name, output))
-            assert sorted(map(key, found)) == sorted(map(key, values))
-
-
-def key(pair: tuple[int | None, Array]) -> tuple[str, str]:
-    return str(pair[0]), f"{pair[1].dtype}{pair[1].shape}{pair[1].tolist()}"
+    check_values(run_named(name, tmp_path), tmp_path / "run.sqlite")
 
 
 def odd_values() -> Graph:

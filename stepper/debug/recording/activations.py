@@ -52,6 +52,8 @@ class Activations:
 
     def follow(self, stack: list[Frame], entered: int | None = None) -> None:
         """Give numbers to the frames that are new; `entered` is the tick of the topmost, if it was just entered."""
+        if entered is None and self.open and len(self.open) == len(stack) - 1 and self.open[-1].frame is stack[-1]:
+            return
         for depth, frame in enumerate(stack[1:]):
             if depth < len(self.open) and self.open[depth].frame is frame:
                 continue

@@ -41,9 +41,10 @@ def _of_finite(flat: Array) -> list[Row | None]:
         wide = flat.astype(np.float64)
         mean = wide.sum(axis=1) / size
         wide -= mean[:, None]
-        deviation = np.sqrt(np.einsum("ij,ij->i", wide, wide) / size)
+        deviation = np.sqrt(np.vecdot(wide, wide) / size)
         simple = np.isfinite(deviation) & (low <= high) & ((deviation > 1e-140) | (low == high))
-    zeros = size - np.count_nonzero(flat, axis=1)
+    is_zero = flat == 0
+    zeros = is_zero.sum(axis=1) if is_zero.any() else np.zeros(len(flat), np.int64)
     columns = [column.tolist() for column in (low, high, mean, deviation, zeros)]
     rows: list[Row | None] = [(*row[:4], 0, 0, row[4]) for row in zip(*columns, strict=True)]
     if flat.dtype == np.uint64:

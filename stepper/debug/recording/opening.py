@@ -98,7 +98,7 @@ def _take_back(connection: sqlite3.Connection, restored: Restored) -> None:
     """Delete what was recorded after the snapshot: it will be recorded again."""
     iterations, activations, tick = restored.iterations, restored.activations, restored.tick
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("DELETE FROM iterations WHERE id > ?", (iterations,))
+    connection.execute("DELETE FROM runs WHERE id > ?", (iterations,))
     connection.execute("DELETE FROM numbers WHERE first > ?", (iterations,))
     connection.execute("DELETE FROM tensors WHERE iteration > ?", (iterations,))
     connection.execute("DELETE FROM stacks WHERE first > ?", (iterations,))

@@ -6,6 +6,7 @@ Everything read is checked, and whatever is wrong with the file is a SessionErro
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from stepper.errors import SessionError
 from stepper.ir import read
 
 _MOST_ROWS: Final = 1_000_000
+_LONGEST_STACK: Final = 2**20
+"""Far more iterations than are written at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class Recording:
         """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
         with self._reading():
             rows = self._connection.execute(
-                "SELECT s.first, s.count, s.repeated, s.blob FROM stacks AS s JOIN ports AS p ON p.id = s.port "
+                "SELECT s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
+                "JOIN ports AS p ON p.id = s.port JOIN forms AS f ON f.id = s.form "
                 "WHERE p.name = ? AND p.output = ? ORDER BY s.first",
                 (name, output),
             ).fetchall()
@@ -96,19 +100,39 @@ class Recording:
 
     def _members(self, row: tuple[Any, ...], iteration: int | None) -> list[tuple[int | None, Array]]:
         """The values of one stack, of all iterations or of one."""
-        first, count, repeated, blob = row
-        if type(first) is not int or type(count) is not int:
+        first, count, repeated, blob, shape = row
+        if (
+            type(first) is not int
+            or type(count) is not int
+            or not 0 <= first <= 2**62
+            or not 0 < count <= _LONGEST_STACK
+        ):
             raise SessionError("a stack of values is damaged")
-        query = "SELECT iteration FROM iterations WHERE id >= ? AND id < ? ORDER BY id"
-        numbers = [number for (number,) in self._connection.execute(query, (first, min(first + count, 2**62)))]
+        numbers = self._numbers(first, count)
         if iteration is not None and iteration not in numbers:
             return []
         tensor = BlobReader(self._connection, RECORDED).tensor(blob)
+        tensor = tensor.reshape(1 if repeated else count, *json.loads(shape))
         return [
             (number, np.asarray(tensor[0 if repeated else index]))
             for index, number in enumerate(numbers)
             if iteration is None or number == iteration
         ]
+
+    def _numbers(self, first: int, count: int) -> list[int | None]:
+        """The numbers that recorded iterations have in their loops (None: of a branch), from one id on."""
+        query = (
+            "SELECT id, count, iteration FROM runs WHERE id < ? AND id >= (SELECT max(id) FROM runs WHERE id <= ?) "
+            "ORDER BY id"
+        )
+        found: list[int | None] = []
+        for run, length, iteration in self._connection.execute(query, (first + count, first)):
+            begin = first + len(found) - run
+            if type(length) is not int or not 0 <= begin < length <= _LONGEST_STACK:
+                raise SessionError("the numbers of iterations are damaged")
+            wanted = min(length - begin, count - len(found))
+            found += [None if iteration is None else iteration + begin + index for index in range(wanted)]
+        return found
 
     def inputs(self) -> dict[str, Array]:
         """The model's inputs by the names of its Parameters."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import Final
 
@@ -34,6 +34,9 @@ from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
 
 _COST_FACTOR: Final = 20.0
+_ROWS_BETWEEN_LOOKS: Final = 16
+"""At the clock: an iteration over nothing but numbers is over at once."""
+_join: Final = b"".join
 _NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
@@ -72,7 +75,8 @@ class Recorder:
         self._batch: Batch | None = None
         self._number = 0
         self._left = pace.iterations or -1
-        self._due = time.monotonic() + pace.seconds
+        """Iterations until the next snapshot; below 0 where it is not they that count."""
+        self._due = monotonic() + pace.seconds
         self._token = secrets.token_hex(8)
         self._is_whole = True
         machine.watcher = self
@@ -110,7 +114,7 @@ class Recorder:
             self._left_behind(self._activations.close(event.tick), event)
         else:
             return
-        if time.monotonic() >= self._due:
+        if monotonic() >= self._due:
             self.snapshot()
 
     def _left_behind(self, entry: Entry, event: Event) -> None:
@@ -121,7 +125,7 @@ class Recorder:
             return
         if self._selection is not None and not self._selection.is_likely(entry.parent_iteration):
             return
-        self._add(batch, (entry.number, None, event.tick, event.frame.values.copy()))
+        self._add(batch, (entry.number, None, event.tick, batch.take(event.frame.values)))
 
     def after_operation(self, frame: Frame, index: int) -> bool:
         """Nothing is asked for after operations."""
@@ -133,40 +137,57 @@ class Recorder:
             self._turn_to(frame)
         batch = self._batch
         if batch is not None:
-            activation = frame.activation
-            assert activation is not None, "a loop has one"
-            row = (self._number, activation.iteration, self.machine.tick, frame.values.copy())
             if self._selection is None:
-                rows = batch.rows
-                rows.append(row)
+                rows = batch.values
+                if batch.form is None:
+                    rows.append(batch.take(frame.values))
+                    batch.ticks.append(self.machine.tick)
+                else:
+                    rows.append(_join(batch.take(frame.values)))
+                    if len(rows) % _ROWS_BETWEEN_LOOKS and self._left < 0:
+                        return False
                 if len(rows) >= batch.full and batch.is_full():
                     self._write(batch)
             else:
-                for chosen in self._selection.decided(batch, row, ended=activation.ended is not None):
-                    self._add(*chosen)
+                self._select(batch, frame, self._selection)
         self._left -= 1
-        if self._left == 0 or time.monotonic() >= self._due:
+        if self._left == 0 or monotonic() >= self._due:
             self.snapshot()
         return False
 
     def _turn_to(self, frame: Frame) -> None:
         self._activations.follow(self.machine.stack)
         self._frame, self._number = frame, self._activations.open[-1].number
-        self._batch = self._batches.get(id(frame.program))
+        self._batch = batch = self._batches.get(id(frame.program))
+        if batch is not None and self._selection is None:
+            form = batch.form_of(frame)
+            if form is not batch.form:
+                if batch.values:
+                    self._write(batch)
+                batch.turn_to(form)
+            assert frame.activation is not None, "a loop has one"
+            batch.begin(self._number, frame.activation.iteration, self.machine.tick)
+
+    def _select(self, batch: Batch, frame: Frame, selection: Selection) -> None:
+        activation = frame.activation
+        assert activation is not None, "a loop has one"
+        row = (self._number, activation.iteration, self.machine.tick, batch.take(frame.values))
+        for chosen in selection.decided(batch, row, ended=activation.ended is not None):
+            self._add(*chosen)
 
     def _add(self, batch: Batch, row: Row) -> None:
-        batch.rows.append(row)
-        if len(batch.rows) >= batch.full and batch.is_full():
+        batch.add(row)
+        if len(batch.values) >= batch.full and batch.is_full():
             self._write(batch)
 
     # --- into the file -------------------------------------------------------------------------------------------
 
     def snapshot(self) -> None:
         """Write everything that waits, and the state of the machine."""
-        begin = time.monotonic()
+        begin = monotonic()
         with self._errors(), self._transaction():
             self._snapshot()
-        now = time.monotonic()
+        now = monotonic()
         self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
         self._left = self.pace.iterations or -1
 

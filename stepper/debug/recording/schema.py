@@ -18,12 +18,14 @@ levels          the graphs of the model: 0 is its own, the others are bodies; `p
 ports           the recorded outputs of the layers of each level
 forms           an element type with a shape
 activations     each time that a body began: the activation and iteration around it, ticks, iterations, why it ended
-iterations      each recorded iteration (of a branch: its one run, without a number); `id` counts them
+runs            recorded iterations that follow one another: `count` of them, the first with this id, number and tick,
+                each `step` ticks after the one before; of a branch its one run, without a number. The view `iterations`
+                has a row for each: id (which counts them), activation, iteration, tick
 numbers         values of one element: `n0` is that of the iteration with the id `first`, `n1` of the next id, up to
                 `count`; NULL is NaN. So a loop over numbers takes a few bytes for each
 tensors         the statistics of one value of any other size
-stacks          values: those of `count` iterations from the id `first` on, as one tensor with a leading dimension; with
-                `repeated` the one tensor that all of them are
+stacks          values: those of `count` iterations from the id `first` on, one after the other in the tensor of a blob
+                (each of the shape that `form` says); with `repeated` the one tensor that all of them are
 blobs           tensors as .npy (see values.py), each content once; `hash` is BLAKE2b of 16 bytes
 scan_pieces     the pieces of concatenated outputs as far as snapshots need them
 snapshots       the state of the run at a tick (see states.py), from which it can go on
@@ -38,7 +40,7 @@ from typing import Final
 
 from stepper.errors import SessionError
 
-VERSION: Final = 1
+VERSION: Final = 2
 APPLICATION_ID: Final = 0x53545052
 RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
@@ -56,13 +58,14 @@ TABLES: Final = {
     "forms": "id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL",
     "activations": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, depth INTEGER NOT NULL, parent INTEGER, "
     "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",
-    "iterations": "id INTEGER PRIMARY KEY, activation INTEGER NOT NULL, iteration INTEGER, tick INTEGER NOT NULL",
+    "runs": "id INTEGER PRIMARY KEY, count INTEGER NOT NULL, activation INTEGER NOT NULL, iteration INTEGER, "
+    "tick INTEGER NOT NULL, step INTEGER NOT NULL",
     "numbers": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
     f"{_NUMBERS}",
     "tensors": "port INTEGER NOT NULL, form INTEGER NOT NULL, iteration INTEGER NOT NULL, "
     "min, max, mean, std, nan INTEGER, inf INTEGER, zero INTEGER",
-    "stacks": "port INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, repeated INTEGER NOT NULL, "
-    "blob INTEGER NOT NULL",
+    "stacks": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
+    "repeated INTEGER NOT NULL, blob INTEGER NOT NULL",
     "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
     "count INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (activation, scan, first)",
     "snapshots": "tick INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, activations INTEGER NOT NULL, "
@@ -74,12 +77,19 @@ TABLES: Final = {
 _EACH_NUMBER: Final = " UNION ALL ".join(
     f"SELECT port, form, first + {k} AS iteration, n{k} AS n FROM numbers WHERE count > {k}" for k in range(RUN_LENGTH)
 )
-_IS_INFINITE: Final = "coalesce(abs(n) = 9e999, 0)"
+_IS_INFINITE: Final = "coalesce(n = 9e999 OR n = -9e999, 0)"
 _FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
 
 VIEWS: Final = {
+    "iterations": """
+WITH RECURSIVE each(id, activation, iteration, tick, step, more) AS (
+    SELECT id, activation, iteration, tick, step, count - 1 FROM runs
+    UNION ALL
+    SELECT id + 1, activation, iteration + 1, tick + step, step, more - 1 FROM each WHERE more > 0)
+SELECT id, activation, iteration, tick FROM each""",
     "statistics": f"""
-SELECT i.tick, i.activation, i.iteration, l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
+SELECT r.tick + (s.iteration - r.id) * r.step AS tick, r.activation, r.iteration + s.iteration - r.id AS iteration,
+       l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
        s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero
 FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM tensors
       UNION ALL
@@ -87,7 +97,7 @@ FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM ten
              CASE WHEN n IS NULL OR {_IS_INFINITE} THEN NULL ELSE 0.0 END,
              n IS NULL, {_IS_INFINITE}, coalesce(n = 0, 0)
       FROM ({_EACH_NUMBER})) AS s
-JOIN iterations AS i ON i.id = s.iteration
+JOIN runs AS r ON r.id = (SELECT max(id) FROM runs WHERE id <= s.iteration)
 JOIN ports AS p ON p.id = s.port JOIN levels AS l ON l.id = p.level JOIN forms AS f ON f.id = s.form""",
     "events": """
 SELECT a.entered AS tick, 'ENTERED' AS kind, l.path, a.depth, NULL AS iteration

@@ -30,8 +30,9 @@ def encoded(array: Array) -> bytes:
     """The bytes of a tensor, in row-major order whatever its layout."""
     if array.dtype.kind in "biuf" and array.dtype.isbuiltin == 1:
         buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
-        return buffer.getvalue()
+        header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+        np.lib.format.write_array_header_1_0(buffer, header)
+        return b"".join((buffer.getvalue(), np.ascontiguousarray(array).data))
     header = {"type": element_types.of_dtype(array.dtype).name, "shape": list(array.shape)}
     content = _encoded_texts(array) if array.dtype == STRING_DTYPE else np.ascontiguousarray(array).tobytes()
     return _MAGIC + json.dumps(header).encode() + b"\n" + content

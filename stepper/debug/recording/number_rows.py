@@ -1,0 +1,147 @@
+"""Rows of numbers: where a body computes nothing but single numbers, an iteration is kept as their few bytes.
+
+That takes a fraction of the time and memory of keeping the tensors. It needs to be certain that no value changes its
+type or shape: so it is in a body whose operations derive these from those of their inputs alone, as soon as an
+iteration leaves what is carried in the types and shapes in which it came. All that follow are then the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.engine.program import Kind, Operation, Program
+
+_OF_ELEMENTS: Final = frozenset(
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "Ceiling",
+        "Clamp",
+        "Convert",
+        "Cos",
+        "Cosh",
+        "Divide",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "FloorMod",
+        "Gelu",
+        "Greater",
+        "GreaterEqual",
+        "HSigmoid",
+        "HSwish",
+        "IsFinite",
+        "IsInf",
+        "IsNaN",
+        "Less",
+        "LessEqual",
+        "Log",
+        "LogicalAnd",
+        "LogicalNot",
+        "LogicalOr",
+        "LogicalXor",
+        "Maximum",
+        "Minimum",
+        "Mish",
+        "Mod",
+        "Multiply",
+        "Negative",
+        "NotEqual",
+        "Power",
+        "Relu",
+        "Round",
+        "Select",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "SoftPlus",
+        "SoftSign",
+        "Sqrt",
+        "SquaredDifference",
+        "Subtract",
+        "Swish",
+        "Tan",
+        "Tanh",
+    ]
+)
+_BY_CONSTANTS: Final = frozenset(
+    ["Unsqueeze", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"]
+)
+"""Operations whose output's shape follows from the first input's, where the others are constants."""
+
+_TYPE: Final = attrgetter("dtype")
+_SHAPE: Final = attrgetter("shape")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRows:
+    """What the numbers of an iteration are: a record of numpy's, without gaps, and type and shape of each."""
+
+    record: np.dtype[Any]
+    types: tuple[np.dtype[Any], ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    def columns(self, rows: Sequence[bytes]) -> list[Array]:
+        """For each value a tensor of those of all iterations."""
+        whole = np.frombuffer(b"".join(rows), self.record)
+        return [
+            np.ascontiguousarray(whole[name]).reshape(len(rows), *shape)
+            for name, shape in zip(self.record.names or (), self.shapes, strict=True)
+        ]
+
+
+def number_rows(
+    frame: Frame, take: Callable[[Sequence[Any]], tuple[Any, ...]], usual: NumberRows | None
+) -> NumberRows | None:
+    """The form of the rows that a frame, which has just closed an iteration, gives from now on; `take` chooses values.
+
+    It is the `usual` one again in most cases. None where the values are no single numbers, or their types or shapes may
+    change. Asked only of a body for which `keeps_shapes` holds.
+    """
+    values = frame.values
+    assert frame.activation is not None
+    plan: Any = frame.activation.plan
+    taken = take(values)
+    try:
+        for parameter, result in plan.carried:
+            if values[parameter].shape != values[result].shape:
+                return None
+        types, shapes = tuple(map(_TYPE, taken)), tuple(map(_SHAPE, taken))
+    except AttributeError:  # of None, where nothing was computed
+        return None
+    if usual is not None and shapes == usual.shapes and types == usual.types:
+        return usual
+    if not all(math.prod(shape) == 1 for shape in shapes) or not all(dtype.isbuiltin == 1 for dtype in types):
+        return None
+    record = np.dtype([(f"value{index}", dtype) for index, dtype in enumerate(types)])
+    return NumberRows(record, types, shapes)
+
+
+def keeps_shapes(program: Program) -> bool:
+    """Whether types and shapes of a body's values follow from those of its Parameters alone."""
+    return all(_keeps_shapes(program, operation) for operation in program.operations)
+
+
+def _keeps_shapes(program: Program, operation: Operation) -> bool:
+    if operation.kind is not Kind.KERNEL:
+        return False
+    others_constant = all(slot >= 0 and program.template[slot] is not None for slot in operation.inputs[1:])
+    by_constants = operation.settled is not None or (operation.layer.type in _BY_CONSTANTS and others_constant)
+    return by_constants or operation.layer.type in _OF_ELEMENTS
