@@ -6,6 +6,11 @@ Exit codes: 0 done, 1 a finding, 2 usage, 3 a model or an input that cannot be r
 
 from __future__ import annotations
 
+from typing import Final
+
+FINDING: Final = 1
+"""The exit code where something was found that was looked for."""
+
 
 class StepperError(Exception):
     """Base of everything that this package raises on purpose; `str()` of it is the whole message."""

@@ -1,4 +1,4 @@
-"""Writing the outputs of a run as .npz: keys in order, the same bytes for the same values, nothing half-written."""
+"""Writing arrays as .npz: keys in order, the same bytes for the same values; and files that are never half-written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -25,12 +25,18 @@ def write_archive(target: str, arrays: Mapping[str, Array]) -> None:
     if target == "-":
         _write(sys.stdout.buffer, arrays)
         return
-    path = Path(target)
+    with whole_file(Path(target)) as file:
+        _write(file, arrays)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which appears under its name when the block ends, or not at all. UsageError where it cannot."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                _write(file, arrays)
+                yield file
             Path(temporary).chmod(0o666 & ~_umask())
             Path(temporary).replace(path)
         except BaseException:

@@ -7,17 +7,19 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, Final
 
-from stepper.cli.printing import say
+from stepper.cli import kept_session
+from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.specs import given_inputs
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.engine.feeds import bind_inputs
+from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
 from stepper.errors import StepperError, UsageError
 from stepper.ir import read
@@ -27,29 +29,43 @@ PROMPT: Final = "(stepper) "
 
 def execute(options: argparse.Namespace) -> int:
     """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
-    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY)
+    kept = kept_session.take_up(options)
+    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
     interpreter = Interpreter(debugger)
+    if options.session is not None:
+        interpreter.session.file = options.session
+        say(kept_session.restore(options, debugger), file=sys.stderr)
     printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
     debugger.breakpoints.sink = printer.log
     with _Interrupts(debugger) as interrupts:
-        if options.script is not None:
-            _run_script(options.script, interpreter, printer, interrupts)
-        else:
-            _converse(interpreter, printer, interrupts)
+        try:
+            if options.script is not None:
+                _run_script(options.script, interpreter, printer, interrupts)
+            else:
+                _converse(interpreter, printer, interrupts)
+        except KeyboardInterrupt:
+            if not interrupts.forced:
+                kept_session.keep(options, debugger)
+            raise
+    kept_session.keep(options, debugger)
     return 0
 
 
-def debugger_of(options: argparse.Namespace, memory: int) -> Debugger:
-    """A debugger of the model on the inputs that the options give; `memory` is what its history may hold."""
+def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | int, Any] | None = None) -> Debugger:
+    """A debugger of the model on the inputs that the options give; `memory` is what its history may hold.
+
+    `kept` are inputs by position, for those that the options do not give.
+    """
     model = read(options.model)
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
-    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    given = given_inputs(model, options.input, options.inputs, options.shape)
+    inputs = bind_inputs(model, {**(kept or {}), **given})
     return Debugger(
         open_sequences(model) if options.open_sequences else model,
         dict(enumerate(inputs)),
-        options.rules,
+        options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,
     )
@@ -87,8 +103,9 @@ def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrup
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if is_terminal:
         _prepare_editing()
-        printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger))))
+        printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger, output_width()))))
     while not interpreter.session.ended:
+        interpreter.session.width = output_width()
         try:
             line = input(PROMPT if is_terminal else "")
         except EOFError:
@@ -125,7 +142,7 @@ class _Interrupts:
     """Ctrl+C pauses the command that runs; at the prompt, and a second time in one command, it ends the session."""
 
     def __init__(self, debugger: Debugger) -> None:
-        self.came = False
+        self.came = self.forced = False
         self._debugger = debugger
         self._is_busy = False
         self._previous: Any = None
@@ -141,6 +158,7 @@ class _Interrupts:
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         if not self._is_busy or self.came:
+            self.forced = self._is_busy  # in the middle of something, so there is no moment to keep
             raise KeyboardInterrupt
         self.came = True
         self._debugger.pause()
@@ -179,12 +197,14 @@ class _Printer:
 class _TextPrinter(_Printer):
     def answer(self, line: str, answer: Answer) -> None:
         for text in answer.lines:
-            say(text)
+            for line in wrapped(text):
+                say(line)
         sys.stdout.flush()
 
     def failure(self, line: str, error: StepperError) -> None:
         if not isinstance(error, ScriptError):  # that one ends the program, which says so
-            for text in str(error).splitlines():
+            first, *rest = str(error).splitlines() or [""]
+            for text in (*wrapped(first, sys.stderr), *rest):  # in the rest a caret may stand under its place
                 say(text, file=sys.stderr)
             sys.stderr.flush()
 

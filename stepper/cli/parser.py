@@ -8,7 +8,13 @@ from typing import Final
 
 from stepper import __version__
 
-COMMANDS: Final = {"run": "run_command", "debug": "debug_command", "inspect": "inspect_command"}
+COMMANDS: Final = {
+    "run": "run_command",
+    "debug": "debug_command",
+    "inspect": "inspect_command",
+    "print": "print_command",
+    "find": "find_command",
+}
 """Each subcommand and the module of stepper.cli that carries it out."""
 
 _SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
@@ -19,14 +25,17 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
-        epilog="exit codes: 0 done, 1 a break was hit, 2 usage, 3 the model or an input cannot be read or run, "
-        "4 stopped by a limit, 5 an operation has no kernel, 130 interrupted",
+        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds), 2 usage, "
+        "3 the model or an input cannot be read or run, 4 stopped by a limit, 5 an operation has no kernel, "
+        "130 interrupted",
     )
     top.add_argument("--version", action="version", version=f"stepper {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="run a model and report its outputs and loops"))
     _add_debug(commands.add_parser("debug", help="step through a model's loops, forward and backward"))
     _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
+    _add_print(commands.add_parser("print", help="show values of a recorded run"))
+    _add_find(commands.add_parser("find", help="the moments of a recorded run at which something holds"))
     return top
 
 
@@ -100,7 +109,14 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.add_argument(
         "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
     )
+    debug.add_argument(
+        "--session",
+        metavar="FILE",
+        help="keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "
+        "on the inputs that it has",
+    )
     _add_rules(debug)
+    debug.set_defaults(rules=None)  # so that a session can say which, where the user does not
     debug.add_argument(
         "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
     )
@@ -128,6 +144,40 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     _add_model(inspect)
     _add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
     inspect.add_argument("--json", action="store_true", help="report as JSON on stdout")
+
+
+def _add_print(command: argparse.ArgumentParser) -> None:
+    command.description = "Show values of a run that was recorded with stepper run --trace; no model is needed."
+    _add_trace(command)
+    command.add_argument(
+        "addresses",
+        metavar="ADDR",
+        nargs="+",
+        help="LEVEL::OP:PORT@ITER[SLICE], such as h_next@7, h_next@2:5, 'h*@-1', outer@3::inner@0::h, id=12, @-1",
+    )
+    command.add_argument("--stats", action="store_true", help="statistics in place of values")
+    command.add_argument("--digits", type=_positive, metavar="N", help="digits of floating-point numbers")
+    command.add_argument("--csv", action="store_true", help="one line for each element (with --stats: each iteration)")
+    command.add_argument("--npy", metavar="FILE", help="write one array; of several iterations along a new first axis")
+    command.add_argument("--json", action="store_true", help="report as JSON on stdout")
+
+
+def _add_find(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Find the moments of a run that was recorded with stepper run --trace at which a predicate holds. "
+        "Exit code 1 where there are any, 0 where there are none."
+    )
+    _add_trace(command)
+    command.add_argument(
+        "predicate", metavar="PREDICATE", help="an expression such as 'max(h) > 2'; or nan, inf: in anything recorded"
+    )
+    command.add_argument("which", nargs="?", choices=("first", "last", "all"), default="first", help="(first)")
+    command.add_argument("--limit", type=_positive, default=1000, metavar="N", help="of all at most so many (1000)")
+    command.add_argument("--json", action="store_true", help="report as JSON on stdout")
+
+
+def _add_trace(command: argparse.ArgumentParser) -> None:
+    command.add_argument("trace", metavar="TRACE", help="a file that stepper run --trace has written")
 
 
 def _add_open_sequences(command: argparse.ArgumentParser, why: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from stepper.cli import recorded_run
 from stepper.cli.archives import write_archive
@@ -20,15 +20,12 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
-from stepper.errors import UsageError
+from stepper.errors import FINDING, UsageError
 from stepper.ir import read
 from stepper.ops.limits import LARGEST_TENSOR
 
 if TYPE_CHECKING:
     from stepper.debug.recording import Recorder
-
-FINDING: Final = 1
-"""The exit code where something was found that was looked for."""
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -59,24 +59,32 @@ class _Hit:
     output: int | None = None
 
 
+WhyAbsent = Callable[[Layer], str]
+"""A sentence about a layer that has no value."""
+
 Rule = Callable[[Layer], Iterator[int | None]]
 """One way to read a name: for a layer that it fits None, for an output its index."""
 
 
-def resolve(address: Address, compiled: CompiledModel, where: Program | None = None) -> Target:
+def resolve(
+    address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
+) -> Target:
     """The one place that the address means, seen from the program `where` (by default the model's own graph).
 
     Raises ResolutionError for an unknown name (with the nearest), an ambiguous one (with the candidates), a port that
-    does not exist, a layer that no Result needs, and iterations of what is in no loop.
+    does not exist, a layer that no Result needs, and iterations of what is in no loop. `why_absent` says of a layer
+    without a value why it has none, where that is for another reason than that no Result needs it.
     """
-    targets = resolve_all(address, compiled, where)
+    targets = resolve_all(address, compiled, where, why_absent)
     if len(targets) == 1:
         return targets[0]
     names = [f"{address_of(target, compiled)}  ({target.named.type})" for target in targets[:_MOST_LISTED]]
     raise ResolutionError(f"'{excerpt(str(address))}' is ambiguous; it may be\n{_listed(names, len(targets))}")
 
 
-def resolve_all(address: Address, compiled: CompiledModel, where: Program | None = None) -> tuple[Target, ...]:
+def resolve_all(
+    address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
+) -> tuple[Target, ...]:
     """Every place that the address may mean in the nearest graphs where it means any: for globs and expressions.
 
     Raises ResolutionError as `resolve` does, but for ambiguity.
@@ -91,7 +99,7 @@ def resolve_all(address: Address, compiled: CompiledModel, where: Program | None
         raise ResolutionError(_unknown(address.operation, address, rings, atlas))
     alive = [hit for hit in hits if (hit.layer.id, 0) in hit.program.slots]
     if not alive:
-        raise ResolutionError(_no_value(hits[0].layer))
+        raise ResolutionError((why_absent or _no_value)(hits[0].layer))
     found: dict[tuple[int, int], Target] = {}
     for hit in alive:
         target = _target(hit, address, asked)

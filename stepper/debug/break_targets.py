@@ -25,6 +25,7 @@ from stepper.debug.addresses import (
     resolve_all,
 )
 from stepper.debug.addresses_atlas import Atlas
+from stepper.debug.addresses_resolution import WhyAbsent
 from stepper.debug.checks import BEGUN, body_of, closed, is_body, iteration_in, named
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
@@ -71,7 +72,7 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, .
         asked = (*_asked(loop), (len(body.path), _counted(address.iterations)))
         return (Place(body, BEGUN, what, asked),)
     if address.operation.kind in (NameKind.GLOB, NameKind.REGEX):
-        return _places(_everywhere(address, compiled, where))
+        return _places(everywhere(address, compiled, where))
     if is_type(address, compiled):
         return _places(_of_type(address, compiled, where))
     return _places([resolve(address, compiled, where)])
@@ -151,15 +152,19 @@ def _counted(asked: int | IterationRange) -> int | IterationRange:
 # --- many at once ---------------------------------------------------------------------------------------------------
 
 
-def _everywhere(address: Address, compiled: CompiledModel, where: Program) -> list[Target]:
-    """What a pattern fits in all graphs, not in the nearest alone."""
+def everywhere(
+    address: Address, compiled: CompiledModel, where: Program, why_absent: WhyAbsent | None = None
+) -> list[Target]:
+    """What a pattern fits in all graphs, not in the nearest alone. Raises ResolutionError where that is nothing."""
     if address.levels:
-        return list(resolve_all(address, compiled, where))
+        return list(resolve_all(address, compiled, where, why_absent))
     found: list[Target] = []
     problem: ResolutionError | None = None
     for program in compiled.programs:
         try:
-            found += [target for target in resolve_all(address, compiled, program) if target.program is program]
+            found += [
+                target for target in resolve_all(address, compiled, program, why_absent) if target.program is program
+            ]
         except ResolutionError as error:
             problem = error
     if not found and problem is not None:
@@ -180,7 +185,7 @@ def is_type(address: Address, compiled: CompiledModel) -> bool:
 def _of_type(address: Address, compiled: CompiledModel, where: Program) -> list[Target]:
     assert address.operation is not None
     everything = replace(address, operation=Name(NameKind.GLOB, "*"))
-    targets = list(_everywhere(everything, compiled, where))
+    targets = list(everywhere(everything, compiled, where))
     if address.levels:
         targets += _deeper(everything, targets, compiled)
     found = [target for target in targets if target.layer.type == address.operation.text]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepper.debug.break_targets import loop_body, operations_of, places
-from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted
 from stepper.debug.carried_breaks import loop_checks
 from stepper.debug.checks import Check, bodies
-from stepper.debug.conditions import condition_at, condition_of
+from stepper.debug.conditions import condition_at, conditions_of
 from stepper.debug.data_break_words import DataBreak, Word, data_break
 from stepper.debug.logpoints import LogLine
 from stepper.debug.non_finite import non_finite_checks
@@ -23,6 +23,14 @@ from stepper.errors import UsageError
 
 Sink = Callable[[str], None]
 Made = tuple[list[Check], list[Trail], LogLine | None]
+Counts = tuple[Counted, Counted]
+
+
+class Expected(NamedTuple):
+    """A pattern of operations in which NaN and Inf are expected, and the graph from which it is seen."""
+
+    pattern: str
+    where: Program
 
 
 class Breakpoints:
@@ -33,7 +41,7 @@ class Breakpoints:
         self._timeline = timeline
         self._lookout = lookout
         self._by_number: dict[int, Breakpoint] = {}
-        self._exceptions: list[str] = []
+        self._exceptions: list[Expected] = []
         self._number = 0
 
     def __iter__(self) -> Iterator[Breakpoint]:
@@ -53,20 +61,38 @@ class Breakpoints:
     @property
     def exceptions(self) -> tuple[str, ...]:
         """The patterns of operations in which NaN and Inf are expected."""
+        return tuple(expected.pattern for expected in self._exceptions)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """The same, with the graphs from which they are seen."""
         return tuple(self._exceptions)
 
     # --- setting -------------------------------------------------------------------------------------------------
 
     def add(self, description: BreakDescription) -> Breakpoint:
         """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
-        if min(description.hit, description.ignore) < 0:
-            raise UsageError("a hit count and an ignore count are not negative")
-        made = self._made(description)
+        breakpoint = self._new(self._number + 1, description, self._where)
         self._number += 1
-        breakpoint = self._new(self._number, description, made)
         self._by_number[breakpoint.number] = breakpoint
         self._watch()
         return breakpoint
+
+    def put_back(self, number: int, description: BreakDescription, where: Program, counts: Counts) -> None:
+        """Set one that was there before, under its number. Raises UsageError."""
+        if number < 1 or number in self._by_number:
+            raise UsageError(f"there cannot be a breakpoint {number}")
+        breakpoint = self._new(number, description, where)
+        breakpoint.counts = counts
+        self._number = max(self._number, number)
+        self._by_number[number] = breakpoint
+        self._watch()
+
+    def clear(self) -> None:
+        """Have none, and no exceptions, as in the beginning."""
+        self._exceptions.clear()
+        self._number = 0
+        self.delete()
 
     def delete(self, number: int | None = None) -> None:
         """Take a breakpoint away, or all. Raises UsageError for an unknown number."""
@@ -94,13 +120,14 @@ class Breakpoints:
         breakpoint.description = replace(breakpoint.description, ignore=count, ignored_from=tick)
         breakpoint.ignore(count, tick)
 
-    def expect(self, pattern: str) -> None:
+    def expect(self, pattern: str, where: Program | None = None) -> None:
         """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
-        operations_of(pattern, self._timeline.machine.compiled, self._where)
-        self._exceptions.append(pattern)
+        where = where or self._where
+        operations_of(pattern, self._timeline.machine.compiled, where)
+        self._exceptions.append(Expected(pattern, where))
         for breakpoint in self:
             if breakpoint.description.text in (Word.NAN, Word.INF) and breakpoint.description.kind is BreakKind.WHEN:
-                breakpoint.checks = tuple(self._made(breakpoint.description)[0])
+                breakpoint.checks = tuple(self._made(breakpoint.description, breakpoint.where)[0])
         self._watch()
 
     # --- while the run goes on -----------------------------------------------------------------------------------
@@ -114,14 +141,15 @@ class Breakpoints:
 
     def until(self, text: str) -> Breakpoint:
         """A breakpoint for one movement: where the condition holds. It is watched until `watch_all` is called."""
-        condition = condition_of(text, self._timeline, self._where)
+        conditions = conditions_of(text, self._timeline, self._where)
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        return self._temporary(description, [is_true(condition)], condition.trails)
+        trails = [trail for condition in conditions for trail in condition.trails]
+        return self._temporary(description, [is_true(condition) for condition in conditions], trails)
 
     def target(self, text: str) -> Breakpoint:
         """A breakpoint for one movement: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._temporary(description, *self._made(description)[:2])
+        return self._temporary(description, *self._made(description, self._where)[:2])
 
     def watch_all(self) -> None:
         """Watch those of the list alone."""
@@ -133,7 +161,7 @@ class Breakpoints:
         self._watch()
 
     def _temporary(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Breakpoint:
-        breakpoint = Breakpoint(0, description, checks, trails, self._timeline.machine.tick)
+        breakpoint = Breakpoint(0, description, checks, trails, self._timeline.machine.tick, self._where)
         self._watch(breakpoint)
         return breakpoint
 
@@ -148,25 +176,27 @@ class Breakpoints:
         machine = self._timeline.machine
         return machine.stack[-1].program if machine.stack else machine.compiled.main
 
-    def _new(self, number: int, description: BreakDescription, made: Made) -> Breakpoint:
-        checks, trails, line = made
+    def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
+        if min(description.hit, description.ignore) < 0:
+            raise UsageError("a hit count and an ignore count are not negative")
+        checks, trails, line = self._made(description, where)
         log = None if line is None else lambda stack: self.sink(line.text(stack))
-        return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, log)
+        return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, where, log)
 
-    def _made(self, description: BreakDescription) -> Made:
+    def _made(self, description: BreakDescription, where: Program) -> Made:
         if description.kind is BreakKind.WHEN:
-            return (*self._made_when(description.text), None)
+            return (*self._made_when(description.text, where), None)
         if description.kind is BreakKind.LOG:
-            return self._made_log(description)
-        checks, trails = self._made_at(description)
+            return self._made_log(description, where)
+        checks, trails = self._made_at(description, where)
         return checks, trails, None
 
-    def _made_at(self, description: BreakDescription) -> tuple[list[Check], list[Trail]]:
+    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[Trail]]:
         checks: list[Check] = []
         trails: list[Trail] = []
         problem: UsageError | None = None
         prompt = not description.condition and not description.hit
-        for place in places(description.text, self._timeline.machine.compiled, self._where):
+        for place in places(description.text, self._timeline.machine.compiled, where):
             try:
                 condition = self._condition(description.condition, place.program, place.index)
             except UsageError as error:
@@ -181,8 +211,8 @@ class Breakpoints:
     def _condition(self, text: str, program: Program, index: int) -> Any:
         return condition_at(text, self._timeline, program, index) if text else None
 
-    def _made_log(self, description: BreakDescription) -> Made:
-        found = places(description.text, self._timeline.machine.compiled, self._where)
+    def _made_log(self, description: BreakDescription, where: Program) -> Made:
+        found = places(description.text, self._timeline.machine.compiled, where)
         if len(found) > 1:
             raise UsageError(f"'{description.text}' names {len(found)} places; a logpoint is at one")
         place = found[0]
@@ -191,21 +221,22 @@ class Breakpoints:
         trails = [*line.trails, *(() if condition is None else condition.trails)]
         return [at_place(place, condition, prompt=False)], trails, line
 
-    def _made_when(self, text: str) -> tuple[list[Check], list[Trail]]:
+    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
         wanted = data_break(text)
         if wanted is None:
-            return becomes_true(condition_of(text, self._timeline, self._where), self._timeline)
+            made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
+            return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
         compiled = self._timeline.machine.compiled
         if wanted.word in (Word.NAN, Word.INF):
-            named = [operations_of(pattern, compiled, self._where) for pattern in self._exceptions]
+            named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
             return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
         if wanted.address is None:
             return self._of_loops(wanted, bodies(compiled))
-        body = loop_body(wanted.address, compiled, self._where)
+        body = loop_body(wanted.address, compiled, where)
         if body is not None and wanted.word is not Word.CHANGES:
             return self._of_loops(wanted, [body])
         if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
-            return value_checks(wanted, self._timeline, self._where)
+            return value_checks(wanted, self._timeline, where)
         raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
 
     def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:

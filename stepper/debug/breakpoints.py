@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from stepper.debug.checks import Check
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame
+from stepper.engine.program import Program
 
 
 class BreakKind(StrEnum):
@@ -72,6 +74,15 @@ class Count:
         """All moments up to this tick were offered."""
         self.covered = max(self.covered, tick)
 
+    @property
+    def state(self) -> Counted:
+        """What it has come to."""
+        return Counted(self.base, self.covered, self.seen, self.reached)
+
+    @state.setter
+    def state(self, state: Counted) -> None:
+        self.base, self.covered, self.seen, self.reached = state
+
     def forget_after(self, tick: int) -> None:
         """Later moments will be others: what was counted beyond is to be counted again."""
         if self.covered > tick:
@@ -79,11 +90,23 @@ class Count:
             self.seen, self.reached = 0, None
 
 
+class Counted(NamedTuple):
+    """What a count has come to, to be kept: counted after `base` up to and with `covered`, `seen` moments."""
+
+    base: int
+    covered: int
+    seen: int
+    reached: int | None
+
+
 Observer = Callable[[Sequence[Frame]], None]
 
 
 class Breakpoint:
-    """A breakpoint of one run. `log` makes it a logpoint: it writes and never stops."""
+    """A breakpoint of one run. `log` makes it a logpoint: it writes and never stops.
+
+    `where` is the graph from which the names in it are seen: the one that ran when it was set.
+    """
 
     def __init__(
         self,
@@ -92,10 +115,12 @@ class Breakpoint:
         checks: Sequence[Check],
         trails: Sequence[Trail],
         base: int,
+        where: Program,
         log: Observer | None = None,
     ) -> None:
         self.number = number
         self.description = description
+        self.where = where
         self.checks = tuple(checks)
         self.trails = tuple(trails)
         self.log = log
@@ -106,6 +131,15 @@ class Breakpoint:
     def hits(self) -> int:
         """At how many moments it held, of those that were passed since it was set, each counted once."""
         return self._hits.seen
+
+    @property
+    def counts(self) -> tuple[Counted, Counted]:
+        """How far its hits and the moments that it ignores are counted."""
+        return self._hits.state, self._ignored.state
+
+    @counts.setter
+    def counts(self, counts: tuple[Counted, Counted]) -> None:
+        self._hits.state, self._ignored.state = counts
 
     def ignore(self, count: int, tick: int) -> None:
         """Do not stop at the next `count` moments after this tick."""

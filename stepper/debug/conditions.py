@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stepper.debug.addresses import Address, Target, resolve
 from stepper.debug.addresses_atlas import Atlas
-from stepper.debug.checks import BEGUN, closed, is_body, iteration_in
+from stepper.debug.checks import BEGUN, bodies, closed, is_body, iteration_in
 from stepper.debug.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.debug.expressions import Expression, parse
 from stepper.debug.recall import Trail
@@ -159,6 +159,24 @@ def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
     if index == BEGUN and not program.path:
         raise UsageError(f"nothing that '{text}' reads is computed by the run: it never becomes true")
     return Condition(expression, timeline, program, index)
+
+
+def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Condition]:
+    """The same; for an expression that asks for `iter` and is seen from outside of every loop, one for each loop."""
+    expression, compiled = parse(text), timeline.machine.compiled
+    seen = [where, *(_plain(address, compiled, where).program for address in expression.addresses)]
+    if not expression.reads_iteration or any(_loop_depth(program) is not None for program in seen):
+        return [condition_of(text, timeline, where)]
+    found: list[Condition] = []
+    problem = UsageError(f"there is no loop in the model, so 'iter' in '{text}' has no meaning")
+    for program in bodies(compiled):
+        try:
+            found.append(condition_of(text, timeline, program))
+        except UsageError as error:
+            problem = error
+    if not found:
+        raise problem
+    return found
 
 
 def _plain(address: Address, compiled: CompiledModel, where: Program) -> Target:

@@ -13,7 +13,7 @@ from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.inspection import inspect, inspect_loop
-from stepper.debug.moments import Reason, Stop, describe, iteration_of, reason_of
+from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
 from stepper.debug.moments_found import MOST_FOUND, Found, find
 from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
 from stepper.debug.timeline import Timeline
@@ -68,6 +68,7 @@ class Debugger:
         self.lookout = self.timeline.lookout = self.machine.watcher = Lookout(self.machine)
         self.breakpoints = Breakpoints(self.timeline, self.lookout)
         self.branches = Branches(self.timeline)
+        self.marks: dict[str, Mark] = {}
         self.stop = describe(self.machine, Reason.START)
 
     # --- looking -------------------------------------------------------------------------------------------------

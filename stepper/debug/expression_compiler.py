@@ -28,6 +28,7 @@ from stepper.debug.expression_syntax import (
 )
 from stepper.debug.expression_tokens import ExpressionError
 from stepper.debug.expression_values import FAILURES, NATIVE, NATIVE_SCALARS, Operation, Value, ValueFailure
+from stepper.debug.summaries import PAIRS, REDUCTIONS
 
 _NO_OVERFLOW: Final = 65504
 """The largest number that every type of numpy's own takes without a warning (that of f16)."""
@@ -64,15 +65,15 @@ class Compiler:
     def _fail(self, problem: str, position: int) -> NoReturn:
         raise ExpressionError(problem, self.text, position)
 
-    def _number(self, node: Node, what: str) -> Part:
+    def _number(self, node: Node, what: str, decode: Callable[[Value], Value] = values.numeric) -> Part:
         """The code of a part with which something is computed."""
         part = self.part(node)
         if part.kind not in (Kind.PLAIN, Kind.TENSOR):
             self._fail(f"{what} takes numbers and tensors, this is {part.kind.value}", node.position)
-        return replace(part, code=self._decoded(part.code, node.position), raw=False) if part.raw else part
+        return replace(part, code=self._decoded(part.code, decode, node.position), raw=False) if part.raw else part
 
-    def _decoded(self, read: Code, position: int) -> Code:
-        decode = self._guarded(values.numeric, position)
+    def _decoded(self, read: Code, decode: Callable[[Value], Value], position: int) -> Code:
+        decode = self._guarded(decode, position)
 
         def code(scope: Scope) -> Value:
             value = read(scope)
@@ -257,11 +258,20 @@ class Compiler:
         if node.function not in values.FUNCTIONS:
             return self._measure(node)
         self.may_warn = True
-        argument = self._number(node.argument, f"{node.function}()")
+        if isinstance(node.argument, Call) and (node.function, node.argument.function) in PAIRS:
+            return self._call_on_each(node, node.argument)
+        decode = values.summary_or_numeric if node.function in REDUCTIONS else values.numeric
+        argument = self._number(node.argument, f"{node.function}()", decode)
         kind = Kind.PLAIN if node.function in values.PLAIN_RESULTS else Kind.TENSOR
         if node.function == "abs" and argument.kind is Kind.PLAIN:
             kind = Kind.PLAIN
         return Part(self._applied(values.call(node.function), argument.code, node.position), kind)
+
+    def _call_on_each(self, outer: Call, inner: Call) -> Part:
+        argument = self._number(inner.argument, f"{inner.function}()", values.summary_or_numeric)
+        apply = values.call_on_each(outer.function, inner.function)
+        kind = Kind.PLAIN if outer.function in values.PLAIN_RESULTS else Kind.TENSOR
+        return Part(self._applied(apply, argument.code, inner.position), kind)
 
     def _at_moment(self, node: Call) -> Part:
         if self._moment is not Moment.NOW:

@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from stepper import element_types
+from stepper.debug.summaries import NOT_RECORDED, Summary, Unknown
 from stepper.element_types import FLOATING, STRING_DTYPE
 from stepper.ops.axes import shape_text
 from stepper.ops.convert import convert
@@ -83,12 +84,19 @@ NATIVE_SCALARS: Final = frozenset(np.dtype(kind).type for kind in "?bBhHiIlLqQef
 def numeric(value: Value) -> Value:
     """The tensor in a type to compute with: packed codes as the numbers that they stand for, all others as they are.
 
-    Raises ValueFailure for texts.
+    Raises ValueFailure for texts, and for a tensor of which only statistics are known.
     """
+    if isinstance(value, Summary):
+        raise ValueFailure(f"{value.size:,} elements would be needed, and {NOT_RECORDED}")
     if isinstance(value, str) or value.dtype == STRING_DTYPE:
         raise ValueFailure("nothing can be computed with texts")
     number_type = _CODES.get(value.dtype)
     return value if number_type is None else convert(np.asarray(value), destination_type=number_type)
+
+
+def summary_or_numeric(value: Value) -> Value:
+    """The same, but a tensor of which only statistics are known as it is."""
+    return value if isinstance(value, Summary) else numeric(value)
 
 
 def _wide(value: Value) -> Value:
@@ -321,6 +329,8 @@ def call(name: str) -> Callable[[Value], Value]:
     function = FUNCTIONS[name]
 
     def apply(x: Value) -> Value:
+        if isinstance(x, Summary):
+            return _known(lambda: x.reduced(name))
         try:
             return function(x)
         except FAILURES as error:
@@ -328,6 +338,25 @@ def call(name: str) -> Callable[[Value], Value]:
             raise ValueFailure(f"{name}() cannot be taken of {described(x)}{detail}") from None
 
     return apply
+
+
+def call_on_each(outer: str, inner: str) -> Callable[[Value], Value]:
+    """`any(isnan(x))` and the like, which statistics answer too."""
+    each, together = call(inner), call(outer)
+
+    def apply(x: Value) -> Value:
+        if isinstance(x, Summary):
+            return _known(lambda: x.together(outer, inner))
+        return together(each(x))
+
+    return apply
+
+
+def _known(ask: Callable[[], Value]) -> Value:
+    try:
+        return ask()
+    except Unknown as error:
+        raise ValueFailure(str(error)) from None
 
 
 # --- indices --------------------------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
-from stepper import element_types
 from stepper.debug import explanations
+from stepper.debug.expression_values import described
 from stepper.debug.views import (
     BackEdgeView,
     BranchView,
@@ -22,10 +23,15 @@ from stepper.debug.views import (
 )
 from stepper.element_types import Array
 from stepper.ir.excerpts import excerpt
-from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
 
 _MOST_NUMBERS = 6
 _LONGEST_VALUE = 100
+_MOST_PRINTED: Final = 200
+_NARROWEST: Final = 20
+
+WIDTH: Final = 80
+"""Columns for values where there is no terminal that has others."""
 
 
 def stop_lines(view: StopView) -> list[str]:
@@ -65,12 +71,45 @@ def value_text(value: ValueView) -> str:
     return value.source if shown == value.source else f"{value.source}: {shown}"
 
 
-def array_text(array: Array) -> str:
-    """Type and shape of a tensor, and its numbers where they are few."""
-    text = f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}"
+def array_text(array: Array, room: int | None = None) -> str:
+    """Type and shape of a tensor, and its numbers where they are few; in `room` characters, where that is possible."""
+    text = described(array)
     if array.size > _MOST_NUMBERS or array.dtype.names is not None:
         return text
-    return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
+    if room is None:
+        return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
+    return f"{text} {numbers_text(array, room - len(text) - 1)}".rstrip()
+
+
+def numbers_text(array: Array, room: int) -> str:
+    """The numbers in one line: all of them, or some of the first and last, or none, as there is room."""
+    for edge in (_MOST_NUMBERS, 2, 1):
+        threshold = 1 if edge < _MOST_NUMBERS else _MOST_NUMBERS
+        text = np.array2string(
+            array, separator=", ", precision=6, max_line_width=_LONGEST_VALUE, threshold=threshold, edgeitems=edge
+        )
+        if len(text) <= room:
+            return excerpt(text, _LONGEST_VALUE)
+    return ""
+
+
+def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
+    """A value as `print` shows it, in lines of at most `width`: in full where it is not too large."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return [str(value)]
+    plain = storable(value)
+    shown = np.array2string(
+        plain, separator=", ", threshold=_MOST_PRINTED, precision=digits, max_line_width=max(width, _NARROWEST)
+    )
+    return [f"{described(value)} {shown}"] if np.ndim(value) == 0 else [described(value), *shown.splitlines()]
+
+
+def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
+    """A value with a title: in one line where they fit there, else with the numbers below."""
+    joined = f"{title}  {' '.join(lines)}" if title else " ".join(lines)
+    if len(joined) <= width or len(lines) == 1:
+        return [joined]
+    return [f"{title}  {lines[0]}" if title else lines[0], *(f"  {line}" for line in lines[1:])]
 
 
 def loop_lines(loop: LoopView) -> list[str]:

@@ -45,6 +45,14 @@ class Stop:
     details: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment with a name."""
+
+    tick: int
+    branch: str
+
+
 def describe(machine: Machine, reason: Reason, details: tuple[str, ...] = ()) -> Stop:
     """The moment at which a machine stands now."""
     if not machine.stack:

@@ -8,6 +8,7 @@ together.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -111,6 +112,25 @@ def _to_begin(timeline: Timeline, search: _Search, which: Which) -> None:
         before_iteration(timeline, depth, max(iteration_now(stack[: depth + 1]) - 1, 0))
 
 
+def ensure_no_reference(expression: Expression) -> None:
+    """Raise UsageError for an expression that asks for the run that this one is compared with."""
+    if expression.references:
+        raise UsageError("there is no reference run here, so ref() cannot be asked for")
+
+
+def ensure_any_iteration(targets: Sequence[Target]) -> None:
+    """Raise UsageError where a name says of which iteration it is."""
+    if any(asked is not None for target in targets for asked in target.iterations):
+        raise UsageError("every iteration is asked, so the names may not say which one; prev(x) is the one before")
+
+
+def ensure_together(target: Target, program: Program) -> None:
+    """A value is there in the innermost graph where it belongs to that or to one around it. Raises UsageError."""
+    path = target.program.path
+    if program.path[: len(path)] != path or (len(program.path) == len(path) and target.program is not program):
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}")
+
+
 class _Search:
     """Asks the expression at each moment; its own scope."""
 
@@ -140,15 +160,13 @@ class _Search:
 
     def _spot(self) -> Spot:
         """Where the last of the values that the expression names is computed."""
-        if self._expression.references:
-            raise UsageError("there is no reference run here, so ref() cannot be asked for")
+        ensure_no_reference(self._expression)
         targets = [self._names.target(address, self._where) for address in self._expression.addresses]
-        if any(asked is not None for target in targets for asked in target.iterations):
-            raise UsageError("every iteration is asked, so the names may not say which one; prev(x) is the one before")
+        ensure_any_iteration(targets)
         program = max((target.program for target in targets), key=lambda program: len(program.path), default=None)
         program = self._innermost() if program is None else program
         for target in targets:
-            self._ensure_together(target, program)
+            ensure_together(target, program)
         here = [target.program.computed_at.get(target.slot, -1) for target in targets if target.program is program]
         return Spot(program, max(here, default=-1))
 
@@ -158,14 +176,6 @@ class _Search:
         if depth is None:
             raise UsageError("the expression names no value, and here is no loop; go into the loop that is meant")
         return stack[depth].program
-
-    def _ensure_together(self, target: Target, program: Program) -> None:
-        """A value is there in the innermost graph where it belongs to that or to one around it."""
-        path = target.program.path
-        if program.path[: len(path)] != path or (len(program.path) == len(path) and target.program is not program):
-            raise UsageError(
-                f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}"
-            )
 
     # --- moments -------------------------------------------------------------------------------------------------
 

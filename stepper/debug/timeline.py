@@ -23,6 +23,7 @@ from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot
 from stepper.engine.machine import Machine
+from stepper.engine.program import Program
 from stepper.errors import StepperError
 
 Fits = Callable[[Event], bool]
@@ -67,11 +68,16 @@ class Lookout(Watcher, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A value that the user put into a slot of the frame at this depth (1: the model's own graph)."""
+    """A value that the user put into a slot of the frame that runs this program."""
 
-    depth: int
+    program: Program
     slot: int
     value: Array
+
+    @property
+    def depth(self) -> int:
+        """That of the frame on the stack (1: the model's own graph)."""
+        return len(self.program.path) + 1
 
 
 _FIRST_STRETCH: Final = 16

@@ -98,11 +98,22 @@ class Watches:
 
     def add(self, text: str, timeline: Timeline) -> Watch:
         """Watch an expression from now on. Raises ExpressionError, with the place, for a text that is none."""
-        watch = Watch(self._next, parse(text), self._most)
-        self._watches[watch.number] = watch
-        self._next += 1
+        return self.put_back(self._next, text, timeline)
+
+    def put_back(self, number: int, text: str, timeline: Timeline) -> Watch:
+        """The same under a number that it had before. Raises UsageError for one that is taken."""
+        if number < 1 or number in self._watches:
+            raise UsageError(f"there cannot be a watch {number}")
+        watch = Watch(number, parse(text), self._most)
+        self._watches[number] = watch
+        self._next = max(self._next, number + 1)
         watch.add(StopScope(timeline, self._names).reading(watch.expression))
         return watch
+
+    def clear(self) -> None:
+        """Have none, as in the beginning."""
+        self._watches.clear()
+        self._next = 1
 
     def delete(self, number: int) -> None:
         """Watch it no longer. Raises UsageError for a number that no watch has."""

@@ -6,6 +6,7 @@ share the memory budget of the run evenly.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -75,6 +76,16 @@ class Branches:
         for timeline in timelines:
             timeline.history.limit(self._budget // len(timelines))
 
+    def edits(self, name: str) -> Mapping[int, tuple[Edit, ...]]:
+        """The values that were changed in a branch, by tick."""
+        return (self._timeline if name == self.name else self._others[name]).edits
+
+    def leave_all(self) -> None:
+        """Have the original alone, where it stands."""
+        if self.name != ORIGINAL:
+            self.go(ORIGINAL)
+        self._others.clear()
+
     def make_room(self) -> None:
         """Before an edit: go on in a new branch where this one is the original, or would lose its later edits."""
         tick = self._timeline.machine.tick
@@ -106,12 +117,29 @@ def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
     target = resolve(replace(address, index=()), machine.compiled, machine.stack[-1].program)
     if any(asked is not None for asked in target.iterations):
         raise UsageError(f"'{address}' names an iteration; only the present can be changed, so go there first")
+    frame = _frame_to_edit(machine, target)
+    return Edit(target.program, target.slot, _changed(frame.values[target.slot], address, value))
+
+
+def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
+    """An edit that was made before at this moment: the whole value, in the type and shape that it has. UsageError."""
+    held = _frame_to_edit(machine, target).values[target.slot]
+    same_kind = isinstance(held, np.generic) is isinstance(value, np.generic)
+    if not same_kind or held.dtype != value.dtype or held.shape != value.shape or held.dtype == STRING_DTYPE:
+        forms = [f"{name_of(one.dtype)}{shape_text(one.shape)}" for one in (held, value)]
+        raise UsageError(f"'{target.named.name}' is {forms[0]} here and cannot become {forms[1]}")
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return Edit(target.program, target.slot, value)
+
+
+def _frame_to_edit(machine: Machine, target: Target) -> Frame:
     depth = frame_of(machine.stack, target.program)
     if depth is None:
         raise UsageError(f"'{target.named.name}' has no value here: {target.program.name} is not running")
     frame = machine.stack[depth]
     _refuse_without_effect(frame, target)
-    return Edit(depth + 1, target.slot, _changed(frame.values[target.slot], address, value))
+    return frame
 
 
 def _refuse_without_effect(frame: Frame, target: Target) -> None:

@@ -15,6 +15,7 @@ from stepper.debug.moments import Reason
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways, ticks
+from tests.models import Graph
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 X = np.array([1, 0, 0, 4, -9, 6, 6, 0], np.float32)
@@ -243,3 +244,29 @@ def test_sample_models_have_no_nan_and_end(name: str) -> None:
     run.break_when("last")
     stops = stops_both_ways(run)
     assert stops and all("is about to end" in text for text in run.goto_tick(0).details)
+
+
+# --- an iteration of any loop ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("iteration", [0, 1, 3])
+def test_iter_means_every_loop_where_none_runs(iteration: int) -> None:
+    walk, begun = sample("nested_loop"), []
+    while not walk.machine.finished:
+        stop = walk.step()
+        if stop.iteration == iteration and not stop.closed and stop.done is None:
+            begun.append(stop.tick)
+    run = sample("nested_loop")
+    run.break_when(f"iter == {iteration}")
+    assert list(iter(lambda: run.continue_().tick, walk.machine.tick)) == begun and begun
+    back = [run.reverse_continue().tick for _ in begun]
+    assert back == begun[::-1]
+    other = sample("nested_loop")
+    assert other.until(f"iter == {iteration}").tick == begun[0]
+
+
+def test_iter_has_no_meaning_in_a_model_without_loops(tmp_path: Path) -> None:
+    net = Graph()
+    net.result(net.apply("Negative", net.parameter("x", dims=(1,)), name="y"))
+    with pytest.raises(UsageError, match="there is no loop in the model, so 'iter' in 'iter == 1' has no meaning"):
+        debugger(net, tmp_path, np.ones(1, np.float32)).break_when("iter == 1")

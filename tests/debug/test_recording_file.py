@@ -182,7 +182,7 @@ def test_what_is_kept_comes_back_in_order(tmp_path: Path) -> None:
         recorder.keep("breakpoint", ['{"at": 1}', '{"at": 2}'])
         recorder.keep("breakpoint", ['{"at": 3}'])
         with open_recording(path) as recording:
-            assert recording.kept("breakpoint") == ['{"at": 3}'] and recording.kept("watch") == []
+            assert recording.kept("breakpoint") == [{"at": 3}] and recording.kept("watch") == []
 
 
 def test_a_recording_can_be_looked_at_while_it_is_written(tmp_path: Path) -> None:

@@ -9,8 +9,11 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.commands.looking import evaluated
-from stepper.debug.commands.registry import command, command_called, commands
-from stepper.debug.commands.session import Answer, Mark, Session, required
+from stepper.debug.commands.registry import command, command_called, commands, one_of
+from stepper.debug.commands.session import Answer, Session, required
+from stepper.debug.commands.stops import moved
+from stepper.debug.moments import Mark
+from stepper.debug.sessions import restore_session, save_session
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import storable
 
@@ -43,6 +46,25 @@ def _save(session: Session, text: str) -> Answer:
     value = storable(evaluated(session, words[0]))
     _write(words[1], lambda path: np.save(path, value, allow_pickle=False))
     return Answer((f"{words[1]} written",), {"file": words[1], "shape": list(value.shape)})
+
+
+@command(
+    "session",
+    syntax="save|load [FILE]",
+    help="keep breakpoints, watches, marks, branches and this place in a file; or put back what is kept there",
+)
+def _session(session: Session, text: str) -> Answer:
+    word, _, name = text.partition(" ")
+    what = one_of(required(word, "save or load"), ("save", "load"), "session command")
+    file = name.strip() or session.file
+    if not file:
+        raise UsageError(f"the name of a file is missing: session {what} FILE")
+    if what == "save":
+        save_session(session.debugger, file)
+        return Answer((f"session saved in {file}",), {"file": file})
+    if restore_session(session.debugger, file).empty:
+        raise UsageError(f"{file} keeps no session")
+    return moved(session, session.debugger.stop)
 
 
 @command("history", syntax="[FILE]", help="the commands so far, or write them into a file for `source` or --script")

@@ -8,21 +8,27 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug import expression_values
 from stepper.debug.addresses import Address, AddressError, IterationRange, parse_address, resolve
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
 from stepper.debug.expressions import parse
-from stepper.debug.inspection_text import edge_lines, port_lines, scan_lines, stack_lines, stop_lines, trip_lines
+from stepper.debug.inspection_text import (
+    edge_lines,
+    port_lines,
+    scan_lines,
+    stack_lines,
+    stop_lines,
+    titled_lines,
+    trip_lines,
+    value_lines,
+)
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watches import StopScope
 from stepper.engine.frames import Phase, place
 from stepper.errors import UsageError
-from stepper.plain_values import json_number, storable, tensor_json
-
-_MOST_PRINTED: Final = 200
+from stepper.plain_values import json_number, tensor_json
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
@@ -36,27 +42,15 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
-def value_lines(value: Any) -> list[str]:
-    """A value in full, where it is not too large."""
-    if not _is_tensor(value):
-        return [str(value)]
-    shown = np.array2string(storable(value), separator=", ", threshold=_MOST_PRINTED, precision=8)
-    return (
-        [expression_values.described(value), *shown.splitlines()]
-        if np.ndim(value)
-        else [f"{expression_values.described(value)} {shown}"]
-    )
-
-
 @command("print", "p", syntax="EXPR", help="a value or an expression; h@2:5 over several iterations")
 def _print(session: Session, text: str) -> Answer:
     address = _series_address(required(text, "an expression"))
     if address is not None:
         series = session.debugger.over_iterations(address)
         lines = [
-            f"@{number}  {line}"
+            line
             for number, value in zip(series.iterations, series.values, strict=True)
-            for line in [" ".join(value_lines(value))]
+            for line in titled_lines(f"@{number}", value_lines(value, session.width - 2), session.width)
         ]
         data = [
             {"iteration": number, **tensor_json(value)}
@@ -65,7 +59,7 @@ def _print(session: Session, text: str) -> Answer:
         return Answer(tuple(lines), {"series": data, "stopped": series.stopped})
     value = evaluated(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
-    return Answer(tuple(value_lines(value)), data_of_value)
+    return Answer(tuple(value_lines(value, session.width)), data_of_value)
 
 
 def _series_address(text: str) -> Address | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection_text import WIDTH
+from stepper.debug.moments import Mark
 from stepper.debug.scopes import Names
 from stepper.errors import UsageError
 
@@ -20,30 +22,29 @@ class Answer:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A moment with a name."""
-
-    tick: int
-    branch: str
-
-
 class Session:
     """A debugger at its prompt.
 
     `level` is how many frames `up` went outwards; `history` are the commands carried out so far; `sources` how many
-    files of commands are inside one another; `ended`: it was asked to quit.
+    files of commands are inside one another; `ended`: it was asked to quit. `file` is where `session save` keeps it
+    where no other name is said. `width` is how many columns there are for a line.
     """
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
         self.names = Names(debugger.machine.compiled)
-        self.marks: dict[str, Mark] = {}
         self.history: list[str] = []
+        self.file = ""
+        self.width = WIDTH
         self.level = 0
         self.sources = 0
         self.ended = False
         self.execute: Callable[[str], Answer] = _not_connected
+
+    @property
+    def marks(self) -> dict[str, Mark]:
+        """The moments with names."""
+        return self.debugger.marks
 
     @property
     def depth(self) -> int:

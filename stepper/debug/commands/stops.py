@@ -6,7 +6,8 @@ from typing import Any
 
 from stepper.debug.commands.session import Answer, Session
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection_text import array_text
+from stepper.debug.expression_values import described
+from stepper.debug.inspection_text import WIDTH, array_text, numbers_text
 from stepper.debug.moments import Reason, Stop
 from stepper.debug.slots import current
 from stepper.debug.watches import Watch
@@ -19,39 +20,49 @@ _UNSAID = (Reason.MOVED, Reason.BREAK)
 def moved(session: Session, stop: Stop) -> Answer:
     """The answer of a movement; the innermost frame is looked at again."""
     session.level = 0
-    return Answer(tuple(stop_lines(session.debugger)), {"reason": str(stop.reason)})
+    return Answer(tuple(stop_lines(session.debugger, session.width)), {"reason": str(stop.reason)})
 
 
-def stop_lines(debugger: Debugger) -> list[str]:
-    """The present stop: its place, what has just happened and what comes next, why it stopped, and the watches."""
+def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
+    """The present stop: its place, what has just happened and what comes next, why it stopped, and the watches.
+
+    Values are shown as far as there is room for them in lines of `width`.
+    """
     stop, branches = debugger.stop, debugger.branches
     reason = "" if stop.reason in _UNSAID else f"  ({stop.reason})"
     edited = f"  [{branches.name}, edited]" if branches.is_edited else ""
     lines = [f"tick {stop.tick}  {stop.place}{reason}{edited}"]
     if not debugger.machine.stack:
         outputs = debugger.machine.outputs or ()
-        lines += [f"  output {index}  {array_text(value)}" for index, value in enumerate(outputs)]
+        heads = [f"  output {index}  " for index in range(len(outputs))]
+        lines += [head + array_text(value, width - len(head)) for head, value in zip(heads, outputs, strict=True)]
     else:
-        lines += _position_lines(debugger)
+        lines += _position_lines(debugger, width)
     lines += [f"  {detail}" for detail in stop.details]
     for watch in debugger.watches:
         if watch.now is not None:
-            lines += [f"  watch {watch.number}  {watch_text(watch)}"]
+            head = f"  watch {watch.number}  "
+            lines += [head + watch_text(watch, width - len(head))]
     return lines
 
 
-def watch_text(watch: Watch) -> str:
+def watch_text(watch: Watch, room: int = WIDTH) -> str:
     """A watched expression with what it is now, or why it has no value."""
-    if watch.now is None:
+    now = watch.now
+    if now is None:
         return watch.text
-    return f"{watch.text}{':' if watch.now.error else ' ='} {watch.now.text.splitlines()[0]}"
+    head = f"{watch.text}{':' if now.error else ' ='} "
+    if now.value is None or now.value.ndim == 0 or now.value.dtype.names is not None:
+        return head + now.text.splitlines()[0]
+    return head + (numbers_text(now.value, room - len(head)) or described(now.value))
 
 
-def _position_lines(debugger: Debugger) -> list[str]:
+def _position_lines(debugger: Debugger, width: int) -> list[str]:
     stop, frame = debugger.stop, debugger.frame
     lines = []
     if stop.done is not None:
-        lines.append(f"  after {_operation_text(stop.done)}{_results(debugger, stop.done)}")
+        head = f"  after {_operation_text(stop.done)}"
+        lines.append(head + _results(debugger, stop.done, width - len(head)))
     if stop.next is not None:
         lines.append(f"  next  {_operation_text(stop.next)}")
     elif frame.phase is Phase.RUNNING:
@@ -69,9 +80,10 @@ def _operation_text(operation: Operation) -> str:
     return f"{operation.layer.type} '{operation.layer.name}'"
 
 
-def _results(debugger: Debugger, operation: Operation) -> str:
+def _results(debugger: Debugger, operation: Operation, room: int) -> str:
     values = [current(debugger.frame, slot) for slot in operation.outputs]
-    shown = [array_text(value) for value in values if value is not None]
+    each = (room - len(" = ")) // max(len(values), 1)
+    shown = [array_text(value, each) for value in values if value is not None]
     return f" = {'; '.join(shown)}" if shown else ""
 
 

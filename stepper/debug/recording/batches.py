@@ -15,9 +15,9 @@ import numpy as np
 from stepper import element_types
 from stepper.debug.recording.batch_statistics import as_sql
 from stepper.debug.recording.blobs import BlobWriter
-from stepper.debug.recording.columns import Columns
 from stepper.debug.recording.levels import Level, Port
 from stepper.debug.recording.number_rows import NumberRows, keeps_shapes, number_rows
+from stepper.debug.recording.same_elements import Columns
 from stepper.debug.recording.schema import RUN_LENGTH
 from stepper.debug.recording.stacking import Stack, stacks
 from stepper.element_types import Array

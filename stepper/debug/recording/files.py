@@ -6,13 +6,14 @@ import contextlib
 import os
 import sqlite3
 import struct
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from stepper.debug.recording import schema
-from stepper.errors import SessionError, StepperError
+from stepper.errors import SessionError, StepperError, UsageError
 from stepper.ir.excerpts import excerpt
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -20,6 +21,8 @@ _LEAST_LENGTH: Final = 2**20
 _LONGEST_STATEMENT: Final = 200_000
 _STEPS_BETWEEN_LOOKS: Final = 100_000
 _LONGEST_MESSAGE: Final = 300
+
+PAGE_SIZE: Final = 8192
 
 LONGEST_QUERY: Final = 60.0
 """Seconds after which a query is given up: only a file made to do so asks for more."""
@@ -109,3 +112,45 @@ def time_bound(connection: sqlite3.Connection, seconds: float = LONGEST_QUERY) -
         yield
     finally:
         connection.set_progress_handler(None, 0)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to fill a file, which appears with all that the block writes, or not at all.
+
+    UsageError where it is there already or cannot be made.
+    """
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path}: is there already; --resume goes on with it, or choose another name")
+    for leftover in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
+        if leftover.exists():  # SQLite would take it for what the new file has not got yet
+            raise UsageError(f"{leftover}: is left over from another file of this name; remove it first")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    os.close(handle)
+    try:
+        connection = sqlite3.connect(name, isolation_level=None)
+        with contextlib.closing(connection):
+            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute("PRAGMA synchronous = OFF")  # nobody sees the file yet
+            connection.execute("BEGIN")
+            schema.create(connection)
+            yield connection
+            connection.execute("COMMIT")
+        Path(name).chmod(0o666 & ~_umask())
+        os.link(name, path)  # unlike a renamed file, a link does not replace one that appeared meanwhile
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

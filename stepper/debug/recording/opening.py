@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.debug.recording import files, schema
+from stepper.debug.recording import files
 from stepper.debug.recording.activations import Activations
 from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
@@ -22,12 +19,10 @@ from stepper.debug.recording.snapshots import SnapshotWriter
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.run import LoopLog
-from stepper.errors import UsageError
 
 Beginning = tuple[list[Reference], Activations]
 """References to the inputs in the file, and the activations that are under way."""
 
-_PAGE_SIZE: Final = 8192
 _LOG_SIZE: Final = 32 * 2**20
 
 
@@ -46,7 +41,8 @@ def record(
     UsageError where the file is there already or cannot be made.
     """
     path, choice = Path(path), choice or Choice()
-    references, activations = _create(path, machine, inputs, choice)
+    with files.new_file(path) as connection:
+        references, activations = _fill(connection, path, machine, inputs, choice)
     recorder = Recorder(machine, _logged(files.connect(path, writable=True)), path, choice, pace or Pace())
     recorder.share(inputs, references)
     recorder.begin(0, activations)
@@ -114,67 +110,26 @@ def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // _PAGE_SIZE}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE}")
     return connection
-
-
-def _create(path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice) -> Beginning:
-    """Make the file, which appears with all that it begins with, a first snapshot included, or not at all."""
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already; --resume goes on with it, or choose another name")
-    for leftover in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
-        if leftover.exists():  # SQLite would take it for what the new file has not got yet
-            raise UsageError(f"{leftover}: is left over from another file of this name; remove it first")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    os.close(handle)
-    try:
-        connection = sqlite3.connect(name, isolation_level=None)
-        with contextlib.closing(connection):
-            connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
-            connection.execute("PRAGMA synchronous = OFF")  # nobody sees the file yet
-            beginning = _fill(connection, path, machine, inputs, choice)
-        Path(name).chmod(0o666 & ~_umask())
-        os.link(name, path)  # unlike a renamed file, a link does not replace one that appeared meanwhile
-        return beginning
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    except sqlite3.Error as error:
-        raise UsageError(f"{path}: cannot be written: {error}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _fill(
     connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice
 ) -> Beginning:
-    connection.execute("BEGIN")
-    schema.create(connection)
     Origin.of(machine, choice, path.parent).write(connection)
     names = [layer.name for layer in machine.compiled.model.graph.parameters]
     blobs = BlobWriter(connection, RECORDED)
     references = write_tensors(connection, "inputs", names, inputs, blobs)
     levels = levels_of(machine.compiled, choice)
     for level in levels:
-        connection.execute("INSERT INTO levels VALUES (?, ?, ?)", (level.id, level.path, level.layers_text))
-        rows = [
-            (port.id, level.id, port.layer.id, port.layer.name, port.layer.type, port.output) for port in level.ports
-        ]
-        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
+        rows = [port.row(level.id) for port in level.ports]
+        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     activations = Activations({id(level.program): level for level in levels})
     activations.follow(machine.stack)
     activations.write(connection)
     snapshots = SnapshotWriter(connection, blobs)
     snapshots.share(inputs, references)
     snapshots.write(machine, activations, 0)
-    connection.execute("COMMIT")
     return references, activations

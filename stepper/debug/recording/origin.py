@@ -48,7 +48,7 @@ class Origin:
     def of(cls, machine: Machine, choice: Choice, folder: Path) -> Origin:
         """The origin of the run of a machine, for a recording in a folder."""
         model = machine.compiled.model
-        opened = any(layer.opened_from for _path, graph in model.graphs() for layer in graph.layers)
+        opened = _is_opened(model)
         hashes = file_hashes(model.path)
         return cls(
             schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
@@ -79,7 +79,8 @@ class Origin:
     def _check(self) -> None:
         """A checksum tells of damage, not of ill will: the types are checked as well."""
         texts = (self.product, self.numpy, self.model, self.rules, self.choice)
-        fits = all(isinstance(text, str) for text in texts)
+        flags = (self.open_sequences, self.keep_values)
+        fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)
         limit = self.max_iterations
         if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
             raise SessionError("has meta data of the wrong types")
@@ -96,6 +97,15 @@ class Origin:
             raise SessionError("names no .xml as its model")
         return folder / written
 
+    def check_run(self, machine: Machine) -> None:
+        """Raise SessionError where a machine runs another model, or otherwise; the message says what differs."""
+        self.check_model(machine.compiled.model.path)
+        if machine.rules.value != self.rules:
+            raise SessionError(f"the run was under --rules {self.rules}, this one is under {machine.rules}")
+        if _is_opened(machine.compiled.model) is not self.open_sequences:
+            was, now = ("with", "without") if self.open_sequences else ("without", "with")
+            raise SessionError(f"the run was {was} --open-sequences, this one is {now}")
+
     def check_model(self, path: Path) -> None:
         """Raise SessionError where the model's files are not those of the recording; the message says which."""
         if not path.is_file():
@@ -108,6 +118,10 @@ class Origin:
         ]
         if changed:
             raise SessionError(f"the model is not the one that was recorded: {' and '.join(changed)}")
+
+
+def _is_opened(model: Model) -> bool:
+    return any(layer.opened_from for _path, graph in model.graphs() for layer in graph.layers)
 
 
 def _difference(recorded: str | None, found: str | None) -> str:
@@ -167,6 +181,15 @@ def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]
     reader = BlobReader(connection, RECORDED)
     rows = connection.execute(f"SELECT name, value FROM {table} ORDER BY position")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
+
+
+def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Array:
+    """One of them. SessionError where there is none at this position."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
+    if row is None:
+        raise SessionError(f"has no {position}th of its {table}")
+    return np.asarray(BlobReader(connection, RECORDED).value(json.loads(row[0])))
 
 
 def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:

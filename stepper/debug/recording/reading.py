@@ -19,7 +19,8 @@ import numpy as np
 from stepper.debug.recording import files
 from stepper.debug.recording.blobs import RECORDED, BlobReader
 from stepper.debug.recording.choice import Choice
-from stepper.debug.recording.origin import Origin, check_inputs, read_tensors
+from stepper.debug.recording.kept import read_kept
+from stepper.debug.recording.origin import Origin, check_inputs, read_tensor, read_tensors
 from stepper.debug.recording.snapshots import checksum, pieces_from
 from stepper.debug.recording.states import restore
 from stepper.element_types import Array
@@ -35,6 +36,7 @@ from stepper.errors import SessionError
 from stepper.ir import read
 
 _MOST_ROWS: Final = 1_000_000
+_ROWS_AT_ONCE: Final = 256
 _LONGEST_STACK: Final = 2**20
 """Far more iterations than are written at once."""
 
@@ -60,7 +62,7 @@ class Recording:
         self.path = Path(path)
         self._connection = files.connect(self.path, writable=False)
         try:
-            with self._reading():
+            with self.reading():
                 self.origin = Origin.read(self._connection)
         except BaseException:
             self._connection.close()
@@ -70,12 +72,28 @@ class Recording:
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a SELECT over the tables and views that schema.py describes; a million at most."""
-        with self._reading():
+        with self.reading():
             return self._connection.execute(statement, parameters).fetchmany(_MOST_ROWS)
+
+    def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a SELECT one after the other, however many there are; they are never in memory together."""
+        with self.reading():
+            cursor = self._connection.execute(statement, parameters)
+        while True:
+            with self.reading():
+                rows = cursor.fetchmany(_ROWS_AT_ONCE)
+            if not rows:
+                return
+            yield from rows
+
+    def tensor(self, blob: Any) -> Array:
+        """The tensor of a blob."""
+        with self.reading():
+            return BlobReader(self._connection, RECORDED).tensor(blob)
 
     def statistics(self, name: str) -> list[dict[str, Any]]:
         """The statistics of the outputs of all layers of this name, in the order of time; columns by name."""
-        with self._reading():
+        with self.reading():
             rows: list[dict[str, Any]] = []
             for (port,) in self._connection.execute("SELECT id FROM ports WHERE name = ?", (name,)).fetchall():
                 # By its number, not by its name: SQLite then looks at the rows of no other port.
@@ -86,7 +104,7 @@ class Recording:
 
     def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
         """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
-        with self._reading():
+        with self.reading():
             rows = self._connection.execute(
                 "SELECT s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
                 "JOIN ports AS p ON p.id = s.port JOIN forms AS f ON f.id = s.form "
@@ -94,7 +112,7 @@ class Recording:
                 (name, output),
             ).fetchall()
         for row in rows:
-            with self._reading():
+            with self.reading():
                 members = self._members(row, iteration)
             yield from members
 
@@ -111,8 +129,7 @@ class Recording:
         numbers = self._numbers(first, count)
         if iteration is not None and iteration not in numbers:
             return []
-        tensor = BlobReader(self._connection, RECORDED).tensor(blob)
-        tensor = tensor.reshape(1 if repeated else count, *json.loads(shape))
+        tensor = self.tensor(blob).reshape(1 if repeated else count, *json.loads(shape))
         return [
             (number, np.asarray(tensor[0 if repeated else index]))
             for index, number in enumerate(numbers)
@@ -136,25 +153,43 @@ class Recording:
 
     def inputs(self) -> dict[str, Array]:
         """The model's inputs by the names of its Parameters."""
-        with self._reading():
+        with self.reading():
             return read_tensors(self._connection, "inputs")
+
+    def whole(self, table: str, position: int) -> Array:
+        """One of the model's inputs or outputs, by its position."""
+        with self.reading():
+            return read_tensor(self._connection, table, position)
 
     def outputs(self) -> dict[str, Array]:
         """The model's outputs by name; none where the run did not come to its end."""
-        with self._reading():
+        with self.reading():
             return read_tensors(self._connection, "outputs")
 
-    def kept(self, kind: str) -> list[str]:
+    def kept(self, kind: str) -> list[Any]:
         """The rows of JSON that were kept of this kind."""
-        with self._reading():
-            query = "SELECT content FROM kept WHERE kind = ? ORDER BY position LIMIT 100000"
-            return [str(content) for (content,) in self._connection.execute(query, (kind,))]
+        with self.reading():
+            return read_kept(self._connection, kind)
+
+    def kept_value(self, reference: Any) -> Any:
+        """The tensor that a kept row names, as a machine has it."""
+        with self.reading():
+            return BlobReader(self._connection, RECORDED).value(reference)
+
+    def check_run(self, machine: Machine, inputs: Sequence[Array]) -> None:
+        """Raise SessionError where a machine on these inputs does another run than this; the message says which."""
+        with self.reading():
+            self.origin.check_run(machine)
+            recorded = read_tensors(self._connection, "inputs")
+            if len(recorded) != len(inputs):
+                raise SessionError("has other inputs than the model")
+            check_inputs(machine.compiled.model, recorded, inputs)
 
     # --- going on ------------------------------------------------------------------------------------------------
 
     def model_path(self, moved: str | Path | None = None) -> Path:
         """The path of the model, which is found to be the recorded one; `moved` where it is elsewhere now."""
-        with self._reading():
+        with self.reading():
             path = self.origin.model_path(self.path.parent) if moved is None else Path(moved)
             self.origin.check_model(path)
             return path
@@ -175,7 +210,7 @@ class Recording:
         max_iterations: int | None = None,
     ) -> Restored:
         """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
-        with self._reading():
+        with self.reading():
             compiled = self._compiled(model)
             recorded = read_tensors(self._connection, "inputs")
             if len(recorded) != len(compiled.model.graph.parameters):
@@ -212,7 +247,7 @@ class Recording:
 
     def choice(self) -> Choice:
         """What the run records."""
-        with self._reading():
+        with self.reading():
             return self.origin.chosen()
 
     def loop_log(self, compiled: CompiledModel, tick: int) -> LoopLog:
@@ -223,7 +258,7 @@ class Recording:
             "FROM activations WHERE closed <= ? AND ended IS NOT NULL GROUP BY level, ended ORDER BY min(closed)"
         )
         for level, ended, executions, total, fewest, most, _closed in self.query(query, (tick,)):
-            with self._reading():
+            with self.reading():
                 operation = _loop_of(compiled, level)
                 layer, path = operation.layer, compiled.programs[level].name
                 reasons = Counter({EndReason(ended): executions})
@@ -235,7 +270,8 @@ class Recording:
     # --- the file ------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
+        """Whatever goes wrong in this block is the file's fault: a SessionError with its name. For a minute at most."""
         with files.errors_named(self.path), files.time_bound(self._connection):
             yield
 

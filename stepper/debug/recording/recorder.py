@@ -21,6 +21,7 @@ from stepper.debug.recording.activations import Activations, Entry
 from stepper.debug.recording.batches import Batch, BatchWriter, Row
 from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
+from stepper.debug.recording.kept import replace_kept
 from stepper.debug.recording.levels import levels_of
 from stepper.debug.recording.origin import write_tensors
 from stepper.debug.recording.selection import Selection
@@ -228,10 +229,7 @@ class Recorder:
     def keep(self, kind: str, rows: list[str]) -> None:
         """Keep rows of JSON of one kind (breakpoints, watches, branches), in place of those that were there."""
         with self._errors(), self._transaction():
-            self._connection.execute("DELETE FROM kept WHERE kind = ?", (kind,))
-            self._connection.executemany(
-                "INSERT INTO kept VALUES (?, ?, ?)", [(kind, position, row) for position, row in enumerate(rows)]
-            )
+            replace_kept(self._connection, kind, rows)
 
     def close(self) -> None:
         """Let go of the machine and the file, which is then one file again, without a log beside it."""

@@ -14,8 +14,11 @@ Below them:
 meta            name, value (as JSON): schema, product, numpy, model (a path, seen from this file), hashes of .xml and
                 .bin, rules, max_iterations, what else a run depends on, and a checksum of all the others
 inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py)
-levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids
-ports           the recorded outputs of the layers of each level
+levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids; the
+                level in which the loop or If is (`parent`), where in its order of execution (`position`), its type and
+                name, and which of its bodies this is (`role`)
+ports           the recorded outputs of the layers of each level; `position` in its order of execution (-1: Parameters),
+                the tensor `names` of the output and the `results` that it feeds ([id, name]) as JSON
 forms           an element type with a shape
 activations     each time that a body began: the activation and iteration around it, ticks, iterations, why it ended
 runs            recorded iterations that follow one another: `count` of them, the first with this id, number and tick,
@@ -30,7 +33,9 @@ blobs           tensors as .npy (see values.py), each content once; `hash` is BL
 scan_pieces     the pieces of concatenated outputs as far as snapshots need them
 snapshots       the state of the run at a tick (see states.py), from which it can go on
 state_values    what snapshots hold; goes with them, in the form of blobs
-kept            breakpoints, watches, branches: JSON, in order
+kept            a debugging session: breakpoints, watches, marks, branches, ... (see sessions.py): JSON, in order
+
+A file that holds a debugging session and no run has the same tables, of which meta, inputs and kept are filled.
 """
 
 from __future__ import annotations
@@ -52,9 +57,11 @@ TABLES: Final = {
     "blobs": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
     "inputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
     "outputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
-    "levels": "id INTEGER PRIMARY KEY, path TEXT NOT NULL, layers TEXT NOT NULL",
+    "levels": "id INTEGER PRIMARY KEY, path TEXT NOT NULL, layers TEXT NOT NULL, parent INTEGER, position INTEGER, "
+    "type TEXT, name TEXT, role TEXT",
     "ports": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, layer INTEGER NOT NULL, name TEXT NOT NULL, "
-    "type TEXT NOT NULL, output INTEGER NOT NULL",
+    "type TEXT NOT NULL, output INTEGER NOT NULL, position INTEGER NOT NULL, names TEXT NOT NULL, "
+    "results TEXT NOT NULL",
     "forms": "id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL",
     "activations": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, depth INTEGER NOT NULL, parent INTEGER, "
     "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",

@@ -1,0 +1,43 @@
+"""`stepper debug MODEL --session FILE`: what the file keeps is put back at the start, and kept again at the end."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from stepper.cli.progress import Progress
+from stepper.debug.debugger import Debugger
+from stepper.debug.recording import open_recording
+from stepper.debug.sessions import restore_session, save_session
+
+
+def is_there(options: argparse.Namespace) -> bool:
+    """Whether there is a session to go on with."""
+    return options.session is not None and Path(options.session).exists()
+
+
+def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
+    """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
+    if not is_there(options):
+        return {}
+    with open_recording(options.session) as recording:
+        recording.model_path(options.model)  # the model is looked at first: another one has other inputs
+        options.rules = options.rules or recording.origin.rules
+        options.open_sequences = options.open_sequences or recording.origin.open_sequences
+        return dict(enumerate(recording.inputs().values()))
+
+
+def restore(options: argparse.Namespace, debugger: Debugger) -> str:
+    """Put the session back where there is one; what to tell the user."""
+    if not is_there(options):
+        return f"a new session, to be kept in {options.session}"
+    with Progress(debugger.machine, wanted=True):
+        restored = restore_session(debugger, options.session)
+    return f"{options.session} keeps no session yet" if restored.empty else f"session restored from {options.session}"
+
+
+def keep(options: argparse.Namespace, debugger: Debugger) -> None:
+    """Keep it, at the end."""
+    if options.session is not None:
+        save_session(debugger, options.session)

@@ -1,0 +1,241 @@
+"""What there is of a debugging session, looked up in its model: from a debugger, to rows of JSON, and from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from stepper.debug.addresses import Target, address_of, parse_address, resolve
+from stepper.debug.breakpoint_list import Counts, Expected
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted
+from stepper.debug.debugger import Debugger
+from stepper.debug.moments import Mark, Reason
+from stepper.debug.recording.blobs import BlobWriter
+from stepper.debug.recording.kept import Rows
+from stepper.debug.recording.reading import Recording
+from stepper.debug.timeline import Edit
+from stepper.debug.what_if import ORIGINAL
+from stepper.engine.program import CompiledModel, Program
+from stepper.errors import SessionError
+
+VERSION: Final = 1
+
+_LARGEST: Final = 2**62
+_MOST_BRANCHES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEdit:
+    """A value that was changed at a tick: the whole of what the slot holds since."""
+
+    tick: int
+    target: Target
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBranch:
+    """A course of the run: where it stands, and its edits in the order of time."""
+
+    name: str
+    tick: int
+    edits: tuple[KeptEdit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBreakpoint:
+    """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
+
+    number: int
+    description: BreakDescription
+    where: Program
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session; `branch` is the one that goes on, `reason` and `details` say why it stands where it does."""
+
+    branch: str
+    reason: Reason
+    details: tuple[str, ...]
+    max_iterations: int | None
+    breakpoints: tuple[KeptBreakpoint, ...]
+    expected: tuple[Expected, ...]
+    watches: tuple[tuple[int, str], ...]
+    marks: dict[str, Mark]
+    branches: tuple[KeptBranch, ...]
+
+    @property
+    def original(self) -> KeptBranch:
+        """The branch without edits, with which every run begins."""
+        return next(branch for branch in self.branches if branch.name == ORIGINAL)
+
+
+# --- from a debugger ------------------------------------------------------------------------------------------------
+
+
+def present(debugger: Debugger) -> Kept:
+    """The session as it is now."""
+    branches = debugger.branches
+    return Kept(
+        branches.name,
+        debugger.stop.reason,
+        debugger.stop.details,
+        debugger.machine.max_iterations,
+        tuple(KeptBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
+        debugger.breakpoints.expected,
+        tuple((watch.number, watch.text) for watch in debugger.watches),
+        dict(debugger.marks),
+        tuple(KeptBranch(branch.name, branch.tick, tuple(_edits(debugger, branch.name))) for branch in branches),
+    )
+
+
+def _edits(debugger: Debugger, branch: str) -> Iterator[KeptEdit]:
+    for tick, edits in sorted(debugger.branches.edits(branch).items()):
+        for edit in edits:
+            yield KeptEdit(tick, _target(edit), edit.value)
+
+
+def _target(edit: Edit) -> Target:
+    program = edit.program
+    layer, output = next(
+        (program.graph.by_id[number], output)
+        for (number, output), slot in program.slots.items()
+        if slot == edit.slot and program.graph.by_id[number].type != "Result"
+    )
+    return Target(program, layer, output, edit.slot, layer, (None,) * len(program.path))
+
+
+# --- to rows --------------------------------------------------------------------------------------------------------
+
+
+def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
+    """The session as JSON, by kind; values go into blobs."""
+    numbers = {id(program): number for number, program in enumerate(compiled.programs)}
+    session = {
+        "version": VERSION,
+        "branch": kept.branch,
+        "reason": kept.reason,
+        "details": list(kept.details),
+        "max_iterations": kept.max_iterations,
+    }
+    return {
+        "session": [session],
+        "breakpoint": [
+            asdict(one.description) | {"number": one.number, "where": numbers[id(one.where)], "counts": one.counts}
+            for one in kept.breakpoints
+        ],
+        "expected": [{"pattern": one.pattern, "where": numbers[id(one.where)]} for one in kept.expected],
+        "watch": [{"number": number, "text": text} for number, text in kept.watches],
+        "mark": [{"name": name, **asdict(mark)} for name, mark in kept.marks.items()],
+        "branch": [
+            {
+                "name": branch.name,
+                "tick": branch.tick,
+                "edits": [_edit_row(edit, compiled, blobs) for edit in branch.edits],
+            }
+            for branch in kept.branches
+        ],
+    }
+
+
+def _edit_row(edit: KeptEdit, compiled: CompiledModel, blobs: BlobWriter) -> dict[str, Any]:
+    address = str(address_of(edit.target, compiled))
+    return {"tick": edit.tick, "address": address, "value": blobs.refer(edit.value)}
+
+
+# --- from rows ------------------------------------------------------------------------------------------------------
+
+
+def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
+    """The session that a file keeps, if it does. SessionError, or UsageError for a name that the model has not."""
+    with recording.reading():
+        rows = recording.kept("session")
+        if not rows:
+            return None
+        session = rows[0]
+        if len(rows) > 1 or not isinstance(session, dict):
+            raise SessionError("keeps a session that is none")
+        if session.get("version") != VERSION:
+            raise SessionError(f"keeps a session of version {session.get('version')!r:.20}, expected {VERSION}")
+        kept = Kept(
+            _text(session["branch"]),
+            Reason(session["reason"]),
+            tuple(_text(detail) for detail in session["details"]),
+            None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
+            tuple(_breakpoint(row, compiled) for row in recording.kept("breakpoint")),
+            tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
+            tuple((_integer(row["number"], 1), _text(row["text"])) for row in recording.kept("watch")),
+            {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
+            tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
+        )
+        _check_branches(kept)
+        return kept
+
+
+def _check_branches(kept: Kept) -> None:
+    names = [branch.name for branch in kept.branches]
+    original = [branch for branch in kept.branches if branch.name == ORIGINAL]
+    if len(set(names)) != len(names) or kept.branch not in names or len(names) > _MOST_BRANCHES:
+        raise SessionError("keeps branches that cannot be")
+    if len(original) != 1 or original[0].edits:
+        raise SessionError("keeps an original that was edited")
+
+
+def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
+    flags = ("exactly", "once", "enabled")
+    if not all(isinstance(row[name], bool) for name in flags):
+        raise SessionError("keeps a breakpoint that is none")
+    description = BreakDescription(
+        BreakKind(row["kind"]),
+        _text(row["text"]),
+        _text(row["condition"]),
+        _integer(row["hit"]),
+        row["exactly"],
+        _integer(row["ignore"]),
+        _integer(row["ignored_from"]),
+        row["once"],
+        row["enabled"],
+        _text(row["line"]),
+    )
+    hits, ignored = row["counts"]
+    counts = (_counted(hits), _counted(ignored))
+    return KeptBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
+
+
+def _counted(data: Any) -> Counted:
+    base, covered, seen, reached = data
+    return Counted(_integer(base), _integer(covered), _integer(seen), None if reached is None else _integer(reached))
+
+
+def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptBranch:
+    edits = tuple(
+        KeptEdit(
+            _integer(edit["tick"]),
+            resolve(parse_address(_text(edit["address"])), compiled),
+            recording.kept_value(edit["value"]),
+        )
+        for edit in row["edits"]
+    )
+    ticks = [edit.tick for edit in edits]
+    if ticks != sorted(ticks):
+        raise SessionError("keeps edits that are not in the order of time")
+    return KeptBranch(_text(row["name"]), _integer(row["tick"]), edits)
+
+
+def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:
+    return compiled.programs[_integer(row["where"])]
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise SessionError("keeps something else where a text belongs")
+    return data
+
+
+def _integer(data: Any, least: int = 0) -> int:
+    if type(data) is not int or not least <= data < _LARGEST:
+        raise SessionError("keeps something else where a number belongs")
+    return data

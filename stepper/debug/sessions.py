@@ -1,0 +1,199 @@
+"""Keeping a debugging session: what a user has set up and where the run stands, saved to a file and put back.
+
+    save_session(debugger, "work.session")            # a new file, one of an earlier save, or a recording of this run
+    restore_session(debugger, "work.session")         # in another process, on the same model and inputs
+
+Kept are breakpoints and logpoints with their hits, watches, marks, expected NaN, branches with the values that were
+changed in them, and the place. A file of its own has the tables of a recording, with the hashes of the model's files
+and the inputs. Restoring runs to the places anew: that takes as long as the run took to there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.moments import describe
+from stepper.debug.recording import kept, open_recording
+from stepper.debug.recording.blobs import BlobWriter
+from stepper.debug.recording.files import errors_named
+from stepper.debug.recording.reading import Recording
+from stepper.debug.session_content import Kept, KeptBranch, from_rows, present, to_rows
+from stepper.debug.timeline import Timeline
+from stepper.debug.what_if import ORIGINAL, edit_again
+from stepper.engine.program import CompiledModel
+from stepper.errors import SessionError, UsageError
+
+LARGEST_LAYOUT: Final = 2**16
+"""Characters of the JSON of a layout."""
+
+_FIRST_STRIDE: Final = 16
+_SECONDS: Final = 0.1
+
+Progress = Callable[[int, int], object]
+"""Told several times a second: how many ticks have been run again, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What restoring found. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
+
+    empty: bool
+    layout: dict[str, Any] | None
+
+
+# --- saving ---------------------------------------------------------------------------------------------------------
+
+
+def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any] | None = None) -> None:
+    """Save the session into a file: a new one, or one of the same run, which may be a recording.
+
+    `layout` is anything that JSON can write, at most LARGEST_LAYOUT characters; None leaves what is in the file.
+    UsageError where the file cannot be made, SessionError where it is of another run.
+    """
+    path, machine = Path(path), debugger.machine
+    _check_layout(layout)
+
+    def rows(blobs: BlobWriter) -> kept.Rows:
+        found = to_rows(present(debugger), machine.compiled, blobs)
+        return found if layout is None else {**found, "layout": [dict(layout)]}
+
+    if path.exists():
+        with open_recording(path) as recording:
+            recording.check_run(machine, debugger.inputs)
+        kept.update(path, rows)
+    else:
+        kept.create(path, machine, debugger.inputs, rows)
+
+
+def _check_layout(layout: Mapping[str, Any] | None) -> None:
+    try:
+        length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"a layout is what JSON can write: {error}") from None
+    if length > LARGEST_LAYOUT:
+        raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
+
+
+# --- restoring ------------------------------------------------------------------------------------------------------
+
+
+def restore_session(debugger: Debugger, path: str | Path, progress: Progress | None = None) -> Restored:
+    """Put a session back in place of what the debugger has. What is in the file is checked first.
+
+    SessionError where it is of another run (the message says what differs), cannot be, or was paused on the way; the
+    debugger then has what it had before. Raises what the run raises.
+    """
+    with open_recording(path) as recording:
+        recording.check_run(debugger.machine, debugger.inputs)
+        saved = _fitting(recording, debugger.machine.compiled)
+        layout = read_layout(recording)
+    if saved is None:
+        return Restored(True, layout)
+    before = present(debugger)
+    try:
+        with errors_named(Path(path)):
+            _put_back(debugger, saved, progress)
+    except BaseException as error:
+        debugger.machine.max_iterations = before.max_iterations
+        _put_back(debugger, before, None)
+        if isinstance(error, UsageError):
+            raise _not_fitting(recording, error) from None
+        raise
+    return Restored(False, layout)
+
+
+def _not_fitting(recording: Recording, error: UsageError) -> SessionError:
+    return SessionError(f"{recording.path}: what is kept there does not fit the run: {error}")
+
+
+def read_layout(recording: Recording) -> dict[str, Any] | None:
+    """The layout in a file, of which nothing is known but that it is a JSON object."""
+    with recording.reading():
+        rows = recording.kept("layout")
+        if not rows:
+            return None
+        if len(rows) > 1 or not isinstance(rows[0], dict) or len(json.dumps(rows[0])) > LARGEST_LAYOUT:
+            raise SessionError("keeps a layout that is none")
+        return rows[0]
+
+
+def _fitting(recording: Recording, compiled: CompiledModel) -> Kept | None:
+    try:
+        return from_rows(recording, compiled)
+    except UsageError as error:
+        raise _not_fitting(recording, error) from None
+
+
+# --- into the debugger ----------------------------------------------------------------------------------------------
+
+
+def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> None:
+    _clear(debugger)
+    machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
+    if machine.max_iterations is None:
+        machine.max_iterations = saved.max_iterations
+    journey = _Journey(timeline, saved.branches, progress)
+    others = [branch for branch in saved.branches if branch.name != ORIGINAL]
+    for branch in others:
+        if branches.name != ORIGINAL:
+            branches.go(ORIGINAL)
+        timeline.goto(0)
+        branches.go(branch.name)
+        for edit in branch.edits:
+            journey.to(edit.tick)
+            timeline.edit(edit_again(machine, edit.target, edit.value))
+        journey.to(branch.tick)
+    if branches.name != ORIGINAL:
+        branches.go(ORIGINAL)
+    journey.to(saved.original.tick)
+    if saved.branch != ORIGINAL:
+        branches.go(saved.branch)
+    debugger.marks.update(saved.marks)
+    for pattern, where in saved.expected:
+        debugger.breakpoints.expect(pattern, where)
+    for one in saved.breakpoints:
+        debugger.breakpoints.put_back(one.number, one.description, one.where, one.counts)
+    debugger.stop = describe(machine, saved.reason, saved.details)
+    timeline.show()
+    for number, text in saved.watches:
+        debugger.watches.put_back(number, text, timeline)
+
+
+def _clear(debugger: Debugger) -> None:
+    debugger.breakpoints.clear()
+    debugger.watches.clear()
+    debugger.marks.clear()
+    debugger.branches.leave_all()
+    debugger.timeline.goto(0)
+
+
+class _Journey:
+    """Runs to ticks, saying how far it is."""
+
+    def __init__(self, timeline: Timeline, branches: tuple[KeptBranch, ...], progress: Progress | None) -> None:
+        self._timeline, self._progress = timeline, progress
+        self._total = sum(branch.tick for branch in branches)
+        self._done = 0
+
+    def to(self, tick: int) -> None:
+        """Stand at a tick of the branch that goes on. SessionError where a pause, or the end of the run, is before."""
+        machine, stride = self._timeline.machine, _FIRST_STRIDE
+        if tick < machine.tick:
+            self._timeline.goto(tick)
+        while machine.tick < tick:
+            present, began = machine.tick, perf_counter()
+            aim = min(tick, present + stride)
+            self._timeline.goto(aim)
+            if machine.tick < aim:
+                why = "the run ends" if machine.finished else "it was paused"
+                raise SessionError(f"the session cannot be restored: {why} at tick {machine.tick}, before {tick}")
+            self._done += machine.tick - present
+            if self._progress is not None:
+                self._progress(self._done, max(self._total, self._done))
+            stride = stride * 2 if perf_counter() - began < _SECONDS else max(stride // 2, 1)

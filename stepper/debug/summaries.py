@@ -1,0 +1,92 @@
+"""A tensor of which only statistics are known, as recordings have it, and what can be said of it all the same."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from stepper import element_types
+from stepper.ops.axes import shape_text
+
+NOT_RECORDED: Final = "only its statistics were recorded"
+
+REDUCTIONS: Final = frozenset({"max", "min", "mean", "std"})
+"""The functions of expressions whose results statistics have."""
+
+COUNTS: Final = frozenset({"isnan", "isinf", "isfinite"})
+"""Those of which statistics say for how many elements they are true."""
+
+PAIRS: Final = frozenset({("max", "abs"), *((outer, inner) for outer in ("any", "all") for inner in COUNTS)})
+"""Functions of functions that statistics answer: `any(isnan(x))`."""
+
+
+class Unknown(Exception):
+    """What statistics do not tell; the text is a sentence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """Statistics of a tensor: `min`, `max`, `mean`, `std` of its finite elements (None where there are none).
+
+    `nan`, `inf` and `zero` count elements; None where nothing was counted, as for texts.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    min: int | float | None
+    max: int | float | None
+    mean: float | None
+    std: float | None
+    nan: int | None
+    inf: int | None
+    zero: int | None
+
+    @property
+    def size(self) -> int:
+        """How many elements the tensor has."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Its rank."""
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{element_types.name_of(self.dtype)}{shape_text(self.shape)} ({NOT_RECORDED})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(NOT_RECORDED)
+
+    def __getitem__(self, _index: Any) -> NoReturn:
+        raise TypeError("its elements were not recorded")
+
+    def reduced(self, name: str) -> Any:
+        """max, min, mean or std of all elements, as the tensor itself would give it. Raises Unknown."""
+        if self.nan:
+            return np.float64(math.nan)
+        number = getattr(self, name)
+        if self.inf:
+            raise Unknown("it has infinite elements, and of those only the number was recorded")
+        if number is None or self.dtype.kind in "TSU":
+            raise Unknown("it has no elements" if not self.size else NOT_RECORDED)
+        if name in ("mean", "std"):
+            return np.float32(number) if self._is_narrow() else np.float64(number)
+        return np.array(number)[()] if self.dtype.names else np.array(number).astype(self.dtype)[()]
+
+    def _is_narrow(self) -> bool:
+        return element_types.is_floating(self.dtype) and self.dtype.itemsize <= 4
+
+    def together(self, outer: str, inner: str) -> Any:
+        """The result of one of PAIRS. Raises Unknown."""
+        if inner == "abs":
+            return max(abs(self.reduced("min")), abs(self.reduced("max")))
+        count = self._count(inner)
+        return count > 0 if outer == "any" else count == self.size
+
+    def _count(self, name: str) -> int:
+        if self.nan is None or self.inf is None:
+            raise Unknown(NOT_RECORDED)
+        return {"isnan": self.nan, "isinf": self.inf, "isfinite": self.size - self.nan - self.inf}[name]
