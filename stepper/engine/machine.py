@@ -18,13 +18,13 @@ import copy
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stepper import element_types
 from stepper.element_types import Array
-from stepper.engine import arithmetic, outcomes, transitions
+from stepper.engine import arithmetic, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
 from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, ensure_enough, execute
@@ -72,7 +72,7 @@ class Machine:
         self.on_loop_end: Observer | None = None
         self.watcher: Watcher | None = None
         self._until = sys.maxsize
-        self._pause_requested = False
+        self.pause_requested = False
         main = compiled.main
         frame = Frame(main, list(main.template))
         for parameter, slot, value in zip(main.graph.parameters, main.parameters, inputs, strict=True):
@@ -104,7 +104,7 @@ class Machine:
 
     def request_pause(self, *, wanted: bool = True) -> None:
         """Make the running `advance` return with PAUSED before its next move; from any thread. Or take that back."""
-        self._pause_requested = wanted
+        self.pause_requested = wanted
 
     @property
     def finished(self) -> bool:
@@ -135,8 +135,8 @@ class Machine:
 
     def _advance(self, every: Every) -> Event:
         while self.stack:
-            if self._pause_requested:
-                self._pause_requested = False
+            if self.pause_requested:
+                self.pause_requested = False
                 return Event(EventKind.PAUSED, self.tick, self.stack[-1])
             if self.tick >= self._until:
                 return Event(EventKind.REACHED, self.tick, self.stack[-1])
@@ -173,37 +173,25 @@ class Machine:
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
-        activation, values = frame.activation, frame.values
+        activation, rules, one = frame.activation, self.rules, every is Every.ITERATION
         assert activation is not None
-        # The first iteration shows the element types, and with them faster functions for some operations.
-        code = activation.code or frame.program.code
-        # Everything that an iteration needs is a local: with a body of a few small operations a look-up tells.
-        begin, close, between = transitions.begin_iteration, transitions.close_iteration, Phase.BETWEEN
-        rules, end, limited = self.rules, len(code), self.max_iterations is not None
-        one = every is Every.ITERATION or activation.code is None
         watcher = self.watcher if self.watcher is not None and self.watcher.watches_iterations else None
-        cost, tick = end + 2, self.tick
-        last = self._until - cost
-        while frame.phase is between and tick <= last and not self._pause_requested:
-            steps = iter(code)
+        cost, entered = len(frame.program.code) + 2, self.tick - iterations.moves_made(frame)
+        while frame.phase is Phase.BETWEEN and self.tick + cost <= self._until and not self.pause_requested:
             try:
-                if limited:
-                    self._check_limit(activation)
-                begin(frame)
-                execute(steps, values)
-                frame.pc = end
-                close(frame, rules)
+                self._check_limit(activation)
+                iterations.iterate(frame, rules)
+                if not one and watcher is None and frame.phase is Phase.BETWEEN:
+                    within = iterations.iterations_within(activation, rules, self.max_iterations)
+                    iterations.iterate_on(frame, min(within, (self._until - self.tick) // cost - 1), self)
             except Exception as error:
-                self.tick = tick
-                self._iteration_failed(frame, end - operator.length_hint(steps), error)
-            tick += cost
-            if one or watcher is not None:
-                self.tick = tick
-                if watcher is not None and watcher.after_iteration(frame):
-                    return EventKind.STOPPED
-                if one:
-                    return EventKind.ITERATION
-        self.tick = tick
+                raise self._failed(frame, error) from error
+            finally:
+                self.tick = entered + iterations.moves_made(frame)
+            if watcher is not None and watcher.after_iteration(frame):
+                return EventKind.STOPPED
+            if one:
+                return EventKind.ITERATION
         return None
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
@@ -216,16 +204,6 @@ class Machine:
             if self._execute_straight(frame, watcher):
                 return EventKind.STOPPED
         return self._close(frame)
-
-    def _iteration_failed(self, frame: Frame, taken: int, error: Exception) -> NoReturn:
-        """Put the frame where the failure was: before the operation that failed, or at the end of the body."""
-        if frame.phase is Phase.RUNNING and frame.pc == len(frame.program.code):
-            self.tick += frame.pc + 1
-        elif frame.phase is Phase.RUNNING:
-            frame.pc = taken - 1
-            self.tick += taken
-            raise self._failure(error, frame.program.operations[taken - 1]) from error
-        raise self._failure(error) from error
 
     def _operate(self, frame: Frame, every: Every) -> EventKind | None:
         """One operation, or all up to the next that opens a frame."""
@@ -367,8 +345,12 @@ class Machine:
         try:
             return function(*arguments)
         except Exception as error:
-            running = frame.phase is Phase.RUNNING and frame.pc < len(frame.program.operations)
-            raise self._failure(error, frame.program.operations[frame.pc] if running else None) from error
+            raise self._failed(frame, error) from error
+
+    def _failed(self, frame: Frame, error: Exception) -> StepperError:
+        """The error with its place, and for an operation with the shapes and types of its inputs."""
+        running = frame.phase is Phase.RUNNING and frame.pc < len(frame.program.operations)
+        return self._failure(error, frame.program.operations[frame.pc] if running else None)
 
     def _failure(self, error: Exception, operation: Operation | None = None) -> StepperError:
         """The error with its place, and for an operation with the shapes and types of its inputs."""

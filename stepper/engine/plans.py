@@ -62,7 +62,7 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         raise PlanError(str(error), error.line) from None
     _check_inputs(layer, roles, outer, rules, note)
     slot = program.slot
-    merged = _merged(program, roles)
+    merged, last_values = _merged(program, roles), _last_values(body, program, roles)
     return LoopPlan(
         program=program,
         sliced=tuple(
@@ -71,6 +71,7 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
             if entry.input is not None and entry.slicing is not None
         ),
         merged=merged,
+        rigid=_rigid(program, merged, last_values if is_loop else ()),
         passes_on=_passes_on(merged),
         carried=tuple((entry.parameter, entry.result) for entry in merged),
         may_grow=any(operation.layer.type not in _NEVER_LARGER for operation in program.operations),
@@ -87,7 +88,7 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         condition=condition,
         constant_condition=condition is not None and _is_constant(layer, condition, outer),
         condition_result=_condition_result(body, program, condition, rules) if is_loop else None,
-        last_values=_last_values(body, program, roles),
+        last_values=last_values,
         concatenated=_concatenated(body, program, rules, note),
         is_loop=is_loop,
     )
@@ -100,6 +101,20 @@ def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:
         for entry in roles.merged
         if entry.input is not None
     )
+
+
+def _rigid(
+    program: Program, merged: tuple[MergedInput, ...], may_change: tuple[LastValueOutput, ...]
+) -> tuple[MergedInput, ...]:
+    """Those for which the file declares one fixed shape, and another for what is carried back."""
+    relaxed = {entry.result for entry in may_change}
+
+    def is_rigid(entry: MergedInput) -> bool:
+        entering = parameter_shape(program.parameter(entry.parameter)).static
+        leaving = program.declared(entry.result)[0]
+        return entering is not None and -1 not in leaving and entering != leaving
+
+    return tuple(entry for entry in merged if entry.result not in relaxed and is_rigid(entry))
 
 
 _NEVER_LARGER = frozenset(

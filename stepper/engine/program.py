@@ -24,7 +24,7 @@ from stepper.engine.loops import (
 )
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.model import Graph, Layer, Model, parameter_shape
+from stepper.ir.model import Graph, Layer, Model
 
 Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""
@@ -43,8 +43,9 @@ class Kind(Enum):
 class LoopPlan:
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
-    `carried` are the back edges as (Parameter, Result); `may_grow`: some operation of the body can give more than its
-    inputs have, so what is carried must be looked at.
+    `carried` are the back edges as (Parameter, Result); `rigid` are those whose values OpenVINO does not let change
+    their shape; `may_grow`: some operation of the body can give more than its inputs have, so what is carried must be
+    looked at.
     `passes_on`: a back edge carries what is itself a carried Parameter, so all are read before any is written.
     `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
     of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
@@ -55,6 +56,7 @@ class LoopPlan:
     program: Program
     sliced: tuple[SlicedInput, ...]
     merged: tuple[MergedInput, ...]
+    rigid: tuple[MergedInput, ...]
     passes_on: bool
     carried: tuple[tuple[int, int], ...]
     may_grow: bool
@@ -68,12 +70,6 @@ class LoopPlan:
     last_values: tuple[LastValueOutput, ...]
     concatenated: tuple[ConcatenatedOutput, ...]
     is_loop: bool
-
-    def is_static(self, entry: MergedInput) -> bool:
-        """Whether the file declares one fixed shape for the carried value, and another for what is carried back."""
-        program, parameter = self.program, self.program.parameter(entry.parameter)
-        entering, leaving = parameter_shape(parameter).static, program.declared(entry.result)[0]
-        return entering is not None and -1 not in leaving and entering != leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +216,18 @@ def execute(steps: Iterator[Step], values: list[Value]) -> None:
         elif out is not None:
             values[out] = function(values[a])  # type: ignore[misc]
         elif function is not None:
-            inputs, outputs = a
-            result = function(*[values[slot] for slot in inputs])
-            if type(outputs) is int:
-                values[outputs] = result
-            else:
-                ensure_enough(result, outputs)
-                for slot, value in zip(outputs, result, strict=False):
-                    values[slot] = value
+            execute_any(function, a, values)
         else:
             return
+
+
+def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any], values: list[Value]) -> None:
+    """Run a step that has neither one nor two inputs, or several outputs; `slots` is its `a`."""
+    inputs, outputs = slots
+    result = function(*[values[slot] for slot in inputs])
+    if type(outputs) is int:
+        values[outputs] = result
+    else:
+        ensure_enough(result, outputs)
+        for slot, value in zip(outputs, result, strict=False):
+            values[slot] = value

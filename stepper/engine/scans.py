@@ -79,9 +79,8 @@ class Scan:
             self._close_block(waiting)
 
     def _close_block(self, pieces: list[Any]) -> None:
-        first, count = pieces[0], len(pieces)
-        alike = len(set(map(_SHAPE_OF, pieces))) == 1
-        size = first.nbytes * count if alike else sum(piece.nbytes for piece in pieces)
+        stack, count = _stack(pieces), len(pieces)
+        size = sum(piece.nbytes for piece in pieces) if stack is None else stack.nbytes
         if self._bytes + size > self._limit:
             pieces.pop()  # the one that is too much was not added
             ensure_allocatable((self._bytes + size,))
@@ -89,7 +88,7 @@ class Scan:
             self._blocks = self._blocks[: self._block_count]
             self._ends = self._ends[: self._block_count]
         self._ends.append(self._closed + count)
-        self._blocks.append(_stacked(pieces) if alike and first.nbytes <= _SMALL_PIECE else pieces)
+        self._blocks.append(pieces if stack is None else stack)
         self._block_count += 1
         self._bytes += size
         self._waiting = []
@@ -167,6 +166,19 @@ class Scan:
             return np.ascontiguousarray(stacked)
         shape = (*first.shape[:axis], len(stacked) * first.shape[axis], *first.shape[axis + 1 :])
         return np.ascontiguousarray(np.moveaxis(stacked, 0, axis).reshape(shape))
+
+
+def _stack(pieces: list[Any]) -> Array | None:
+    """Small pieces of one shape as one tensor, a new axis first; None for others."""
+    first = pieces[0]
+    if first.nbytes > _SMALL_PIECE:
+        return None
+    try:
+        if len(set(map(len if first.ndim else _SHAPE_OF, pieces))) > 1:
+            return None
+        return _stacked(pieces)  # which looks at all dimensions but the first, and faster than can be done here
+    except (TypeError, ValueError):
+        return None
 
 
 def _stacked(pieces: list[Any]) -> Array:

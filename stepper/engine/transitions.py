@@ -141,6 +141,12 @@ def begin_iteration(frame: Frame) -> None:
     frame.phase = _RUNNING
 
 
+def only_carries(activation: Activation) -> bool:
+    """Whether all that `begin_iteration` has to do is to write what each back edge carries as soon as it is read."""
+    plan: Any = activation.plan
+    return not (plan.passes_on or plan.may_grow or activation.casts or activation.slices or plan.current_iteration)
+
+
 def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
     for parameter, _result in plan.carried:
         value = values[parameter]
@@ -210,12 +216,10 @@ def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any
 
 
 def changed_shapes(plan: LoopPlan, values: list[Value]) -> Iterator[str]:
-    """What the plugin refuses: a carried value may change its shape only where a Loop gives it out, or it is open."""
-    outputs = {entry.result for entry in plan.last_values}
-    for entry in plan.merged:
+    """What the plugin refuses: carried values that change their shape where they may not."""
+    for entry in plan.rigid:
         leaving, entered = values[entry.result].shape or (1,), values[entry.parameter].shape or (1,)
-        relaxed = (plan.is_loop and entry.result in outputs) or not plan.is_static(entry)
-        if leaving != entered and not relaxed:
+        if leaving != entered:
             text = f"the carried value (line {entry.line}) changes its shape from {shape_text(entered)}"
             yield f"{text} to {shape_text(leaving)} and is no last-value output of a Loop, which OpenVINO refuses"
 

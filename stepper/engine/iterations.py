@@ -1,0 +1,103 @@
+"""Whole iterations of a body without nested graphs, made in one go: the hot loop of a run that nobody watches.
+
+Begin, operations and close are one call; and of those iterations that cannot be a loop's first or last, as many as the
+caller allows. The frame is at every moment as it would be had each move been made by itself, also after an exception.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Protocol
+
+from stepper.engine.frames import Activation, Frame, Phase
+from stepper.engine.program import execute, execute_any
+from stepper.engine.rules import Rules
+from stepper.engine.transitions import begin_iteration, close_iteration, only_carries
+
+# See transitions.py.
+_BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING
+
+
+class Interruptible(Protocol):
+    """Where another thread can ask for a pause."""
+
+    pause_requested: bool
+
+
+def moves_made(frame: Frame) -> int:
+    """The moves since the loop was entered; of each iteration they are its begin, its operations and its close."""
+    assert frame.activation is not None
+    each = len(frame.program.code) + 2
+    return frame.activation.iteration * each + (1 + frame.pc if frame.phase is _RUNNING else each)
+
+
+def iterate(frame: Frame, rules: Rules) -> None:
+    """One iteration, whatever it brings."""
+    assert frame.activation is not None
+    # The first iteration shows the element types, and with them faster functions for some operations.
+    code = frame.activation.code or frame.program.code
+    begin_iteration(frame)
+    steps = iter(code)
+    try:
+        execute(steps, frame.values)
+    except BaseException:
+        frame.pc = len(code) - operator.length_hint(steps) - 1
+        raise
+    frame.pc = len(code)
+    close_iteration(frame, rules)
+
+
+def iterations_within(activation: Activation, rules: Rules, limit: int | None) -> int:
+    """How many iterations are sure to be neither the first nor, by their number, the last (nor beyond `limit`)."""
+    plan: Any = activation.plan
+    if activation.code is None or (rules is Rules.OPENVINO and plan.rigid):
+        return 0
+    ends = [count for count in (activation.limit, limit, activation.slice_count) if count is not None]
+    return min(ends) - activation.iteration - 2
+
+
+def iterate_on(frame: Frame, most: int, caller: Interruptible) -> None:  # noqa: C901  # one loop: calls would be felt
+    """Up to `most` iterations that are neither the first nor, by their number, the last.
+
+    Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
+    none: what that means is for `close_iteration` to say.
+    """
+    activation, values = frame.activation, frame.values
+    assert activation is not None and activation.code is not None
+    plan: Any = activation.plan
+    code: Any = activation.code  # see Step for what is None where
+    condition, carried = plan.condition_result, plan.carried
+    scans = [(scan.append, scan.result) for scan in activation.scans]
+    plain = only_carries(activation)
+    first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
+    end = frame.pc = len(code)
+    for iteration in range(first, first + most):
+        if caller.pause_requested:
+            return
+        if plain:
+            for parameter, result in carried:
+                values[parameter] = values[result]
+            activation.iteration = iteration
+            frame.phase = running
+        else:
+            begin_iteration(frame)
+            frame.pc = end
+        try:
+            for function, a, b, out in code:  # as `execute` does
+                if b is not None:
+                    values[out] = function(values[a], values[b])
+                elif out is not None:
+                    values[out] = function(values[a])
+                else:
+                    execute_any(function, a, values)
+        except BaseException:
+            frame.pc = code.index((function, a, b, out))
+            raise
+        try:
+            if condition is not None and not values[condition]:
+                return
+        except ValueError:
+            return
+        for append, slot in scans:
+            append(values[slot])
+        frame.phase = between
