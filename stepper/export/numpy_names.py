@@ -1,0 +1,71 @@
+"""Names of a model as Python identifiers and in comments. They are words of a stranger: none of them becomes code."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer
+from stepper.operation_types import DEFINITIONS
+
+_LONGEST: Final = 40
+_AUTOMATIC: Final = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
+_OF_CONVERTERS: Final = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")
+_TYPES: Final = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTERS))
+_TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "sys", "itertools", "ml_dtypes"})
+
+
+def identifier(text: str, otherwise: str = "value") -> str:
+    """The text as an ASCII identifier, as far as it can be told; `otherwise` where nothing of it can."""
+    found = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST].strip("_")
+    if not found or found[0].isdigit():
+        found = f"{otherwise}_{found}".strip("_")
+    return found
+
+
+def last_part(name: str) -> str:
+    """A name without the scopes that converters write before it, separated by slashes."""
+    parts = [part for part in name.split("/") if re.search("[A-Za-z]", part)]
+    return parts[-1] if parts else name
+
+
+def is_automatic(layer: Layer) -> bool:
+    """Whether the layer has a name that nobody gave it: a type of operation with a number, or a number alone."""
+    part = re.sub(r"_output(_[0-9]+)?$", "", last_part(layer.name))
+    match = _AUTOMATIC.fullmatch(part)
+    stem = match[1] if match else part
+    return not stem or "::" in stem or bool({stem.replace("_", "").lower(), part.lower()} & _TYPES)
+
+
+def name_for(layer: Layer) -> str:
+    """What a variable with this layer's value is to be called."""
+    part = last_part(layer.name)
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", layer.type).lower()
+    if is_automatic(layer):
+        return identifier(kind)
+    return identifier(part, identifier(kind))
+
+
+def described(layer: Layer) -> str:
+    """A layer for a comment, on one line whatever its name holds: `Add 'total' (id 7)`."""
+    return f"{identifier(layer.type)} '{excerpt(layer.name)}' (id {layer.id})"
+
+
+class Names:
+    """The identifiers of one file: each is given out once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*_TAKEN, *taken}
+
+    def new(self, wanted: str) -> str:
+        """`wanted` itself where it is free, else with a number after it."""
+        name, number = f"{wanted}_" if keyword.iskeyword(wanted) else wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
