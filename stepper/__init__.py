@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stepper.engine.run import run as run
     from stepper.engine.sequences import open_sequences as open_sequences
     from stepper.errors import StepperError as StepperError
+    from stepper.export.exporter import draw as draw
     from stepper.ir import read as read_model
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ _HOMES = {
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
+    "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
 }
 
@@ -46,6 +48,7 @@ __all__ = [
     "StepperError",
     "bind_inputs",
     "compile_model",
+    "draw",
     "open_sequences",
     "read_model",
     "run",

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "inspect": "inspect_command",
     "print": "print_command",
     "find": "find_command",
+    "export": "export_command",
 }
 """Each subcommand and the module of stepper.cli that carries it out."""
 
@@ -36,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
     _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
     _add_print(commands.add_parser("print", help="show values of a recorded run"))
     _add_find(commands.add_parser("find", help="the moments of a recorded run at which something holds"))
+    _add_export(commands.add_parser("export", help="draw a model or a run: figures and tables for documents"))
     return top
 
 
@@ -178,6 +180,50 @@ def _add_find(command: argparse.ArgumentParser) -> None:
 
 def _add_trace(command: argparse.ArgumentParser) -> None:
     command.add_argument("trace", metavar="TRACE", help="a file that stepper run --trace has written")
+
+
+def _add_export(export: argparse.ArgumentParser) -> None:
+    export.description = (
+        "Draw a model, a loop's body, its port map, or the iterations of a run; the same bytes each time. "
+        "SVG is laid out by the program itself, PNG and PDF by Graphviz."
+    )
+    export.add_argument(
+        "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
+    )
+    say = export.add_argument
+    formats = ("dot", "svg", "png", "pdf", "md", "mermaid", "html", "numpy", "json", "csv")
+    say("--as", dest="format", choices=formats, help="the format; without it the suffix of -o, else svg")
+    views = ("model", "rolled", "unrolled", "ports")
+    say("--view", choices=views, help="the whole model, a loop's body, the iterations of a run, a loop's port map")
+    say(
+        "--loop",
+        metavar="NAME",
+        help="which loop of several; OUTER@2::INNER: its run in iteration 2 of OUTER",
+    )
+    say("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
+    values = ("none", "shape", "stats", "full", "thumbnails")
+    say("--values", choices=values, default="none", help="how much is said of each value (none)")
+    themes = ("print", "light", "dark", "auto")
+    say("--theme", choices=themes, default="auto", help="auto follows the reader's colour scheme (default)")
+    say("--only", metavar="REGEX", action="append", default=[], help="draw only operations of this name or type")
+    say("--hide", metavar="REGEX", action="append", default=[], help="draw operations of this name or type as groups")
+    say("--depth", type=_count, metavar="N", help="how many levels of bodies are drawn inside of their layer")
+    say("--carried", action="store_true", help="of bodies draw only what goes in, is carried and comes out")
+    say("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    say("--width", type=_positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
+    say("--layout", choices=("own", "dot"), default="own", help="who lays SVG out (own: the same bytes everywhere)")
+    say("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
+    say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
+    _add_inputs(export)
+    _add_rules(export)
+    _add_open_sequences(export, "their steps can be drawn")
+    say("-q", "--quiet", action="store_true", help="no notes on stderr")
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of levels")
+    return int(text)
 
 
 def _add_open_sequences(command: argparse.ArgumentParser, why: str) -> None:

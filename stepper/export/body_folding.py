@@ -112,11 +112,15 @@ def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[A
 
 
 def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:
-    """Arithmetic on shapes, group by group, each in the order of the file: it begins at ShapeOf, and only shape inputs
-    and other such arithmetic read it. Drawing a group as one box never makes a cycle.
+    """Arithmetic on shapes: it begins at ShapeOf, and only shape inputs and other such arithmetic read it."""
+    return tuple(group for group in groups_of(graph, _shape_layers(graph, _in_order(graph))) if len(group) >= smallest)
+
+
+def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:
+    """The layers put together into boxes, sources first in each: those that are connected, but apart where one box of
+    them would wait for itself in a circle.
     """
     order = _in_order(graph)
-    members = _shape_layers(graph, order)
     stages = _stages(graph, order, members)
     group = {layer: layer for layer in members}
 
@@ -134,7 +138,7 @@ def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]
     for layer in order:
         if layer in members:
             found.setdefault(root(layer), []).append(layer)
-    return tuple(tuple(layers) for layers in found.values() if len(layers) >= smallest)
+    return tuple(tuple(layers) for layers in found.values())
 
 
 def _shape_layers(graph: Graph, order: Sequence[int]) -> set[int]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from stepper.export.body_folding import Accumulator, accumulators, shape_groups
+from stepper.export.body_folding import Accumulator, accumulators, groups_of, shape_groups
 from stepper.export.labels import labels_of, told_apart
 from stepper.export.layout_model import Edge
 from stepper.ir.model import Body, Graph, Layer, Source
@@ -28,15 +28,20 @@ class NodeKind(StrEnum):
     CONSTANT = "constant"
     SHAPES = "shapes"
     ACCUMULATOR = "accumulator"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators."""
+    """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators.
+
+    `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
+    """
 
     constants: bool = True
     shapes: bool = True
     accumulators: bool = True
+    hidden: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,10 @@ def body_graph(graph: Graph, body: Body | None = None, folding: Folding = Foldin
     """The boxes and edges of a graph; `body` is the loop's body that it is, whose back edges then belong to it."""
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()
-    groups = shape_groups(graph) if folding.shapes else ()
+    groups = _groups(graph, folding, collected)
     box_of = {layer.id: layer.id for layer in graph.layers}
     box_of.update({layer: entry.parameter for entry in collected for layer in entry.layers})
-    box_of.update({layer: group[-1] for group in groups for layer in group})
+    box_of.update({layer: group.layers[-1] for group in groups for layer in group.layers})
     folded = _fold_constants(graph, box_of) if folding.constants else {}
     nodes = _nodes(graph, box_of, folded, collected, groups)
     labels = labels_of(graph)
@@ -114,6 +119,31 @@ def body_graph(graph: Graph, body: Body | None = None, folding: Folding = Foldin
         first=tuple(dict.fromkeys(box_of[head] for _, head in ends)),
         last=tuple(dict.fromkeys(box_of[tail] for tail, _ in ends)),
     )
+
+
+class _Group(NamedTuple):
+    """Layers that are drawn as one box, sources first."""
+
+    kind: NodeKind
+    layers: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        count = len(self.layers)
+        if self.kind is NodeKind.SHAPES:
+            return f"shapes ×{count}"
+        return f"{count} operation{'' if count == 1 else 's'}"
+
+
+def _groups(graph: Graph, folding: Folding, collected: Sequence[Accumulator]) -> list[_Group]:
+    """Groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
+    taken = {layer for entry in collected for layer in entry.layers}
+    kept = ("Parameter", "Result", "Constant")
+    hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in kept}
+    groups = [_Group(NodeKind.GROUP, layers) for layers in groups_of(graph, hidden)]
+    if folding.shapes and not hidden:
+        groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if taken.isdisjoint(layers)]
+    return groups
 
 
 def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
@@ -142,17 +172,17 @@ def _nodes(
     box_of: Mapping[int, int],
     folded: Mapping[int, tuple[int, ...]],
     collected: Sequence[Accumulator],
-    groups: Sequence[tuple[int, ...]],
+    groups: Sequence[_Group],
 ) -> tuple[DrawnNode, ...]:
     labels = labels_of(graph)
     several = {entry.parameter: (entry.parameter, *entry.layers[1:]) for entry in collected}
-    several.update({group[-1]: (group[-1], *group[:-1]) for group in groups})
+    several.update({group.layers[-1]: (group.layers[-1], *group.layers[:-1]) for group in groups})
     kinds = {layer.id: _kind(layer) for layer in graph.layers if box_of[layer.id] == layer.id}
     kinds.update({entry.parameter: NodeKind.ACCUMULATOR for entry in collected})
-    kinds.update({group[-1]: NodeKind.SHAPES for group in groups})
+    kinds.update({group.layers[-1]: group.kind for group in groups})
     shown = {key: labels[key] for key in kinds}
     shown.update({entry.parameter: f"{labels[entry.parameter]} +" for entry in collected})
-    shown.update({group[-1]: f"shapes ×{len(group)}" for group in groups})
+    shown.update({group.layers[-1]: group.label for group in groups})
     shown = told_apart(shown)
     return tuple(
         DrawnNode(key, kind, shown[key], several.get(key, (key,)), folded.get(key, ())) for key, kind in kinds.items()

@@ -47,21 +47,26 @@ def back_lanes(layout: Layout[N], back_edges: Sequence[tuple[N, N]]) -> Lanes[N]
     """Wires of back edges (tail, head) round the right side of a layout that holds heads first and tails last.
 
     One lane each, the rightmost tail's innermost. Rows above the layout are negative: the consumer adds `above` to
-    every y. The arrow head is the cell above the head's box, y = -1.
+    every y. The arrow head is the last cell of the last segment, right above the head's box.
     """
     by_tail = sorted(range(len(back_edges)), key=lambda i: (-layout.boxes[back_edges[i][0]].centre, i))
+    into: dict[N, list[int]] = {}
+    for index in by_tail:
+        into.setdefault(back_edges[index][1], []).append(index)
     lanes = []
     for number, index in enumerate(by_tail):
         tail, head = back_edges[index]
         begin, end = layout.boxes[tail], layout.boxes[head]
+        several = into[head]
+        enters = end.x + end.width * (2 * several.index(index) + 1) // (2 * len(several))
         column = layout.width + 1 + LANE_STEP * number
         below, above = layout.height + number, -2 - number
         segments = (
             Segment(begin.centre, begin.y + begin.height - 1, begin.centre, below),
             Segment(begin.centre, below, column, below),
             Segment(column, above, column, below),
-            Segment(end.centre, above, column, above),
-            Segment(end.centre, above, end.centre, end.y - 1),
+            Segment(enters, above, column, above),
+            Segment(enters, above, enters, end.y - 1),
         )
         lanes.append(Lane(index, tail, head, column, above, below, segments))
     count = len(lanes)

@@ -25,6 +25,7 @@ def place_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
     for row in rows:
         _settle(row, [cell.above + cell.below for cell in row])
     _snap(rows)
+    _close_gaps(rows)
     for _ in range(2):
         for row in rows[1:]:
             _straighten(row, down=True)
@@ -80,6 +81,37 @@ def _snap(rows: list[list[Cell[N]]]) -> None:
         for cell in row:
             cell.left = max(round(cell.x - origin - cell.width / 2), free)
             free = cell.left + cell.width + GAP
+
+
+def _close_gaps(rows: list[list[Cell[N]]]) -> None:
+    """Move parts of the graph that nothing connects to each other to the left, each as far as the others allow."""
+    part_of: dict[Cell[N], int] = {}
+    parts: list[list[Cell[N]]] = []
+    for row in rows:
+        for start in row:
+            if start not in part_of:
+                part_of[start] = len(parts)
+                parts.append([start])
+                for cell in parts[-1]:  # grows while it is read
+                    for other in (*cell.above, *cell.below):
+                        if other not in part_of:
+                            part_of[other] = part_of[cell]
+                            parts[-1].append(other)
+    if len(parts) < 2:
+        return
+    before = {cell: row[index - 1] if index else None for row in rows for index, cell in enumerate(row)}
+    for part in sorted(parts, key=lambda part: min(cell.left for cell in part)):
+        free = min(_room(cell, before[cell]) for cell in part if _stands_apart(cell, before[cell], part_of))
+        for cell in part:
+            cell.left -= free
+
+
+def _stands_apart(cell: Cell[N], neighbour: Cell[N] | None, part_of: dict[Cell[N], int]) -> bool:
+    return neighbour is None or part_of[neighbour] != part_of[cell]
+
+
+def _room(cell: Cell[N], neighbour: Cell[N] | None) -> int:
+    return cell.left if neighbour is None else cell.left - neighbour.left - neighbour.width - GAP
 
 
 def _straighten(row: Sequence[Cell[N]], *, down: bool) -> None:

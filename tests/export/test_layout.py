@@ -136,6 +136,15 @@ def test_back_edges_run_round_the_drawing_without_touching_it_or_each_other() ->
             assert (lane.segments[-1].x1, lane.segments[-1].y1) == (box.centre, box.y - 1)
 
 
+def test_two_back_edges_to_one_head_arrive_side_by_side() -> None:
+    layout = lay_out(dict.fromkeys(range(4), (9, 3)), [Edge(0, 1), Edge(0, 2)], first=[0, 3], last=[1, 2])
+    lanes = back_lanes(layout, [(1, 0), (2, 0)]).lanes
+    columns = {lane.segments[-1].x1 for lane in lanes}
+    box = layout.boxes[0]
+    assert len(columns) == 2
+    assert all(box.x < column < box.x + box.width for column in columns)
+
+
 def test_the_cost_grows_with_the_graph_and_not_with_its_square() -> None:
     def seconds(count: int) -> float:
         sizes, edges = random_body(1, count)

@@ -1,0 +1,183 @@
+"""`stepper export TRACE|MODEL`: a figure or table of a model or a run, or the check that a committed one is current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from stepper.cli.archives import write_archive
+from stepper.cli.printing import say
+from stepper.cli.specs import given_inputs
+from stepper.debug.addresses import parse_address, resolve
+from stepper.debug.recording import open_recording
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules
+from stepper.engine.sequences import open_sequences
+from stepper.errors import UsageError
+from stepper.export.choice import Choice, Highlight, Values, patterns
+from stepper.export.exporter import Format, Placer, Request, View, default_depth, default_view, picture
+from stepper.export.numpy_code import numpy_code
+from stepper.export.themes import Theme
+from stepper.ir import read
+from stepper.ir.model import Model
+
+OUT_OF_DATE: Final = 1
+
+_SUFFIXES: Final = {".mmd": "mermaid", ".gv": "dot", ".py": "numpy", ".markdown": "md", ".htm": "html"}
+_WITHOUT_A_VIEW: Final = ("html", "json", "csv")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Draw and write, or check; 0 if all went well, 1 for a file that is out of date."""
+    format = options.format or _format_of(options.check or options.output)
+    model, machine = _subject(options)
+    if format == "numpy":
+        written, beside = _numpy_code(options, model)
+    else:
+        written, beside = _drawn(options, model, machine, Format(format)), {}
+    if options.check is not None:
+        return max(_check(Path(options.check), written), _check_beside(Path(options.check), beside))
+    if beside and options.output in (None, "-"):
+        raise UsageError("the code reads its larger constants from an .npz beside it; write it to a file with -o")
+    _write(options.output, written)
+    if beside:
+        write_archive(str(Path(options.output).with_suffix(".npz")), beside)
+    return 0
+
+
+def _format_of(path: str | None) -> str:
+    suffix = "" if path is None else Path(path).suffix
+    word = _SUFFIXES.get(suffix, suffix.removeprefix("."))
+    return word if word == "numpy" or word in list(Format) else Format.SVG
+
+
+# --- the model and its run ------------------------------------------------------------------------------------------
+
+Subject = tuple[Model, Callable[[], Machine] | None]
+
+
+def _subject(options: argparse.Namespace) -> Subject:
+    """The model and what makes a run of it at its beginning; None for that where no inputs are given."""
+    if Path(options.model).suffix.lower() not in (".xml", ".bin") and Path(options.model).is_file():
+        return _recorded(options)
+    model = read(options.model)
+    opened = open_sequences(model) if options.open_sequences else model
+    if not options.input and options.inputs is None and model.graph.parameters:
+        return opened, None
+    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
+
+
+def _recorded(options: argparse.Namespace) -> Subject:
+    """The model of a recording, and its run again on the recorded inputs, under the recorded rules."""
+    if options.input or options.inputs is not None or options.open_sequences:
+        raise UsageError("a recording has its own inputs and its own way of running")
+    with open_recording(options.model) as recording:
+        model = read(recording.model_path())
+        opened = open_sequences(model) if recording.origin.open_sequences else model
+        inputs = bind_inputs(model, dict(enumerate(recording.inputs().values())))
+        options.rules = recording.origin.rules
+    return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
+
+
+def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
+    return compile_model(model, Rules(options.rules))
+
+
+# --- what is written ------------------------------------------------------------------------------------------------
+
+
+def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: Format) -> bytes:
+    view = default_view(model, has_inputs=machine is not None) if options.view is None else View(options.view)
+    if options.view is None and format in _WITHOUT_A_VIEW:
+        view = View.UNROLLED
+    if view is not View.UNROLLED and options.values not in ("none", "shape"):
+        raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
+    values = Values.FULL if format is Format.HTML and options.values in ("none", "thumbnails") else options.values
+    choice = Choice(
+        depth=default_depth(view) if options.depth is None else options.depth,
+        only=patterns(options.only),
+        hide=patterns(options.hide),
+        carried=options.carried,
+        values=Values(values),
+        highlight=None if options.highlight is None else _highlight(model, options),
+    )
+    request = Request(
+        view=view,
+        loop=options.loop,
+        iterations=None if options.iters is None else options.iters.strip(),
+        choice=choice,
+        theme=Theme(options.theme),
+        width=options.width,
+        placer=Placer(options.layout),
+        warn=(lambda _text: None) if options.quiet else _warn,
+    )
+    if format in (Format.JSON, Format.CSV) and options.iters is None:
+        request = replace(request, iterations="")
+    found = picture(model, machine, request)
+    if format is Format.SVG:
+        request.warn(f"laid out by {'Graphviz' if request.placer is Placer.DOT else 'the program itself'}")
+    return found.written(format)
+
+
+def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
+    """The operation, and the iteration of the loop around it, that an address names."""
+    target = resolve(parse_address(options.highlight), _compiled(model, options))
+    asked = target.iterations[-1] if target.iterations else None
+    return Highlight(target.program.graph, target.named.id, asked if isinstance(asked, int) else None)
+
+
+def _numpy_code(options: argparse.Namespace, model: Model) -> tuple[bytes, dict[str, Array]]:
+    """The model, or one loop of it, as readable numpy code, and the constants that stand beside it."""
+    code = numpy_code(model, rules=Rules(options.rules), loop=options.loop)
+    return code.text.encode("utf-8"), code.constants
+
+
+def _warn(text: str) -> None:
+    say(f"stepper: {text}", file=sys.stderr)
+
+
+def _check(path: Path, content: bytes) -> int:
+    try:
+        current = path.read_bytes()
+    except FileNotFoundError:
+        say(f"stepper: {path} does not exist; write it with -o", file=sys.stderr)
+        return OUT_OF_DATE
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    if current == content:
+        return 0
+    say(f"stepper: {path} is out of date; write it again with -o", file=sys.stderr)
+    return OUT_OF_DATE
+
+
+def _check_beside(path: Path, arrays: Mapping[str, Array]) -> int:
+    """Whether the constants beside the code are those that it needs now."""
+    if not arrays:
+        return 0
+    beside = path.with_suffix(".npz")
+    with tempfile.TemporaryDirectory() as folder:
+        now = Path(folder) / beside.name
+        write_archive(str(now), arrays)
+        return _check(beside, now.read_bytes())
+
+
+def _write(target: str | None, content: bytes) -> None:
+    if target in (None, "-"):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(str(target)).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,84 @@
+"""What of a model or a run a figure shows: depth, operations, values, what is highlighted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from stepper.errors import UsageError
+from stepper.export.body_graph import Folding
+from stepper.ir.model import Graph, Layer
+
+_LONGEST_PATTERN: Final = 1000
+
+
+class Values(StrEnum):
+    """How much of each value a figure says."""
+
+    NONE = "none"
+    SHAPE = "shape"
+    STATS = "stats"
+    FULL = "full"
+    THUMBNAILS = "thumbnails"
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """A layer of one graph and, in an unrolled trace, the iteration (None: all)."""
+
+    graph: Graph
+    layer: int
+    iteration: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
+
+    `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
+    carry. What is not shown is drawn as a group that says how many operations it stands for.
+    """
+
+    depth: int = 1
+    only: tuple[re.Pattern[str], ...] = ()
+    hide: tuple[re.Pattern[str], ...] = ()
+    carried: bool = False
+    values: Values = Values.NONE
+    highlight: Highlight | None = None
+    fold_constants: bool = True
+    fold_accumulators: bool = True
+
+    def folding(self, graph: Graph) -> Folding:
+        """What of a graph is folded."""
+        hidden = frozenset(layer.id for layer in graph.layers if not self._shows(layer))
+        return Folding(constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden)
+
+    def _shows(self, layer: Layer) -> bool:
+        if self.carried or any(_fits(pattern, layer) for pattern in self.hide):
+            return False
+        return not self.only or any(_fits(pattern, layer) for pattern in self.only)
+
+    def highlights(self, graph: Graph, layers: Sequence[int], iteration: int | None = None) -> bool:
+        """Whether a box that stands for these layers is highlighted."""
+        found = self.highlight
+        if found is None or found.graph is not graph or found.layer not in layers:
+            return False
+        return found.iteration is None or iteration is None or found.iteration == iteration
+
+
+def _fits(pattern: re.Pattern[str], layer: Layer) -> bool:
+    return pattern.search(layer.name) is not None or pattern.fullmatch(layer.type) is not None
+
+
+def patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """Regular expressions of the command line; UsageError for what is none."""
+    found = []
+    for text in texts:
+        try:
+            found.append(re.compile(text[:_LONGEST_PATTERN]))
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(f"'{text}' is no regular expression: {error}") from None
+    return tuple(found)

@@ -1,0 +1,168 @@
+"""A figure before anybody draws it: nodes in clusters, edges of a kind, texts. Views make it, writers read it.
+
+Ids are stable: they follow from layer ids and iteration numbers alone. Order is the order of drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+
+class Kind(StrEnum):
+    """What a node or a cluster is."""
+
+    PARAMETER = "parameter"
+    RESULT = "result"
+    OPERATION = "operation"
+    LOOP = "loop"
+    BRANCH = "branch"
+    CONSTANT = "constant"
+    SHAPES = "shapes"
+    ACCUMULATOR = "accumulator"
+    GROUP = "group"
+    INPUT = "input"
+    OUTPUT = "output"
+    CONCATENATION = "concatenation"
+    ELLIPSIS = "ellipsis"
+    END = "end"
+    SIDE = "side"
+    ITERATION = "iteration"
+
+
+class EdgeKind(StrEnum):
+    """What an edge means.
+
+    DATA: a tensor inside a graph. PORT: an entry of a port map. BACK: a back edge, to the next iteration. CARRIED: a
+    back edge of the unrolled trace, from one iteration shown to the next. SLICE: the part that an iteration gets.
+    PIECE: what an iteration adds to a concatenated output. ENDS: what ended the loop.
+    """
+
+    DATA = "data"
+    PORT = "port"
+    BACK = "back"
+    CARRIED = "carried"
+    SLICE = "slice"
+    PIECE = "piece"
+    ENDS = "ends"
+
+
+class Arrangement(StrEnum):
+    """How a figure lies on the page: ranks of a graph, iterations under each other, or columns of a port map."""
+
+    LAYERED = "layered"
+    STACK = "stack"
+    COLUMNS = "columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
+
+    rows: tuple[tuple[float | None, ...], ...]
+
+    @property
+    def is_line(self) -> bool:
+        """Whether it is drawn as a line."""
+        return len(self.rows) == 1
+
+    @property
+    def height(self) -> int:
+        """How many lines of text it takes the place of."""
+        return 1 if self.is_line else 2
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`)."""
+
+    id: str
+    kind: Kind
+    label: str
+    lines: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    title: str = ""
+    cluster: str = ""
+    highlighted: bool = False
+    thumbnail: Thumbnail | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All lines of text, marks last."""
+        return (self.label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
+
+    `back_edge` names the back edge that a CARRIED edge stands for.
+    """
+
+    source: str
+    target: str
+    kind: EdgeKind
+    label: str = ""
+    output: int = 0
+    back_edge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top."""
+
+    id: str
+    kind: Kind
+    label: str
+    parent: str = ""
+    lines: tuple[str, ...] = ()
+    highlighted: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Everything that is drawn; `description` says in sentences what a reader sees.
+
+    `notes` say what was left out, `facts` are lines to stand below.
+    """
+
+    title: str
+    description: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    clusters: tuple[Cluster, ...] = ()
+    arrangement: Arrangement = Arrangement.LAYERED
+    notes: tuple[str, ...] = ()
+    facts: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Node]:
+        """Nodes by id."""
+        return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def clusters_by_id(self) -> Mapping[str, Cluster]:
+        """Clusters by id."""
+        return {cluster.id: cluster for cluster in self.clusters}
+
+    @cached_property
+    def nodes_in(self) -> Mapping[str, tuple[Node, ...]]:
+        """The nodes that stand directly in each cluster ("": in none)."""
+        found: dict[str, list[Node]] = {"": [], **{cluster.id: [] for cluster in self.clusters}}
+        for node in self.nodes:
+            found[node.cluster].append(node)
+        return {key: tuple(nodes) for key, nodes in found.items()}
+
+    @cached_property
+    def clusters_in(self) -> Mapping[str, tuple[Cluster, ...]]:
+        """The clusters that stand directly in each cluster ("": in none)."""
+        found: dict[str, list[Cluster]] = {"": [], **{cluster.id: [] for cluster in self.clusters}}
+        for cluster in self.clusters:
+            found[cluster.parent].append(cluster)
+        return {key: tuple(clusters) for key, clusters in found.items()}
+
+    def parent(self, id: str) -> str:
+        """The cluster that a node or a cluster stands in."""
+        return self.by_id[id].cluster if id in self.by_id else self.clusters_by_id[id].parent

@@ -1,0 +1,209 @@
+"""`stepper export`: what it writes where, what it says, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.cli import main
+from tests.models import Graph, carried, joined, last
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "sample_models"
+MODEL = str(SAMPLES / "for_loop" / "model.xml")
+INPUTS = ("--inputs", str(SAMPLES / "for_loop" / "inputs.npz"))
+
+
+def test_a_file_is_current_until_something_changes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figure.svg"
+    assert main(["export", MODEL, "--check", str(file)]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert main(["export", MODEL, "-o", str(file)]) == 0
+    assert main(["export", MODEL, "--check", str(file)]) == 0
+    assert main(["export", MODEL, "--check", str(file), "--theme", "print"]) == 1
+    assert "out of date" in capsys.readouterr().err
+    file.write_bytes(file.read_bytes() + b" ")
+    assert main(["export", MODEL, "--check", str(file)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [
+        ([], "<svg"),
+        (["--as", "dot"], "digraph"),
+        (["--as", "mermaid"], "flowchart"),
+        (["--as", "md"], "# "),
+        (["--as", "html", *INPUTS], "<!DOCTYPE html>"),
+        (["--as", "csv", *INPUTS], "iteration,"),
+    ],
+)
+def test_without_a_file_it_goes_to_stdout(
+    words: list[str], begin: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["export", MODEL, *words]) == 0
+    out, err = capfdbinary.readouterr()
+    assert out.decode().startswith(begin)
+    assert (b"laid out by the program itself" in err) == (begin == "<svg")
+
+
+def test_the_suffix_of_the_file_says_the_format(tmp_path: Path) -> None:
+    for suffix, begin in (("dot", "digraph"), ("gv", "digraph"), ("mmd", "flowchart"), ("md", "# "), ("other", "<svg")):
+        file = tmp_path / f"figure.{suffix}"
+        assert main(["export", MODEL, "-o", str(file), "-q"]) == 0
+        assert file.read_text().startswith(begin)
+
+
+def test_with_inputs_the_run_is_drawn_and_json_has_all_of_it(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["export", MODEL, *INPUTS, "--as", "json"]) == 0
+    assert len(json.loads(capfdbinary.readouterr().out)["trace"]) == 10
+    assert main(["export", MODEL, *INPUTS, "--as", "dot"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert b"6 iterations left out: iterations 3 to 8" in out
+    assert b"showing 4 of 10 iterations" in err
+
+
+def test_a_recording_is_drawn_as_its_model_with_its_inputs(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    trace = tmp_path / "run.trace"
+    assert main(["run", MODEL, *INPUTS, "--trace", str(trace), "-q"]) == 0
+    capfdbinary.readouterr()
+    assert main(["export", str(trace), "-q"]) == 0
+    recorded = capfdbinary.readouterr().out
+    assert main(["export", MODEL, *INPUTS, "-q"]) == 0
+    assert capfdbinary.readouterr().out == recorded
+    assert main(["export", str(trace), *INPUTS]) == 2
+
+
+def test_an_operation_of_one_iteration_is_highlighted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    words = ["export", MODEL, *INPUTS, "-q", "--iters", "0:3", "--highlight", "years::balance_next@1"]
+    assert main(words) == 0
+    lines = [line for line in capfdbinary.readouterr().out.decode().splitlines() if "highlighted" in line]
+    assert [line for line in lines if line.startswith("<g")] == [
+        '<g id="i1" class="iteration highlighted">',
+        next(line for line in lines if 'class="operation highlighted"' in line),
+    ]
+    assert any(line.startswith('<g id="i1.n') for line in lines)
+
+
+def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["export", MODEL, "-q", "--carried", "--as", "mermaid"]) == 0
+    carried_only = capfdbinary.readouterr().out.decode()
+    assert '"balance_next_result' in carried_only and "Multiply" not in carried_only
+    assert main(["export", MODEL, "-q", "--hide", "Multiply", "--as", "mermaid"]) == 0
+    assert '"1 operation' in capfdbinary.readouterr().out.decode()
+    assert main(["export", MODEL, "-q", "--only", "Multiply", "--as", "mermaid"]) == 0
+    only = capfdbinary.readouterr().out.decode()
+    assert "Multiply" in only and "Unsqueeze" not in only
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--view", "unrolled"], "--inputs FILE.npz"),
+        (["--values", "stats"], "needs a run"),
+        (["--as", "csv"], "--inputs FILE.npz"),
+        (["--loop", "nothing"], "no loop is called 'nothing'; there are 'years'"),
+        (["--hide", "("], "no regular expression"),
+        (["--iters", "x", *INPUTS], "no range of iterations"),
+        (["--width", "100"], "pixels high"),
+        (["--highlight", "nothing"], "nothing"),
+        (["-o", "no/such/folder/x.svg"], "cannot be written"),
+        (["--view", "rolled", "--as", "json"], "--view unrolled"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_message(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", MODEL, *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def long_run(folder: Path, count: int) -> str:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1,))
+    body = graph.body()
+    state = body.parameter("state", "f32", (1,))
+    result = body.result(body.apply("Add", state, body.constant([1.0]), name="next"), "next_result")
+    for value in graph.loop("long", body, count, True, [carried(x, state, result)], [last(result), joined(result)]):
+        graph.result(value)
+    return str(graph.write(folder))
+
+
+def test_ten_thousand_iterations_with_elision_take_no_second_and_without_are_warned_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["export", long_run(tmp_path, 10_000), "--input", "x=ones", "-o", str(tmp_path / "x.svg")]
+    began = time.process_time()
+    assert main(words) == 0
+    assert time.process_time() - began < 1
+    assert "showing 4 of 10,000" in capsys.readouterr().err
+    assert main([*words, "--iters", "0:300"]) == 0
+    assert "drawing 300 iterations" in capsys.readouterr().err
+
+
+def test_an_endless_loop_is_drawn_up_to_the_limit(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    words = ["export", long_run(tmp_path, 10**9), "--input", "x=ones", "--max-iterations", "5", "--as", "mermaid"]
+    assert main(words) == 0
+    out, err = capfdbinary.readouterr()
+    assert b"after 5 iterations" in out
+    assert b"stopped in iteration 5" in err
+
+
+def test_every_choice_of_the_program_is_one_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    from stepper.export.choice import Values
+    from stepper.export.exporter import Format, Placer, View
+    from stepper.export.themes import Theme
+
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    text = capsys.readouterr().out
+    for words in (Values, Format, View, Theme, Placer):
+        assert all(word in text for word in words)
+
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_option_is_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--quiet"}
+    assert options <= set(re.findall(r"--[a-z][a-z-]+", README))
+
+
+def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = re.findall(r"^stepper export .*", README, re.MULTILINE)
+    assert len(commands) == 3
+    for folder in ("sample_models", "README.md"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        assert main([*shlex.split(command)[1:], "-q"]) == 0, command
+    assert {path.name for path in tmp_path.glob("*.svg")} == {"model.svg", "run.svg"}
+
+
+def test_numpy_code_is_written_with_its_larger_constants_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = SAMPLES / "date_normaliser"
+    code, outputs = tmp_path / "decoder.py", tmp_path / "outputs.npz"
+    words = ["export", str(sample / "model.xml"), "--as", "numpy"]
+    assert main(words) == 2
+    assert "with -o" in capsys.readouterr().err
+    assert main([*words, "-o", str(code)]) == 0
+    assert main([*words, "--check", str(code)]) == 0
+    subprocess.run([sys.executable, code, sample / "inputs.npz", outputs], check=True, env={"PYTHONPATH": str(ROOT)})
+    with np.load(outputs) as computed, np.load(sample / "expected.npz") as expected:
+        for ours, recorded in zip(computed.values(), expected.values(), strict=True):
+            np.testing.assert_allclose(ours, recorded, rtol=1e-4, atol=1e-5)
+    code.with_suffix(".npz").write_bytes(b"")
+    assert main([*words, "--check", str(code)]) == 1
+    assert "decoder.npz is out of date" in capsys.readouterr().err

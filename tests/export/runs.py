@@ -1,0 +1,44 @@
+"""Traces and figures of the sample models and of small loops, as the tests of the export want them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import stepper
+from stepper.debug.recording.choice import Iterations
+from stepper.engine.machine import Machine
+from stepper.export.choice import Choice, Values
+from stepper.export.figure import Figure
+from stepper.export.loop_trace import LoopTrace, Tracer, split_activation
+from stepper.export.places import find_loop
+from stepper.export.views_unrolled import unrolled_figure
+from stepper.ir.model import Model
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
+
+
+@cache
+def sample(name: str) -> Model:
+    return stepper.read_model(SAMPLES / name / "model.xml")
+
+
+def machine(name: str, model: Model) -> Machine:
+    with np.load(SAMPLES / name / "inputs.npz") as inputs:
+        return stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, dict(inputs)))
+
+
+@cache
+def trace(name: str, iterations: str | None = None, values: Values = Values.NONE, loop: str | None = None) -> LoopTrace:
+    model = sample(name)
+    plain, around = split_activation(loop)
+    wanted = None if iterations is None else Iterations.parse(iterations)
+    return Tracer(machine(name, model), find_loop(model, plain), around, wanted, values).trace()
+
+
+def unrolled(name: str, iterations: str | None = None, choice: Choice | None = None, loop: str | None = None) -> Figure:
+    chosen = choice or Choice(depth=0)
+    return unrolled_figure(trace(name, iterations, chosen.values, loop), chosen)

@@ -1,0 +1,120 @@
+"""A graph as it is drawn: folding loses nothing and makes no circle; every box has a name of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.export.body_graph import EVERYTHING_DRAWN, Folding, NodeKind, body_graph
+from stepper.export.labels import labels_of, shortened, unique_suffixes
+from stepper.export.layout import lay_out
+from stepper.ir.model import Body, Graph
+from tests.export.drawings import faults
+from tests.export.runs import NAMES, sample
+from tests.models import Graph as Builder
+from tests.models import carried, last
+
+GRAPHS: list[tuple[str, Graph, Body | None]] = []
+for name in NAMES:
+    for path, graph in sample(name).graphs():
+        body = next((body for body in path[-1].bodies if body.graph is graph), None) if path else None
+        GRAPHS.append((f"{name}-{len(path)}", graph, body))
+
+
+def foldings(graph: Graph) -> list[Folding]:
+    hidden = frozenset(layer.id for layer in graph.layers if layer.id % 3)
+    everything = frozenset(layer.id for layer in graph.layers)
+    return [Folding(), EVERYTHING_DRAWN, Folding(hidden=hidden), Folding(hidden=everything)]
+
+
+@pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
+def test_folding_loses_nothing(graph: Graph, body: Body | None) -> None:
+    for folding in foldings(graph):
+        drawn = body_graph(graph, body, folding)
+        held = [layer for node in drawn.nodes for layer in node.layers]
+        folded = {constant for node in drawn.nodes for constant in node.constants}
+        assert len(held) == len(set(held))
+        assert set(held) | folded == {layer.id for layer in graph.layers}
+        assert set(held).isdisjoint(folded)
+        between = {(edge.source, edge.target) for edge in drawn.edges}
+        for layer in graph.layers:
+            for source in graph.sources[layer.id]:
+                if source is not None and source.layer not in folded:
+                    ends = drawn.box_of[source.layer], drawn.box_of[layer.id]
+                    assert ends[0] == ends[1] or ends in between
+        assert all(node.key == node.layers[0] for node in drawn.nodes)
+
+
+@pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
+def test_what_is_folded_can_be_drawn_without_a_fault(graph: Graph, body: Body | None) -> None:
+    for folding in foldings(graph):
+        drawn = body_graph(graph, body, folding)
+        sizes = {node.key: (len(node.label) + 4, 3) for node in drawn.nodes}
+        assert len({node.label for node in drawn.nodes}) == len(drawn.nodes)
+        assert faults(lay_out(sizes, drawn.edges, drawn.first, drawn.last), drawn.edges, sizes) == []
+
+
+def test_every_back_edge_is_kept() -> None:
+    for _, graph, body in GRAPHS:
+        if body is not None:
+            ends = {(edge.result, edge.parameter) for edge in body_graph(graph, body).back_edges}
+            assert ends == {(edge.from_layer, edge.to_layer) for edge in body.back_edges}
+
+
+def test_the_shape_arithmetic_of_the_decoder_is_folded() -> None:
+    _, graph, body = next(case for case in GRAPHS if case[0] == "date_normaliser-1")
+    kinds = [node.kind for node in body_graph(graph, body).nodes]
+    assert kinds.count(NodeKind.SHAPES) == 2
+    assert kinds.count(NodeKind.ACCUMULATOR) == 3
+    assert len(kinds) < len(graph.layers) * 0.6
+
+
+def test_a_value_that_is_computed_with_is_no_shape_arithmetic(tmp_path: Path) -> None:
+    graph = Builder()
+    x = graph.parameter("x", "f32", (2, 3))
+    shape = graph.apply("ShapeOf", x, type="i64", dims=(2,), name="shape")
+    doubled = graph.apply("Add", shape, shape, name="doubled")
+    graph.result(graph.apply("Convert", doubled, type="f32", destination_type="f32", name="number"))
+    model = graph.read(tmp_path)
+    assert NodeKind.SHAPES not in [node.kind for node in body_graph(model.graph).nodes]
+
+
+def test_a_value_that_something_else_reads_is_no_accumulator(tmp_path: Path) -> None:
+    graph = Builder()
+    x = graph.parameter("x", "f32", (1,))
+    body = graph.body()
+    kept = body.parameter("kept", "f32", (-1,))
+    longer = body.apply("Concat", kept, body.constant(np.ones(1, np.float32)), axis=0, name="longer")
+    body.result(body.apply("Relu", kept, name="other"), "other_result")
+    result = body.result(longer, "longer_result")
+    graph.result(graph.loop("grow", body, 3, True, [carried(x, kept, result)], [last(result)])[0])
+    layer = next(layer for layer in graph.read(tmp_path).graph.layers if layer.is_loop)
+    assert NodeKind.ACCUMULATOR not in [node.kind for node in body_graph(layer.bodies[0].graph, layer.bodies[0]).nodes]
+
+
+@pytest.mark.parametrize(
+    ("names", "suffixes"),
+    [
+        (["a/b/MatMul", "a/c/MatMul"], ["b/MatMul", "c/MatMul"]),
+        (["m.q", "m.k"], ["q", "k"]),
+        (["tok.13", "conf.13"], ["tok.13", "conf.13"]),
+        (["same", "same"], ["same", "same"]),
+        (["aten::add/Add", "aten::mul/Mul"], ["Add", "Mul"]),
+        ([""], [""]),
+    ],
+)
+def test_a_short_name_is_the_shortest_end_that_no_other_has(names: list[str], suffixes: list[str]) -> None:
+    assert unique_suffixes(names) == suffixes
+
+
+def test_a_label_says_type_and_operand() -> None:
+    graph = next(case[1] for case in GRAPHS if case[0] == "while_loop-1")
+    labels = set(labels_of(graph).values())
+    assert {"number", "FloorMod remainder", "Equal is_even", "keep_going_result"} <= labels
+
+
+def test_a_long_name_loses_its_middle_and_keeps_its_number() -> None:
+    short = shortened("a_very_long_name_of_an_operation_that_goes_on_42")
+    assert len(short) == 28 and short.endswith("_on_42") and short.startswith("a_very")

@@ -1,0 +1,348 @@
+"""Every format is what its readers expect: well-formed, complete, free of markup from the model, the same each time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lxml import etree
+
+import stepper
+import stepper.export.placed_dot as placed_dot_module
+from stepper.errors import UsageError
+from stepper.export.choice import Values
+from stepper.export.exporter import Format, Picture, Request, arranged, draw
+from stepper.export.figure import EdgeKind, Figure, Kind
+from stepper.export.placed_dot import placed_dot
+from stepper.export.svg import CELL, svg
+from stepper.export.themes import PALETTES, Theme
+from stepper.export.value_texts import summary, value_lines
+from tests.export.runs import NAMES, SAMPLES, sample
+from tests.models import Graph, carried, joined, last
+
+VIEWS = ["model", "rolled", "ports", "unrolled"]
+NASTY = '</text><script>alert(1)</script> "quoted" \\ end; --> ]]> %d {x} | #'
+DOT = shutil.which("dot")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def picture(name: str, view: str, **options: object) -> Picture:
+    with np.load(SAMPLES / name / "inputs.npz") as arrays:
+        inputs = dict(arrays) if view == "unrolled" else None
+    return draw(sample(name), inputs, view=view, **options)  # type: ignore[arg-type]
+
+
+def nasty(folder: Path) -> Picture:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1,))
+    body = graph.body()
+    state = body.parameter("state", "f32", (1,))
+    result = body.result(body.apply("Relu", state, name="NAME"), "next")
+    for value in graph.loop("LOOP", body, 3, True, [carried(x, state, result)], [last(result), joined(result)]):
+        graph.result(value)
+    path = graph.write(folder)
+    escaped = NASTY.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    path.write_text(path.read_text().replace("NAME", escaped).replace("LOOP", escaped))
+    return draw(stepper.read_model(path), {"x": np.ones(1, np.float32)}, values="full")
+
+
+def svg_tree(text: str) -> etree._Element:
+    return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> None:
+    made = picture(name, view)
+    root = svg_tree(made.svg())
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {node.id for node in made.figure.nodes} <= set(ids)
+    assert {cluster.id for cluster in made.figure.clusters} <= set(ids)
+    texts = {text.text for text in root.iter("{*}text")}
+    assert {line for node in made.figure.nodes for line in node.texts} <= texts
+    assert root.find("{*}title").text == made.figure.title  # type: ignore[union-attr]
+    assert root.find("{*}desc").text == made.figure.description  # type: ignore[union-attr]
+    assert root.get("role") == "img"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
+    for format in ("svg", "dot", "mermaid", "md"):
+        text = picture("for_loop", view).written(format).decode()
+        assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
+
+
+@pytest.mark.parametrize("format", [format for format in Format if format not in (Format.PNG, Format.PDF)])
+def test_the_same_run_gives_the_same_bytes(format: Format) -> None:
+    first, second = (picture("nested_loop", "unrolled", values="stats").written(format) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_stays_within_its_box(name: str) -> None:
+    drawing = arranged(picture(name, "unrolled", values="full").figure)
+    for box in drawing.boxes:
+        label, *others = box.node.texts
+        assert len(label) * 8 <= box.width * CELL
+        assert all(len(text) * 7 <= box.width * CELL for text in others)
+
+
+@pytest.mark.skipif(DOT is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_graphviz_reads_what_is_written_for_it_and_finds_every_edge(name: str, view: str) -> None:
+    made = picture(name, view)
+    result = subprocess.run(
+        [str(DOT), "-Tplain"], input=made.dot().encode(), capture_output=True, check=True, timeout=120
+    )
+    assert not result.stderr
+    lines = result.stdout.decode().splitlines()
+    assert sum(line.startswith("edge ") for line in lines) == len(made.figure.edges)
+    ellipses = sum(cluster.kind is Kind.ELLIPSIS for cluster in made.figure.clusters)
+    assert sum(line.startswith("node ") for line in lines) == len(made.figure.nodes) + ellipses
+
+
+@pytest.mark.skipif(DOT is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize(("format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_graphviz_draws_png_and_pdf(format: str, magic: bytes) -> None:
+    for view in VIEWS:
+        assert picture("reverse", view).written(format).startswith(magic)
+
+
+@pytest.mark.skipif(DOT is None, reason="Graphviz is not installed")
+def test_graphviz_leaves_every_box_where_our_layout_put_it() -> None:
+    made = picture("while_loop", "unrolled", values="full")
+    drawing = arranged(made.figure)
+    text = placed_dot(made.figure, drawing, Theme.LIGHT)
+    result = subprocess.run(
+        [str(DOT), "-Kneato", "-n2", "-Tplain"], input=text.encode(), capture_output=True, check=True, timeout=60
+    )
+    assert not result.stderr
+    places = {}
+    for line in result.stdout.decode().splitlines():
+        words = line.split()
+        if words[0] == "node":
+            places[words[1].strip('"')] = (float(words[2]), float(words[3]))
+    first = drawing.boxes[0]
+    for box in drawing.boxes:
+        across = (box.x + box.width / 2 - first.x - first.width / 2) * placed_dot_module.CELL / 72
+        down = (box.y + box.height / 2 - first.y - first.height / 2) * placed_dot_module.ROW / 72
+        x, y = (places[box.node.id][k] - places[first.node.id][k] for k in (0, 1))
+        assert (x, y) == pytest.approx((across, -down), abs=0.01)
+
+
+def test_without_graphviz_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError, match=r"`dot` is not installed; install it with .* work without it$"):
+        picture("reverse", "rolled").written("png")
+    assert picture("reverse", "rolled").written("svg")
+
+
+def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
+    made = nasty(tmp_path)
+    root = svg_tree(made.svg())
+    assert not list(root.iter("{*}script"))
+    page = made.written("html").decode()
+    assert page.count("<script>") == 1 and page.count("</script>") == 1
+    assert "<script>" not in made.mermaid() and '"quoted"' not in made.mermaid()
+    assert "<script>" not in re.sub(r"\\<", "", made.written("md").decode())
+    if DOT is not None:
+        subprocess.run([DOT, "-Tsvg"], input=made.dot().encode(), capture_output=True, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_mermaid_has_every_node_and_edge(name: str, view: str) -> None:
+    made = picture(name, view)
+    lines = made.mermaid().splitlines()
+    arrows = [line for line in lines if re.search(r" (-->|==>|-\.->)(\|| )", line)]
+    assert len(arrows) == len(made.figure.edges)
+    assert sum(line.strip().startswith("subgraph ") for line in lines) == sum(line.strip() == "end" for line in lines)
+    for line in arrows:
+        assert re.fullmatch(r'  x_\w+ (?:-->|==>|-\.->)(?:\|"[^"]*"\|)? x_\w+', line)
+    for node in made.figure.nodes:
+        assert (
+            sum(
+                line.strip().startswith(f"x_{node.id.replace('.', '_')}" + opening)
+                for line in lines
+                for opening in "([{"
+            )
+            == 1
+        )
+
+
+def test_markdown_has_the_flowchart_the_port_map_and_the_iterations() -> None:
+    text = picture("reverse", "unrolled", values="full").written("md").decode()
+    assert text.index("```mermaid") < text.index("## Port map") < text.index("## Iterations")
+    assert "| in | reward | sliced | input 1 | axis 1, start -1, end 0, stride -1, part\\_size 1 |" in text
+    assert "| 0 | \\[7:8\\] f32\\[1,1,1\\] 10 | f32\\[1,1,1\\] 0 |" in text
+
+
+def test_json_has_what_the_run_did() -> None:
+    data = json.loads(picture("reverse", "unrolled", iterations="").written("json"))
+    assert (data["schema"], data["iterations"], data["left_out"]) == (1, 8, [])
+    assert [step["slices"][0]["begin"] for step in data["trace"]] == list(range(7, -1, -1))
+    assert data["outputs"][1]["order"] == "S[7], S[6], ..., S[0]"
+    with np.load(SAMPLES / "reverse" / "inputs.npz") as inputs:
+        rewards = inputs["rewards"].reshape(-1)
+    got = [next(value for value in step["values"] if value["name"] == "reward")["mean"] for step in data["trace"]]
+    np.testing.assert_allclose(got, rewards[::-1])
+
+
+def test_csv_has_a_row_for_each_value_of_each_iteration() -> None:
+    rows = list(csv.DictReader(io.StringIO(picture("for_loop", "unrolled", iterations="").written("csv").decode())))
+    years = [row for row in rows if row["name"] == "year_index"]
+    assert [int(row["numbers"]) for row in years] == list(range(10))
+    assert len({row["name"] for row in rows}) * 10 == len(rows)
+
+
+def test_a_cell_of_csv_is_no_formula(tmp_path: Path) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1,))
+    body = graph.body()
+    state = body.parameter("=1+1", "f32", (1,))
+    result = body.result(body.apply("Relu", state, name="next"), "next_result")
+    graph.result(graph.loop("loop", body, 1, True, [carried(x, state, result)], [last(result)])[0])
+    text = draw(graph.read(tmp_path), {"x": np.ones(1, np.float32)}).written("csv").decode()
+    assert ",'=1+1," in text
+
+
+def test_the_page_with_the_slider_needs_no_network() -> None:
+    page = picture("while_loop", "unrolled", iterations="", values="full").written("html").decode()
+    assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
+    data = json.loads(re.search(r"const DATA = (.*);\n", page)[1])  # type: ignore[index]
+    assert len(data["iterations"]) == 111
+    numbers = [step["boxes"]["5.n0"]["lines"][-1][1] for step in data["iterations"]]
+    value, expected = 27, []
+    for _ in range(111):
+        expected.append(f"i64[] {value}")
+        value = value // 2 if value % 2 == 0 else 3 * value + 1
+    assert numbers == expected
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_the_slider_moves_through_the_iterations(tmp_path: Path) -> None:
+    page = picture("while_loop", "unrolled", iterations="", values="full").written("html").decode()
+    moved = page.replace("show();\n</script>", 'show(); document.getElementById("after").click(); move(4);\n</script>')
+    assert moved != page
+    (tmp_path / "page.html").write_text(moved, encoding="utf-8")
+    result = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")],
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    dom = result.stdout.decode()
+    assert re.search(r"<output[^>]*>iteration 5 of 111</output>", dom)
+    box = re.search(r'<g id="5\.n0".*?</g>', dom, re.DOTALL)
+    assert box is not None and "i64[] 31" in box[0]
+
+
+@pytest.mark.parametrize("theme", list(Theme))
+def test_a_theme_needs_no_colour_for_print_and_follows_the_reader_where_asked(theme: Theme) -> None:
+    text = picture("reverse", "rolled", theme=theme).svg()
+    assert ("prefers-color-scheme" in text) == (theme is Theme.AUTO)
+    colours = set(re.findall(r"#[0-9a-f]{6}", text))
+    if theme is Theme.PRINT:
+        assert colours == {"#000000", "#ffffff"}
+
+
+@pytest.mark.parametrize("theme", [Theme.LIGHT, Theme.DARK, Theme.PRINT])
+def test_text_has_contrast_on_whatever_it_stands_on(theme: Theme) -> None:
+    """WCAG 2 asks 4.5 to 1 for text of this size."""
+    colours = PALETTES[theme]
+    for ink, grounds in {
+        "ink": ("page", "box", "in", "out", "body", "now"),
+        "quiet": ("page", "box", "in", "out", "body", "now"),
+        "mark": ("box", "in", "out", "now"),
+        "back": ("body", "page"),
+    }.items():
+        for ground in grounds:
+            assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_a_notebook_shows_the_objects_themselves() -> None:
+    made = picture("reverse", "rolled")
+    assert made._repr_svg_().startswith("<svg")
+    assert made._repr_html_().startswith("<svg")
+    assert made._repr_markdown_().startswith("```mermaid\n")
+
+
+@pytest.mark.parametrize(
+    ("array", "lines"),
+    [
+        (np.array([1.5, -2.0] * 8, np.float32), ("f32[16]", "-2 to 1.5, mean -0.25")),
+        (np.zeros((4, 4), np.int64), ("i64[4,4]", "all 0")),
+        (np.array([[np.nan]], np.float32), ("f32[1,1] nan",)),
+        (np.full(16, np.inf, np.float32), ("f32[16]", "no finite element")),
+        (np.array(True), ("boolean[] true",)),
+        (np.zeros((0, 3), np.float32), ("f32[0,3]", "empty")),
+    ],
+)
+def test_statistics_of_a_value_in_a_line(array: np.ndarray, lines: tuple[str, ...]) -> None:
+    assert value_lines(summary(array, None, Values.STATS), Values.STATS) == lines
+
+
+def test_a_flowchart_longer_than_github_draws_is_warned_about() -> None:
+    figure = picture("date_normaliser", "unrolled", iterations="", values="full").figure
+    said: list[str] = []
+    Picture(figure, Request(warn=said.append)).mermaid()
+    assert "GitHub draws 50,000 at most" in said[0]
+
+
+def test_a_page_that_is_too_narrow_is_said_to_be() -> None:
+    figure = picture("date_normaliser", "rolled").figure
+    said: list[str] = []
+    narrow = Picture(figure, Request(width=1200, warn=said.append)).svg()
+    assert 'width="1200"' in narrow and "text is" in said[0]
+    with pytest.raises(UsageError, match=r"its text would be .* --carried"):
+        Picture(figure, Request(width=300)).svg()
+
+
+def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (3, 4))
+    body = graph.body()
+    state = body.parameter("state", "f32", (3, 4))
+    flat = body.apply("Reshape", state, body.constant(np.array([12])), dims=(12,), special_zero="false", name="flat")
+    kept = body.result(flat, "flat_result")
+    result = body.result(body.apply("Relu", state, name="next"), "next_result")
+    outputs = graph.loop("loop", body, 2, True, [carried(x, state, result)], [last(result), joined(kept)])
+    for value in outputs:
+        graph.result(value)
+    made = draw(graph.read(tmp_path), {"x": np.arange(12, dtype=np.float32).reshape(3, 4)}, values="thumbnails")
+    text = made.svg()
+    assert 'class="spark"' in text
+    shades = re.search(r'<g id="i0\.n0".*?</g>', text, re.DOTALL)
+    assert shades is not None
+    opacities = [float(number) for number in re.findall(r'class="shade".*?opacity="([0-9.]+)"', shades[0])]
+    assert opacities == sorted(opacities) and len(opacities) == 12
+
+
+def test_a_back_edge_is_dashed_and_a_folded_iteration_too() -> None:
+    made = picture("while_loop", "rolled")
+    backs = [edge for edge in made.figure.edges if edge.kind is EdgeKind.BACK]
+    assert len(re.findall(r'<g class="back">', made.svg())) == len(backs) == 3
+
+
+def test_the_figure_of_a_figure_is_not_lost_in_svg(tmp_path: Path) -> None:
+    empty = Figure("nothing", "there is nothing", (), ())
+    assert svg_tree(svg(empty, arranged(empty))) is not None
