@@ -50,6 +50,20 @@ def test_the_conversation_goes_as_it_is_shown() -> None:
     assert held("nested_loop", commands_in(shown)) == shown
 
 
+def test_the_comparison_says_what_the_readme_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of the sample `for_loop` and a copy of it that has lost its back edge."""
+    folder = ROOT / "sample_models" / "for_loop"
+    text = (folder / "model.xml").read_text(encoding="utf-8")
+    (tmp_path / "converted.xml").write_text(re.sub(r"(<back_edges>)\s*<edge [^>]*/>", r"\1", text), encoding="utf-8")
+    (tmp_path / "converted.bin").write_bytes((folder / "model.bin").read_bytes())
+    monkeypatch.chdir(folder)
+    assert main(["compare", str(tmp_path / "converted.xml"), "--with", "model.xml", "--inputs", "inputs.npz"]) == 1
+    shown = next(block for block in blocks() if block.startswith("first difference"))
+    assert capsys.readouterr().out.startswith(shown)
+
+
 def test_the_python_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}

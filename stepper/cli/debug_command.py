@@ -33,6 +33,10 @@ def execute(options: argparse.Namespace) -> int:
     debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
+    if options.reference is not None:
+        from stepper.compare.debug_reference import debug_reference  # loads what compares
+
+        debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
     interpreter = Interpreter(debugger)
     if options.session is not None:
         interpreter.session.file = options.session

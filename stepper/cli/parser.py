@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "run": "run_command",
     "debug": "debug_command",
     "inspect": "inspect_command",
+    "compare": "compare_command",
     "print": "print_command",
     "find": "find_command",
     "export": "export_command",
@@ -26,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
-        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds), 2 usage, "
+        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds, something differs), 2 usage, "
         "3 the model or an input cannot be read or run, 4 stopped by a limit, 5 an operation has no kernel, "
         "130 interrupted",
     )
@@ -34,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_run(commands.add_parser("run", help="run a model and report its outputs and loops"))
     _add_debug(commands.add_parser("debug", help="step through a model's loops, forward and backward"))
+    _add_compare(
+        commands.add_parser("compare", help="find where two runs part: two models, a recording, values, OpenVINO")
+    )
     _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
     _add_print(commands.add_parser("print", help="show values of a recorded run"))
     _add_find(commands.add_parser("find", help="the moments of a recorded run at which something holds"))
@@ -117,6 +121,11 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
         help="keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "
         "on the inputs that it has",
     )
+    debug.add_argument(
+        "--reference",
+        metavar="REFERENCE",
+        help="another model (.xml), a recorded run or an .npz: for ref(x) in expressions, and break diff>X",
+    )
     _add_rules(debug)
     debug.set_defaults(rules=None)  # so that a session can say which, where the user does not
     debug.add_argument(
@@ -124,6 +133,44 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     )
     _add_open_sequences(debug, "one can step through them")
     debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
+
+
+def _add_compare(compare: argparse.ArgumentParser) -> None:
+    compare.description = (
+        "Run the model beside a reference and report the first place where they part, in which loop and iteration, and "
+        "why: exit code 1 if they differ, 0 if not."
+    )
+    _add_model(compare)
+    compare.add_argument(
+        "--with",
+        dest="reference",
+        metavar="REFERENCE",
+        default="openvino",
+        help="another model (.xml), a recorded run, values (.npz with keys NAME@ITERATION), or openvino (default)",
+    )
+    _add_inputs(compare)
+    _add_rules(compare)
+    compare.add_argument("--rtol", type=_tolerance, metavar="X", help="relative tolerance, instead of the type's own")
+    compare.add_argument("--atol", type=_tolerance, metavar="X", help="absolute tolerance, instead of the type's own")
+    compare.add_argument(
+        "--ulp", type=_positive, metavar="N", help="numbers at most N steps of their type apart agree as well"
+    )
+    compare.add_argument(
+        "--tolerance",
+        action="append",
+        default=[],
+        metavar="NAME=RTOL[,ATOL]",
+        help="the tolerance of an element type, a type of operation or a layer (may be repeated)",
+    )
+    compare.add_argument(
+        "--align",
+        metavar="FILE",
+        help="which layers stand for each other, where names do not tell: lines 'a = b' or JSON",
+    )
+    compare.add_argument("--per-op", action="store_true", help="also list every operation")
+    _add_open_sequences(compare, "so that it compares with such a loop, and its steps are compared")
+    compare.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    compare.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
 def _add_recording(run: argparse.ArgumentParser) -> None:
@@ -242,6 +289,16 @@ def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is no positive integer")
     return int(text)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no tolerance; write for example 1e-4")
+    return value
 
 
 def _size(text: str) -> int:

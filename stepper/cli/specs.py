@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from stepper.ops.limits import ensure_allocatable
 
 T = TypeVar("T")
 EVERYTHING_ELSE: Final = "*"
+_COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
 
 def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: list[str]) -> dict[str | int, Any]:
@@ -28,7 +30,8 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
     fixed = {position: _shape(text) for position, text in _by_position(parameters, _pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
     if archive is not None:
-        found.update(_by_position(parameters, _archive(Path(archive))).items())
+        arrays = _archive(Path(archive))
+        found.update(_by_position(parameters, {_plain_key(parameters, key): arrays[key] for key in arrays}).items())
     texts = _pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     for position, text in _by_position(parameters, texts).items():
@@ -38,6 +41,14 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
             if position not in found:
                 found[position] = value_of(parameter, rest, fixed.get(position))
     return found
+
+
+def _plain_key(parameters: tuple[Layer, ...], key: str) -> str:
+    """The key of an archive; one that is no name and only counts (`in_0`, numpy's own `arr_0`) as the position."""
+    number = _COUNTED.fullmatch(key)
+    if number is None or any(key in input_names(parameter) for parameter in parameters):
+        return key
+    return number[1]
 
 
 def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[int, T]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from stepper.debug.break_targets import loop_body, operations_of, places
+from stepper.debug.break_targets import loop_body, operations_of, places, value_place
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted
 from stepper.debug.carried_breaks import loop_checks
 from stepper.debug.checks import Check, bodies
@@ -15,6 +15,8 @@ from stepper.debug.data_break_words import DataBreak, Word, data_break
 from stepper.debug.logpoints import LogLine
 from stepper.debug.non_finite import non_finite_checks
 from stepper.debug.recall import Trail
+from stepper.debug.reference_breaks import difference_check, difference_checks
+from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.timeline import Timeline
 from stepper.debug.value_breaks import at_place, becomes_true, is_true, shape_checks, value_checks
 from stepper.debug.watching import Lookout
@@ -226,7 +228,9 @@ class Breakpoints:
         if wanted is None:
             made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
             return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
-        compiled = self._timeline.machine.compiled
+        compiled, reference = self._timeline.machine.compiled, self._timeline.reference
+        if wanted.word is Word.DIFF and reference is not None:
+            return self._made_difference(wanted, reference, where), []
         if wanted.word in (Word.NAN, Word.INF):
             named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
             return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
@@ -238,6 +242,19 @@ class Breakpoints:
         if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
             return value_checks(wanted, self._timeline, where)
         raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
+
+    def _made_difference(self, wanted: DataBreak, reference: ReferenceValues, where: Program) -> list[Check]:
+        """`diff>X` against a reference: of every operation, those of one loop, or of one value."""
+        compiled = self._timeline.machine.compiled
+        if wanted.address is None:
+            return difference_checks(wanted, reference, compiled.programs)
+        body = loop_body(wanted.address, compiled, where)
+        if body is not None:
+            return difference_checks(wanted, reference, [body])
+        place = value_place(wanted.address, compiled, where)
+        if place.target is None:
+            raise UsageError(f"'{wanted.address}' names no value")
+        return [difference_check(wanted, reference, place.program, place.index, place.target.slot)]
 
     def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
         maker = shape_checks if wanted.word is Word.SHAPE else None

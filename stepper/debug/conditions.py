@@ -12,6 +12,7 @@ from stepper.debug.checks import BEGUN, bodies, closed, is_body, iteration_in
 from stepper.debug.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.debug.expressions import Expression, parse
 from stepper.debug.recall import Trail
+from stepper.debug.reference_breaks import Reading
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program, Value
@@ -28,7 +29,10 @@ class NotThere(UsageError):
 class StackScope:
     """The values on a stack of frames by address. `places` says depth and slot of each; set `stack` before reading."""
 
-    __slots__ = ("_loop", "_places", "_trails", "stack")
+    __slots__ = ("_loop", "_places", "_trails", "references", "stack", "timeline")
+
+    references: dict[Address, Reading]
+    timeline: Timeline
 
     def __init__(self, places: dict[Address, tuple[int, int]], loop: int, trails: dict[int, Trail]) -> None:
         self.stack: Sequence[Frame] = ()
@@ -53,8 +57,12 @@ class StackScope:
         return values[slot]
 
     def reference(self, address: Address) -> Value:
-        """There is no other run to compare with while this one goes on."""
-        raise NotThere(f"there is no reference for {address}")
+        """The value in the reference run."""
+        reference = self.timeline.reference
+        value = None if reference is None else self.references[address].at(self.stack, reference)
+        if value is None:
+            raise NotThere(f"the reference has no value for {address}")
+        return value
 
     def iteration(self) -> int:
         """The iteration of the innermost loop."""
@@ -118,8 +126,8 @@ class Condition:
         self.index = index
         compiled = timeline.machine.compiled
         targets = {address: _visible(address, compiled, program, index) for address in expression.addresses}
-        if expression.references:
-            raise UsageError("there is no reference here: ref() is for runs that are compared")
+        if expression.references and timeline.reference is None:
+            raise UsageError("there is no reference here: ref() is for runs that are compared; name one first")
         loop = _loop_depth(program)
         if expression.reads_iteration and loop is None:
             raise UsageError(f"'iter' has no meaning in {program.name}, which is in no loop")
@@ -128,6 +136,10 @@ class Condition:
         self.trails: tuple[Trail, ...] = tuple(trails.values())
         kind = StackScope if _needs_shapes(expression.text) else SingleScope if len(places) > 1 else OnlyScope
         self._scope = kind(places, loop or 0, trails)
+        self._scope.timeline = timeline
+        self._scope.references = {
+            address: Reading(targets[address].program, targets[address].slot) for address in expression.references
+        }
         self.holds = _holding(expression, self._scope)
 
     def value(self, stack: Sequence[Frame]) -> Any:

@@ -3,7 +3,8 @@
 nan  inf                             one appears in any value
 shape  cond  limit  last  end        of any loop, or of the one that is named
 stuck  period                        of what a loop carries
-grow>1e3  diff>0.1                   of what loops carry, or of the value that is named
+grow>1e3  diff>0.1                   of what loops carry, or of the value that is named; with a reference run `diff` is
+                                     the distance from it, of any value, of a loop's, or of the one that is named
 changes h_next[0,3]                  a value or an element
 anything else                        an expression: when it becomes true
 """

@@ -16,7 +16,7 @@ from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
 from stepper.debug.moments_found import MOST_FOUND, Found, find
 from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
-from stepper.debug.timeline import Timeline
+from stepper.debug.timeline import ReferenceOfTimeline, Timeline
 from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
 from stepper.debug.watching import Lookout
@@ -70,6 +70,8 @@ class Debugger:
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
         self.stop = describe(self.machine, Reason.START)
+
+    reference = ReferenceOfTimeline()
 
     # --- looking -------------------------------------------------------------------------------------------------
 

@@ -15,10 +15,11 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from stepper.debug.history import History
 from stepper.debug.moments import fingerprint
+from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot
@@ -95,6 +96,7 @@ class Timeline:
         self.warnings: list[str] = []
         self.edits: dict[int, tuple[Edit, ...]] = {}
         self.lookout: Lookout | None = None
+        self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
 
     # --- forward -------------------------------------------------------------------------------------------------
@@ -305,3 +307,17 @@ class Timeline:
         if parting is not None and self.lookout is not None:
             self.lookout.forget_after(parting)
         return parting
+
+
+class ReferenceOfTimeline:
+    """The attribute `reference` of a debugger, which its timeline keeps: another run to compare with, or None.
+
+    With it `ref(x)` in expressions is its value, and `break diff>X` means the distance from it.
+    """
+
+    def __get__(self, debugger: Any, _owner: type) -> ReferenceValues | None:
+        reference: ReferenceValues | None = debugger.timeline.reference
+        return reference
+
+    def __set__(self, debugger: Any, reference: ReferenceValues | None) -> None:
+        debugger.timeline.reference = reference

@@ -12,6 +12,7 @@ from stepper.debug import slots
 from stepper.debug.addresses import Address, Target
 from stepper.debug.expression_values import described
 from stepper.debug.expressions import Expression, parse
+from stepper.debug.reference_breaks import Reading as ReferenceReading
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
 from stepper.debug.series import value_before, value_in_iteration
 from stepper.debug.timeline import Timeline
@@ -170,8 +171,15 @@ class StopScope:
         return value_before(self._timeline, self._target(address))
 
     def reference(self, address: Address, /) -> Any:
-        """There is none in a plain run."""
-        raise UsageError(f"there is no reference run for '{address}'")
+        """The value in the reference run. UsageError where there is none."""
+        reference = self._timeline.reference
+        if reference is None:
+            raise UsageError(f"there is no reference run for '{address}'")
+        target = self._target(address)
+        value = ReferenceReading(target.program, target.slot).at(self._timeline.machine.stack, reference)
+        if value is None:
+            raise UsageError(f"{reference.title} has no value for '{address}' here")
+        return value
 
     def iteration(self) -> int:
         """The iteration of the innermost loop."""

@@ -1,0 +1,102 @@
+"""`stepper compare MODEL --with REFERENCE`: the first place where two runs part, and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from stepper.cli.printing import say
+from stepper.cli.progress import Progress
+from stepper.cli.specs import given_inputs
+from stepper.cli.values import print_json
+from stepper.compare import report
+from stepper.compare.align_file import read_pairs
+from stepper.compare.archive_reference import ArchiveReference
+from stepper.compare.comparison import Comparison, compare_models, compare_with
+from stepper.compare.opening import open_reference
+from stepper.compare.tolerances import Tolerances, parse_tolerance
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.engine.sequences import open_sequences
+from stepper.errors import UsageError
+from stepper.ir import read
+from stepper.ir.model import Model
+
+FINDING: Final = 1
+"""The exit code where something differs."""
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Compare and report; 0 where nothing differs, 1 where something does."""
+    found = _compared(options)
+    if options.json:
+        print_json({**report.as_json(found, per_operation=options.per_op), "model": options.model})
+    else:
+        for line in report.text_lines(found, per_operation=options.per_op):
+            say(line)
+    return FINDING if found.differs else 0
+
+
+def _compared(options: argparse.Namespace) -> Comparison:
+    model = read(options.model)
+    if options.open_sequences:
+        model = open_sequences(model)
+    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    if options.reference.endswith(".xml"):
+        return _with_model(model, inputs, options)
+    if options.align is not None:
+        raise UsageError("--align is for two models; there is only one here")
+    return _with_another(model, inputs, options)
+
+
+def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
+    other = read(options.reference)
+    return compare_models(
+        model,
+        open_sequences(other) if options.open_sequences else other,
+        inputs,
+        title=_title(options.model, options.reference),
+        rules=Rules(options.rules),
+        tolerances=_tolerances(options, exact=True),
+        given=_given(options, model, other),
+        max_iterations=options.max_iterations,
+    )
+
+
+def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
+    compiled = compile_model(model, Rules(options.rules))
+    machine = Machine(compiled, inputs, max_iterations=options.max_iterations)
+    reference = open_reference(options.reference, compiled, inputs)
+    if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
+        keys = ", ".join(reference.unknown[:5])
+        say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)
+    with Progress(machine, wanted=not options.quiet):
+        return compare_with(machine, reference, _tolerances(options, exact=reference.is_exact))
+
+
+def _title(model: str, reference: str) -> str:
+    """The reference's name; with its folder where both files have the same one."""
+    ours, theirs = Path(model), Path(reference)
+    return str(theirs) if ours.name == theirs.name else theirs.name
+
+
+def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
+    """The pairs of --align, every name of which must be there."""
+    pairs = {} if options.align is None else read_pairs(Path(options.align))
+    for model, names in ((ours, pairs.keys()), (theirs, pairs.values())):
+        known = {layer.name for _path, graph in model.graphs() for layer in graph.layers}
+        for name in names:
+            if name not in known:
+                raise UsageError(f"--align {options.align}: {model.path.name} has no layer '{name}'")
+    return pairs
+
+
+def _tolerances(options: argparse.Namespace, *, exact: bool) -> Tolerances:
+    by_name = dict(parse_tolerance(text) for text in options.tolerance)
+    return Tolerances(exact, options.rtol, options.atol, options.ulp or 0, by_name)

@@ -1,0 +1,109 @@
+"""One comparison from its beginning to its verdict: `compare_models`, and `compare_with` any other reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stepper.compare import port_map_differences
+from stepper.compare.alignment import Alignment, align, follow_order
+from stepper.compare.causes import Causes
+from stepper.compare.constant_inputs import Constants
+from stepper.compare.file_differences import FileDifference
+from stepper.compare.model_reference import ModelReference
+from stepper.compare.observations import Failure, Observations
+from stepper.compare.reference import Reference
+from stepper.compare.tolerances import Tolerances
+from stepper.compare.verdict import Verdict, verdict
+from stepper.compare.walk import Walk
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules
+from stepper.errors import ModelError
+from stepper.ir.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The whole result. `verdict` is None where nothing is outside of the tolerances. `file_differences` are those of
+    two models, whether or not they have an effect on these inputs.
+    """
+
+    title: str
+    observations: Observations
+    verdict: Verdict | None
+    file_differences: tuple[FileDifference, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether something is outside of the tolerances, or a side stopped."""
+        return self.verdict is not None
+
+
+def compare_models(
+    ours: Model,
+    theirs: Model,
+    inputs: Sequence[Array],
+    *,
+    title: str = "",
+    rules: Rules = Rules.SPEC,
+    tolerances: Tolerances | None = None,
+    given: Mapping[str, str] | None = None,
+    max_iterations: int | None = None,
+) -> Comparison:
+    """Run two models on the same inputs, in lock step; `inputs` in the order of our Parameters, bound to `ours`.
+
+    `given` are pairs of names of layers that stand for each other. Raises ModelError where the reference cannot be run;
+    that ours cannot is a finding.
+    """
+    reference = compile_model(theirs, rules)
+    compiled, failure = _compiled(ours, rules)
+    constants = Constants(ours, compiled), Constants(theirs, reference)
+    alignment = align(ours, theirs, given, constants)
+    differences = port_map_differences.differences(alignment, *constants)
+    causes = Causes(ours, differences)
+    title = title or theirs.path.name
+    if compiled is None:
+        observations = Observations(findings=[failure])
+    else:
+        machine = Machine(compiled, inputs, max_iterations=max_iterations)
+        other = reference_machine(theirs, rules, alignment, inputs, max_iterations)
+        followed = ModelReference(other, alignment, title)
+        observations = Walk(machine, followed, tolerances or Tolerances()).run()
+    found = verdict(observations, causes, title)
+    return Comparison(title, observations, found, tuple(differences))
+
+
+def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances | None = None) -> Comparison:
+    """Run a machine that stands at its beginning beside a reference of any kind."""
+    chosen = tolerances or Tolerances(exact=reference.is_exact)
+    observations = Walk(machine, reference, chosen).run()
+    causes = Causes(machine.compiled.model, ())
+    found = verdict(observations, causes, reference.title, exact=reference.is_exact)
+    return Comparison(reference.title, observations, found)
+
+
+def _compiled(model: Model, rules: Rules) -> tuple[CompiledModel | None, Any]:
+    try:
+        return compile_model(model, rules), None
+    except ModelError as error:
+        return None, Failure((), None, str(error), ours=True)
+
+
+def reference_machine(
+    theirs: Model, rules: Rules, alignment: Alignment, inputs: Sequence[Array], max_iterations: int | None
+) -> Machine:
+    """A machine for the reference, its layers in our order; `inputs` are ours. ModelError for an input of its own."""
+    ordered = compile_model(follow_order(theirs, alignment), rules)
+    pair = alignment.pairs[0]
+    position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
+    bound = []
+    for parameter in ordered.main.graph.parameters:
+        origin = pair.reverse.get(parameter.id)
+        if origin is None or origin not in position:
+            raise ModelError(f"{theirs.path}: its input '{parameter.name}' has no counterpart; name it with --align")
+        bound.append(inputs[position[origin]])
+    return Machine(ordered, bound, max_iterations=max_iterations)

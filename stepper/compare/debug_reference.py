@@ -1,0 +1,168 @@
+"""References for the debugger: any of those that runs are compared with, asked for single values at any time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from stepper.compare.alignment import Alignment, align
+from stepper.compare.comparison import reference_machine
+from stepper.compare.constant_inputs import Constants
+from stepper.compare.opening import open_reference
+from stepper.compare.reference import Path, ReferenceFailed, Step, path_of, step_of
+from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError, UsageError
+from stepper.ir import read
+from stepper.ir.model import Model
+
+_MOST_KEPT: Final = 256
+"""Iterations whose values are kept, so that going back a little costs nothing."""
+
+Key = tuple[tuple[int, str, int | None], ...]
+
+
+def debug_reference(text: str, machine: Machine, inputs: Sequence[Array]) -> ReferenceValues:
+    """The reference that a user names for a run: another model (.xml), a recording, an .npz. UsageError for others."""
+    compiled = machine.compiled
+    if text.endswith(".xml"):
+        return ModelValues(compiled, read(text), inputs, text)
+    reference = open_reference(text, compiled, inputs)
+    if not hasattr(reference, "value"):
+        raise UsageError(f"{text} has no values for single moments; name a model, a recording or an .npz")
+    return PlacedValues(reference)
+
+
+class PlacedValues:
+    """Of a reference that finds a value by its place alone."""
+
+    def __init__(self, reference: Any) -> None:
+        self.title: str = reference.title
+        self._reference = reference
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place."""
+        path: Path = tuple(Step(*level) for level in spot.levels)
+        found: Array | None = self._reference.value(path, spot.layer, spot.output, 0)
+        return found
+
+
+class ModelValues:
+    """Of the run of a second model, which goes on as far as it is asked for.
+
+    The values of the latest iterations are kept; for one further back the run begins again.
+    """
+
+    def __init__(self, compiled: CompiledModel, theirs: Model, inputs: Sequence[Array], title: str) -> None:
+        self.title = title
+        model = compiled.model
+        other = compile_model(theirs, compiled.rules)
+        self._alignment: Alignment = align(model, theirs, None, (Constants(model, compiled), Constants(theirs, other)))
+        self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
+        self._machine = reference_machine(theirs, Rules(compiled.rules), self._alignment, inputs, None)
+        self._start = self._machine.snapshot()
+        self._kept: OrderedDict[Key, Frame] = OrderedDict()
+        self._counts: dict[Key, int] = {}
+        self._absent: set[Key] = set()
+        self._main: Frame = self._machine.stack[0]
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place, after the whole iteration has run on its side."""
+        graph = spot.levels[-1].layer.bodies if spot.levels else None
+        ours = None if graph is None else next(body.graph for body in graph if body.role == spot.levels[-1].role)
+        pair = self._alignment.pairs[0] if ours is None else self._graphs.get(id(ours))
+        key = self._key(spot)
+        if pair is None or key is None:
+            return None
+        partner, frame = pair.layers.get(spot.layer.id), self._frame(key)
+        if partner is None or frame is None:
+            return None
+        slot = frame.program.slots.get((partner, spot.output))
+        return None if slot is None else frame.values[slot]
+
+    def _key(self, spot: Spot) -> Key | None:
+        """The same place by the ids of the reference."""
+        key: list[tuple[int, str, int | None]] = []
+        pair = self._alignment.pairs[0]
+        for level in spot.levels:
+            partner = pair.partner(level.layer.id)
+            body = next(body for body in level.layer.bodies if body.role == level.role)
+            inner = self._graphs.get(id(body.graph))
+            if partner is None or inner is None:
+                return None
+            key.append((partner.id, level.role, level.iteration))
+            pair = inner
+        return tuple(key)
+
+    def _frame(self, key: Key) -> Frame | None:
+        """The frame as it was when that iteration had run; None where the reference has no such iteration."""
+        if not key:
+            while not self._machine.finished:
+                self._advance()
+            return self._main
+        if key in self._kept:
+            return self._kept[key]
+        if key in self._absent or self._is_beyond(key):
+            return None
+        found = self._run_to(key)
+        if found is None and not self._is_beyond(key):
+            self._machine.restore(self._start)
+            self._main = self._machine.stack[0]
+            found = self._run_to(key)
+        if found is None:
+            self._absent.add(key)
+        return found
+
+    def _is_beyond(self, key: Key) -> bool:
+        """Whether a loop on the way is known to have ended before that iteration."""
+        for depth in range(len(key)):
+            layer, role, iteration = key[depth]
+            count = self._counts.get((*key[:depth], (layer, role, None)))
+            if iteration is not None and count is not None and iteration >= count:
+                return True
+        return False
+
+    def _run_to(self, key: Key) -> Frame | None:
+        while not self._machine.finished:
+            self._advance()
+            if key in self._kept:
+                return self._kept[key]
+            if self._is_beyond(key):
+                return None
+        return None
+
+    def _advance(self) -> None:
+        try:
+            event = self._machine.advance(Every.ITERATION)
+        except StepperError as error:
+            raise UsageError(f"{self.title} stops: {error}") from ReferenceFailed(str(error))
+        self._note(event)
+
+    def _note(self, event: Event) -> None:
+        """Keep the values of an iteration, or of a branch, that has just run."""
+        frame = event.frame
+        if event.kind is EventKind.ITERATION:
+            self._keep(_ids(path_of(self._machine.stack)), frame)
+        elif event.kind is EventKind.LEFT:
+            activation, step = frame.activation, step_of(frame)
+            outer = _ids(path_of(self._machine.stack))
+            if step.iteration is None:
+                self._keep((*outer, (step.layer.id, step.role, None)), frame)
+            elif activation is not None:
+                self._counts[(*outer, (step.layer.id, step.role, None))] = activation.iteration + 1
+
+    def _keep(self, key: Key, frame: Frame) -> None:
+        self._kept[key] = frame.copy()
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+def _ids(path: Path) -> Key:
+    return tuple((step.layer.id, step.role, step.iteration) for step in path)

@@ -1,0 +1,161 @@
+"""The evidence in words: how far values are apart, where a difference comes from, which side iterates longer."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from stepper.compare.causes import Causes, graph_at
+from stepper.compare.constant_differences import number
+from stepper.compare.metrics import Measure
+from stepper.compare.observations import BranchDifference, Difference, Failure, Finding, LoopDifference, Made
+from stepper.compare.reference import Outcome
+from stepper.compare.words import kind, named, numbered
+from stepper.engine.roles import RoleError, roles_of
+from stepper.ir.model import Layer
+
+_MOST_ULP: Final = 10_000_000
+
+
+def difference_text(difference: Difference) -> str:
+    """`MatMul 'proj' is 0.5 where the reference has 0.25 at [0, 3] (...); made here: its inputs agree`."""
+    layer, distance = difference.layer, difference.measure
+    output = f" (output {difference.output})" if len(layer.outputs) > 1 else ""
+    text = f"{named(layer)}{output} {apart(distance)}"
+    for pattern in difference.patterns[:2]:
+        text += f"; it {pattern}"
+    if layer.type != "Parameter" and not layer.bodies:
+        text += f"; {made_text(difference)}"
+    return text
+
+
+def apart(distance: Measure) -> str:
+    """How far two values are apart, with the numbers."""
+    if distance.problem:
+        return f"has another {distance.problem}" if distance.problem.startswith("shape") else distance.problem
+    where = f" at {list(distance.index)}" if distance.index else ""
+    count = f", {distance.outside} of {distance.size} values outside of the tolerance" if distance.size > 1 else ""
+    values = f"is {number(distance.ours)} where the reference has {number(distance.theirs)}{where}"
+    return f"{values} ({figures(distance)}){count}"
+
+
+def figures(distance: Measure) -> str:
+    """`absolute 0.1, relative 0.2, 300 ulp, cosine 0.99`."""
+    parts = [f"absolute {distance.absolute:.3g}"]
+    if math.isfinite(distance.relative) and distance.relative < 1e9:
+        parts.append(f"relative {distance.relative:.3g}")
+    if distance.ulp is not None and distance.ulp < _MOST_ULP:
+        parts.append(f"{distance.ulp} ulp")
+    if distance.cosine is not None and distance.size > 1:
+        parts.append(f"cosine {distance.cosine:.6g}")
+    return ", ".join(parts)
+
+
+def made_text(difference: Difference) -> str:
+    """Whether the error is made here or came in with the inputs."""
+    if difference.made is Made.HERE:
+        if difference.inputs_agree:
+            return "made here: its computed inputs agree"
+        return "made here: on the reference's inputs it still gives something else"
+    if difference.made is Made.CARRIED:
+        return "carried in: on the reference's inputs it gives what the reference has"
+    if difference.made is Made.OVERFLOW:
+        return f"{Made.OVERFLOW}: it computes integers of 64 bits in i32, and the value is beyond 2^31"
+    if difference.made is Made.DEPARTURE:
+        return str(Made.DEPARTURE)
+    return "carried in or made here, its inputs differ too"
+
+
+def loop_text(difference: LoopDifference) -> str:
+    """`Loop 'x' runs 7 iterations (trip count reached), the reference 8 (...): one too few`."""
+    ours, theirs = difference.ours, difference.theirs
+    assert theirs is not None, "only what both sides know is compared"
+    gap = ours.iterations - theirs.iterations
+    if not ours.complete:
+        words = "it does not end (runs without bound)"
+    elif not theirs.complete:
+        words = "the reference does not end (runs without bound)"
+    else:
+        count = "one iteration" if abs(gap) == 1 else f"{abs(gap)} iterations"
+        words = f"{count} too {'many' if gap > 0 else 'few'}"
+        alone = "our run" if gap > 0 else "the reference"
+        words += f" (iteration {difference.iteration} is the first that {alone} alone has)"
+        if ours.slices is not None:
+            words += f"; the sliced inputs have {ours.slices} slices"
+    layer = difference.layer
+    return f"{kind(layer)} '{layer.name}' {_runs(ours)}, the reference {_runs(theirs)}: {words}"
+
+
+def _runs(outcome: Outcome) -> str:
+    plural = "iteration" if outcome.iterations == 1 else "iterations"
+    ended = f" ({outcome.ended})" if outcome.ended else ""
+    if not outcome.complete:
+        return f"runs more than {outcome.iterations - 1} {plural}"
+    return f"runs {outcome.iterations} {plural}{ended}"
+
+
+def origin_text(finding: Finding, causes: Causes) -> str:
+    """The reason where nothing in the files explains it: what can be told from the values alone."""
+    if isinstance(finding, LoopDifference):
+        return loop_text(finding)
+    if isinstance(finding, BranchDifference):
+        return f"{numbered(finding.layer)} takes another branch than in the reference"
+    if isinstance(finding, Failure):
+        side = "our run" if finding.ours else "the reference"
+        return f"{side} stops{'' if finding.layer is None else f' at {numbered(finding.layer)}'}"
+    if finding.layer.type == "Parameter":
+        return _of_parameter(finding, causes)
+    if finding.layer.is_loop:
+        return (
+            f"the output {finding.output} of {numbered(finding.layer)} differs from the reference, though no value in "
+            "its body was seen to differ: its port map's output entry joins or takes something else"
+        )
+    text = f"{numbered(finding.layer)} differs from the reference; {made_text(finding)}"
+    constants = _constants(finding, causes) if finding.made is Made.HERE else ""
+    return (
+        f"{text}; so what is not shared is another: its attributes or its constant {constants}" if constants else text
+    )
+
+
+def _constants(difference: Difference, causes: Causes) -> str:
+    """The constants that go into an operation."""
+    graph = graph_at(causes.model, difference.path)
+    sources = [graph.by_id[one.layer] for one in graph.sources[difference.layer.id] if one is not None]
+    found = [numbered(layer) for layer in sources if layer.type == "Constant"]
+    return " or ".join(found[:4])
+
+
+def _of_parameter(difference: Difference, causes: Causes) -> str:
+    """Through which entry of the port map or back edge a difference came into the body."""
+    layer, name = difference.layer, numbered(difference.layer)
+    if not difference.path or not difference.path[-1].layer.is_loop:
+        where = "the branch" if difference.path else "the model"
+        return f"the input {name} of {where} differs from the reference"
+    loop, iteration = difference.path[-1].layer, difference.path[-1].iteration or 0
+    graph = graph_at(causes.model, difference.path)
+    try:
+        roles = roles_of(loop)
+    except RoleError:
+        return f"{name} gets another value than in the reference"
+    entry = next((one for one in roles.fed if one.parameter == layer.id), None)
+    role = "" if entry is None else str(roles.role_of(entry))
+    if role == "merged" and iteration == 0:
+        return f"the initial value of {name} differs from the reference (port map, line {_line(entry)})"
+    if role == "merged":
+        result = graph.by_id[roles.merged_from[layer.id]]
+        carried = _carried(result, causes, difference)
+        return f"{name} differs from the reference as it comes over the back edge from {carried}"
+    if role == "sliced":
+        return f"{name} gets another slice than in the reference (port map, line {_line(entry)})"
+    what = f"{role} input" if role else "input"
+    return f"the {what} {name} differs from the reference"
+
+
+def _line(entry: object) -> int:
+    return int(getattr(entry, "line", 0))
+
+
+def _carried(result: Layer, causes: Causes, difference: Difference) -> str:
+    graph = graph_at(causes.model, difference.path)
+    source = graph.sources[result.id][0]
+    return named(result) if source is None else f"{named(result)} ({named(graph.by_id[source.layer])})"

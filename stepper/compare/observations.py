@@ -1,0 +1,167 @@
+"""What a comparison has seen: differences of values, how loops ended on either side, where one side stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from stepper.compare.metrics import Measure
+from stepper.compare.reference import Outcome, Path
+from stepper.ir.model import Layer
+
+
+class Made(StrEnum):
+    """Where a difference comes from."""
+
+    HERE = "made here"
+    CARRIED = "carried in"
+    DEPARTURE = "a known departure of OpenVINO's CPU plugin"
+    OVERFLOW = "an overflow in OpenVINO's 32 bits"
+    UNKNOWN = "origin not known"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
+
+    `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
+    its tolerance. `patterns` are what the two values have to do with each other, in words.
+    """
+
+    path: Path
+    layer: Layer
+    output: int
+    measure: Measure
+    ours: Any
+    theirs: Any
+    made: Made = Made.UNKNOWN
+    inputs_agree: bool = False
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopDifference:
+    """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran.
+
+    `path` leads to the graph in which the loop is.
+    """
+
+    path: Path
+    layer: Layer
+    iteration: int
+    ours: Outcome
+    theirs: Outcome | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BranchDifference:
+    """An If that takes another branch than in the reference; `path` leads to the graph in which it is."""
+
+    path: Path
+    layer: Layer
+    ours: bool
+    theirs: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations)."""
+
+    path: Path
+    layer: Layer | None
+    message: str
+    ours: bool
+
+
+Finding = Difference | LoopDifference | BranchDifference | Failure
+
+
+@dataclass(slots=True)
+class Record:
+    """One output of one layer over the whole run: how often it was compared and differed, first and worst.
+
+    The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values.
+    `trace` is where it differed at all for the first time, within the tolerance too (of runs with the same kernels).
+    """
+
+    layer: Layer
+    output: int
+    loops: tuple[Layer, ...]
+    compared: int = 0
+    differing: int = 0
+    trace: Difference | None = None
+    first: Difference | None = None
+    worst: Difference | None = None
+    candidate: tuple[float, Path, Any, Any] | None = None
+
+    def propose(self, ratio: float, path: Path, ours: Any, theirs: Any) -> None:
+        """One more value outside of its tolerance, which may be the worst."""
+        self.differing += 1
+        if self.candidate is None or ratio > self.candidate[0]:
+            self.candidate = (ratio, path, ours, theirs)
+
+
+@dataclass(slots=True)
+class LoopRecord:
+    """All runs of one loop on either side, in order, equal neighbours together: (ours, theirs, how often)."""
+
+    path: tuple[Layer, ...]
+    layer: Layer
+    runs: list[tuple[Outcome, Outcome | None, int]] = field(default_factory=list)
+
+    def add(self, ours: Outcome, theirs: Outcome | None) -> None:
+        """One more run."""
+        if self.runs and self.runs[-1][:2] == (ours, theirs):
+            self.runs[-1] = (ours, theirs, self.runs[-1][2] + 1)
+        else:
+            self.runs.append((ours, theirs, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputComparison:
+    """One of the model's outputs: None where it agrees exactly; `theirs_known` False where the reference has none."""
+
+    name: str
+    measure: Measure | None
+    theirs_known: bool = True
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Observations:
+    """Everything, in the order of our run. `findings` has the first of each place, at most as many as are kept;
+    `records` are by `id()` of the program and slot, `graphs` map that to `id()` of the program's graph.
+    `each_alone`: the reference computed every operation from our inputs; `notes` are what our run says of the other
+    rule book. `first_special` is where NaN or an infinity first stands against a number of the reference.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    records: dict[tuple[int, int], Record] = field(default_factory=dict)
+    graphs: dict[int, int] = field(default_factory=dict)
+    loops: dict[int, LoopRecord] = field(default_factory=dict)
+    outputs: list[OutputComparison] = field(default_factory=list)
+    compared: int = 0
+    given_up: str = ""
+    first_special: Difference | None = None
+    each_alone: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def outputs_differ(self) -> bool:
+        """Whether an output of the model is outside of its tolerance."""
+        return any(one.measure is not None and one.measure.differs for one in self.outputs)
+
+    def ordered(self, *, exact: bool) -> list[Finding]:
+        """The findings that count, that with which the others begin first.
+
+        `exact`: of two runs with the same kernels, where each counts. Else rounding that a loop amplifies, and what
+        OpenVINO is known to compute otherwise, are findings only where they reach the outputs.
+        """
+        if exact:
+            return self.findings
+        counted = {Made.HERE, Made.OVERFLOW} if self.outputs_differ else {Made.HERE}
+        roots = [one for one in self.findings if not isinstance(one, Difference) or one.made in counted]
+        if not roots:
+            return self.findings if self.outputs_differ else []
+        return [*roots, *(one for one in self.findings if one not in roots)]

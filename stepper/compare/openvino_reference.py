@@ -1,0 +1,136 @@
+"""OpenVINO as the reference: each operation alone and each body alone, on our inputs; and the runtime's own run.
+
+What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
+agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
+and the model's outputs do not, it is how the runtime runs the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from stepper.compare.reference import Moment, MomentKind, Outcome
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.engine.program import Kind, LoopPlan
+from stepper.errors import KernelError, StepperError
+from stepper.ir.model import Graph, Layer
+
+Function = Callable[..., Sequence[Array]]
+
+_RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
+
+
+class PeerRun(Protocol):
+    """The runtime's own run: outputs in the order of the model's Results; iterations by the ids that lead to a loop."""
+
+    @property
+    def outputs(self) -> Sequence[Array]:
+        """In the order of the model's Results."""
+
+    @property
+    def iterations(self) -> Mapping[tuple[int, ...], int]:
+        """Of all executions of a loop together, by the ids of the layers that lead to it, its own last."""
+
+
+class Peer(Protocol):
+    """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
+
+    def run(self, inputs: Sequence[Array]) -> PeerRun:
+        """The whole model."""
+
+    def operation(self, graph: Graph, layer: Layer) -> Function:
+        """One operation, as a function of all its inputs."""
+
+    def body(self, graph: Graph) -> Function:
+        """One body, as a function of its Parameters' values in file order; gives its Results."""
+
+
+class PeerCounterpart:
+    """Values that the peer makes of what our frame holds."""
+
+    def __init__(self, peer: Peer, moment: Moment, outcome: Outcome | None) -> None:
+        self._peer, self._frame = peer, moment.frame
+        self._is_iteration = moment.kind is MomentKind.ITERATION
+        self._results: Mapping[int, Array] | None = None
+        self.outcome = outcome
+        self.branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """What the operation alone (a Result: the body alone) makes of our inputs; None where the runtime refuses it.
+
+        Parameters are shared, and what holds a body is looked at inside.
+        """
+        if layer.type == "Result":
+            return self._result(layer)
+        program = self._frame.program
+        index = program.computed_at.get(program.slots.get((layer.id, output), -1))
+        if index is None:
+            return None
+        found = program.operations[index]
+        if found.kind is not Kind.KERNEL or layer.type in _RANDOM:
+            return None
+        inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
+        try:
+            return self._peer.operation(program.graph, layer)(*inputs)[output]
+        except (StepperError, KernelError, IndexError):
+            return None
+
+    def earlier(self, _layer: Layer, _output: int) -> Array | None:
+        """Nothing is kept."""
+        return None
+
+    def _result(self, layer: Layer) -> Array | None:
+        if not self._is_iteration:
+            return None
+        if self._results is None:
+            self._results = self._of_body(self._frame)
+        found = self._results.get(layer.id)
+        ours = self._frame.values[self._frame.program.slots[layer.id, 0]]
+        if found is not None and ours is not None and found.size == ours.size == 1:
+            found = found.reshape(ours.shape)  # the runtime has no scalars but tensors of one element
+        return found
+
+    def _of_body(self, frame: Frame) -> Mapping[int, Array]:
+        parameters = [frame.values[slot] for slot in frame.program.parameters]
+        if any(value is None for value in parameters):
+            return {}
+        try:
+            results = self._peer.body(frame.program.graph)(*map(np.asarray, parameters))
+        except (StepperError, KernelError):
+            return {}
+        return {layer.id: value for layer, value in zip(frame.program.graph.results, results, strict=False)}
+
+
+class OpenVINOReference:
+    """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once."""
+
+    is_exact = False
+    shares_inputs = True
+    knows_all_iterations = False
+
+    def __init__(self, peer: Peer, inputs: Sequence[Array], title: str) -> None:
+        self.title = title
+        self._peer = peer
+        self._run = peer.run(inputs)
+
+    def at(self, moment: Moment) -> PeerCounterpart:
+        """Computed when a value is asked for."""
+        return PeerCounterpart(self._peer, moment, self._outcome(moment))
+
+    def _outcome(self, moment: Moment) -> Outcome | None:
+        """Of a loop that runs once: of one inside another only the sum is known."""
+        if moment.kind is not MomentKind.LEFT or len(moment.path) != 1:
+            return None
+        activation = moment.frame.activation
+        if activation is None or not isinstance(activation.plan, LoopPlan):
+            return None
+        count = self._run.iterations.get((moment.path[0].layer.id,))
+        return None if count is None else Outcome(count, "")
+
+    def outputs(self) -> Mapping[int, Any]:
+        """Of the runtime's own run."""
+        return dict(enumerate(self._run.outputs))

@@ -1,0 +1,142 @@
+"""What a run can be compared with: the protocol that a second model, OpenVINO, a recording and an archive all fulfil.
+
+A `Walk` (walk.py) drives our run and asks the reference at each of its moments for its side of the same moment. A
+reference answers with a `Counterpart`, from which single values are taken; whatever it does not know is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.engine.program import LoopPlan, Operation
+from stepper.ir.model import BodyRole, Layer
+
+
+class Step(NamedTuple):
+    """One level of a path: the loop or If, which of its bodies runs, and the iteration (None for a branch)."""
+
+    layer: Layer
+    role: BodyRole
+    iteration: int | None
+
+
+Path = tuple[Step, ...]
+"""The way from the model's own graph to a nested one, outer before inner; empty for the model's own graph."""
+
+
+class MomentKind(Enum):
+    """What our run has just done.
+
+    ENTERED: it begins a nested graph; the graph *around* it is asked about, as far as it was computed.
+    ITERATION: an iteration of a loop has run. LEFT: a loop or a branch has ended. FINISHED: the whole run.
+    """
+
+    ENTERED = auto()
+    ITERATION = auto()
+    LEFT = auto()
+    FINISHED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment of our run.
+
+    `path` leads to the graph that `frame` runs; `frame` is live state (for ENTERED the frame around the nested graph).
+    `operation` is the loop or If of which this tells, None for FINISHED.
+    """
+
+    kind: MomentKind
+    path: Path
+    frame: Frame
+    operation: Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run of a loop ended: its iterations and why in words (empty: not known).
+
+    `complete` is False where it was given up, so that there may be more iterations. `slices` is how many its sliced
+    inputs suffice for, None where it has none or that is not known.
+    """
+
+    iterations: int
+    ended: str
+    complete: bool = True
+    slices: int | None = None
+
+
+class Counterpart(Protocol):
+    """The reference's side of a moment."""
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """What it has for the output of this layer of our graph; None where it has none, or not yet."""
+
+    def earlier(self, layer: Layer, output: int) -> Array | None:
+        """What it had one iteration before; None where it has none."""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Of LEFT: how the loop ended; None where that is not known."""
+
+    @property
+    def branch(self) -> bool | None:
+        """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
+
+
+class Reference(Protocol):
+    """Another run of the same model, or of one that is like it."""
+
+    @property
+    def title(self) -> str:
+        """What reports call it: a file's name, or `OpenVINO 2026.4`."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it computes with our kernels, so that equal operations give equal bits (tight tolerances)."""
+
+    @property
+    def shares_inputs(self) -> bool:
+        """Whether each iteration is computed from *our* values of the body's Parameters, so that no error is carried
+        from one iteration to the next on its side."""
+
+    @property
+    def knows_all_iterations(self) -> bool:
+        """Whether None for ITERATION means that the reference has ended, not that it does not know."""
+
+    def at(self, moment: Moment) -> Counterpart | None:
+        """Its side of the moment; None where it has no such moment. Moments are told in the order of our run.
+
+        Raises ReferenceFailed where the reference's own run stops with an error.
+        """
+
+    def outputs(self) -> Mapping[int, Array]:
+        """Its values of the model's outputs by position, as far as known; asked after FINISHED."""
+
+
+class ReferenceFailed(Exception):
+    """The reference's own run stopped with an error; `str()` of it is the whole message."""
+
+
+def path_of(stack: list[Frame]) -> Path:
+    """The path to the graph that the innermost of these frames runs."""
+    return tuple(step_of(frame) for frame in stack[1:])
+
+
+def step_of(frame: Frame) -> Step:
+    """The step from the graph around a frame into the frame."""
+    activation = frame.activation
+    assert activation is not None, "the model's own graph has no step"
+    layer, plan = activation.operation.layer, activation.plan
+    if isinstance(plan, LoopPlan):
+        return Step(layer, "body", activation.iteration)
+    return Step(layer, "then_body" if activation.operation.plans[0] is plan else "else_body", None)
+
+
+def loop_steps(path: Path) -> tuple[Step, ...]:
+    """The steps that are loops."""
+    return tuple(step for step in path if step.iteration is not None)

@@ -1,0 +1,209 @@
+"""The verdict: the first place that differs, joined with what differs in the files there, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepper.compare.causes import Causes, graph_at
+from stepper.compare.evidence import apart, difference_text, loop_text, origin_text
+from stepper.compare.file_differences import FileDifference, Kind
+from stepper.compare.observations import (
+    BranchDifference,
+    Difference,
+    Failure,
+    Finding,
+    LoopDifference,
+    Observations,
+)
+from stepper.compare.reference import Path, Step, loop_steps
+from stepper.compare.words import named, numbered, path_text
+from stepper.ir.model import Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to look at first. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
+    innermost loop, None where the difference is bound to none. `layer` is to blame, `shows_at` is where values differ
+    first, `related` have a part in it. `reason` is one sentence, `details` further ones. `entry` is the part of a port
+    map, if that is it.
+    """
+
+    path: Path
+    iteration: int | None
+    layer: Layer | None
+    shows_at: Layer | None
+    related: tuple[Layer, ...]
+    entry: str
+    line: int
+    reason: str
+    details: tuple[str, ...]
+    causes: tuple[FileDifference, ...]
+
+    @property
+    def loop(self) -> Layer | None:
+        """The innermost loop."""
+        return next((step.layer for step in reversed(self.path) if step.layer.is_loop), None)
+
+
+def verdict(observations: Observations, causes: Causes, title: str, *, exact: bool = True) -> Verdict | None:
+    """The verdict of a comparison; None where nothing differs. `exact`: both sides compute with the same kernels."""
+    findings = observations.ordered(exact=exact)
+    if not findings:
+        return _of_outputs(observations, causes, title)
+    first = findings[0]
+    found = causes.of(first)
+    traced = _traced(first, found, observations)
+    shown = first if traced is not first else _in_a_loop(findings) or first
+    path, iteration = _place(traced if traced is not first else shown)
+    cause = found[0] if found else None
+    extra = _first_extra_iteration(first, causes, observations)
+    if extra is not None:
+        iteration = extra
+    if not path and cause is not None:
+        path = tuple(Step(layer, "body", None) for layer in cause.path)
+    layer = _guilty(cause, first)
+    details = [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
+    related = _related(cause, first, shown, layer)
+    reason = cause.text if cause is not None else origin_text(first, causes)
+    return Verdict(
+        path=path,
+        iteration=iteration,
+        layer=layer,
+        shows_at=first.layer,
+        related=related,
+        entry="" if cause is None else cause.entry,
+        line=cause.line if cause is not None else (0 if layer is None else layer.line),
+        reason=reason,
+        details=tuple(details),
+        causes=found,
+    )
+
+
+def _of_outputs(observations: Observations, causes: Causes, title: str) -> Verdict | None:
+    wrong = [one for one in observations.outputs if one.measure is not None and one.measure.differs]
+    if not wrong:
+        return None
+    first = wrong[0]
+    patterns = "".join(f"; it {text}" for text in first.patterns)
+    reason = f"output '{first.name}' differs from that of {title}{patterns}"
+    detail = "no value inside of the model was found to differ"
+    if not observations.compared:
+        detail = "nothing inside of the model could be compared"
+    elif observations.each_alone:
+        detail = "each operation and each body alone agrees on the same inputs: it is how the loop is run as a whole"
+    results = causes.model.graph.results
+    position = next(index for index, one in enumerate(observations.outputs) if one is first)
+    loop = causes.loop_before(results[position])
+    path = () if loop is None else (Step(loop, "body", None),)
+    line = 0 if loop is None else loop.line
+    return Verdict(path, None, loop, None, (), "", line, reason, (detail, *observations.notes[:2]), ())
+
+
+def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:
+    """The first finding inside of a loop or about one, where the first of all is before any loop."""
+    return next((one for one in findings if _place(one)[0]), None)
+
+
+def _traced(first: Finding, found: Sequence[FileDifference], observations: Observations) -> Finding:
+    """Where what is different in the files first shows at all, within the tolerance too; `first` if not before it."""
+    if not isinstance(first, Difference) or not found:
+        return first
+    touched = found[0].touches
+    traces = [
+        record.trace
+        for (program, _slot), record in observations.records.items()
+        if record.trace is not None and (observations.graphs[program], record.layer.id) in touched
+    ]
+    same = [trace for trace in traces if _loops(trace) == _loops(first) and _time(trace) < _time(first)]
+    return min(same, key=_time, default=first)
+
+
+def _first_extra_iteration(first: Finding, causes: Causes, observations: Observations) -> int | None:
+    """Where a condition lets our loop go on alone: the iteration that should not run, the one after the decision."""
+    if not isinstance(first, Difference) or not first.path:
+        return None
+    if not causes.is_condition(graph_at(causes.model, first.path), first.layer):
+        return None
+    for one in observations.findings:
+        if isinstance(one, LoopDifference) and one.layer is first.path[-1].layer and one.theirs is not None:
+            longer = one.ours.iterations > one.theirs.iterations or not one.ours.complete
+            return one.iteration if longer and one.iteration == (first.path[-1].iteration or 0) + 1 else None
+    return None
+
+
+def _loops(finding: Finding) -> list[int]:
+    return [id(step.layer) for step in finding.path]
+
+
+def _time(finding: Finding) -> tuple[int, ...]:
+    return tuple(step.iteration or 0 for step in finding.path)
+
+
+def _place(finding: Finding) -> tuple[Path, int | None]:
+    """The path into the loop that a finding is about, and the iteration there."""
+    path, layer = finding.path, finding.layer
+    if isinstance(finding, LoopDifference):
+        return (*path, Step(finding.layer, "body", finding.iteration)), finding.iteration
+    if isinstance(finding, Difference) and layer is not None and layer.is_loop:
+        return (*path, Step(layer, "body", None)), None
+    loops = loop_steps(path)
+    return (path, loops[-1].iteration) if loops else ((), None)
+
+
+def _guilty(cause: FileDifference | None, first: Finding) -> Layer | None:
+    if cause is None:
+        return first.layer
+    control = cause.entry in ("trip count", "execution condition")
+    if cause.related and (control or (cause.kind is Kind.CONSTANT and not cause.entry)):
+        return cause.related[0]
+    return cause.layer
+
+
+def _related(cause: FileDifference | None, first: Finding, shown: Finding, layer: Layer | None) -> tuple[Layer, ...]:
+    found = [*(cause.related if cause else ()), *([cause.layer] if cause else []), first.layer, shown.layer]
+    unique: list[Layer] = []
+    for one in found:
+        if one is not None and one is not layer and all(one is not other for other in unique):
+            unique.append(one)
+    return tuple(unique)
+
+
+def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], causes: Causes) -> list[str]:
+    details = [f"also {one.text}" for one in found[1:3]]
+    if isinstance(first, Difference):
+        if isinstance(traced, Difference) and traced is not first:
+            details.append(difference_text(traced))
+            details.append(f"the tolerance is left first in iteration {_place(first)[1]}")
+        details.append(difference_text(first))
+        if causes.is_condition(graph_at(causes.model, first.path), first.layer):
+            decided = f", decided in iteration {first.path[-1].iteration}" if first.path else ""
+            details.append(f"{named(first.layer)} is part of the execution condition of the loop{decided}")
+    elif isinstance(first, LoopDifference) and found:  # else it is the reason
+        details.append(loop_text(first))
+    elif isinstance(first, BranchDifference):
+        taken, other = ("then", "else") if first.ours else ("else", "then")
+        details.append(f"{named(first.layer)} takes its {taken} branch, in the reference the {other} branch")
+    elif isinstance(first, Failure):
+        details.append(f"{'our run' if first.ours else 'the reference'} stops: {first.message}")
+    return details
+
+
+def _consequences(first: Finding, shown: Finding, observations: Observations) -> list[str]:
+    """What follows: the way into the loop, and iterations that are too many or too few."""
+    found = []
+    if shown is not first and shown.layer is not None:
+        found.append(f"from there it comes into the loop, first at {numbered(shown.layer)}")
+    loops = [one for one in observations.findings if isinstance(one, LoopDifference) and one is not first]
+    if loops:
+        found.append(loop_text(loops[0]))
+    special = observations.first_special
+    if special is not None and special is not first and isinstance(first, Difference):
+        found.append(
+            f"NaN or Inf on our side alone first at {numbered(special.layer)} in {path_text(special.path)}: "
+            f"{', '.join(special.patterns[:1]) or apart(special.measure)}"
+        )
+    failures = [one for one in observations.findings if isinstance(one, Failure) and one is not first]
+    if failures:
+        found.append(f"{'our run' if failures[0].ours else 'the reference'} stops: {failures[0].message}")
+    return found

@@ -1,0 +1,285 @@
+"""Archives, recordings and another runtime as references: silent on equal runs, exact about a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.compare.archive_reference import ArchiveReference
+from stepper.compare.comparison import Comparison, compare_with
+from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.recording_reference import RecordingReference
+from stepper.compare.reference import Reference
+from stepper.debug.recording import Choice, record
+from stepper.element_types import Array
+from stepper.errors import InputError, KernelError, SessionError
+from stepper.ir.model import Graph as IRGraph
+from stepper.ir.model import Layer, Model
+from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
+from tests.models import Graph as ModelGraph
+from tests.models import carried, last
+
+TABLE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 1.0, 0.1]], np.float32)
+
+
+def by_hand() -> dict[str, Any]:
+    """The values of `recurrence`, computed once more in plain numpy."""
+    h = np.zeros((1, UNITS))
+    found: dict[str, list[Any]] = {"summed": [], "h_next": [], "y": []}
+    for t in range(STEPS):
+        summed = X[t : t + 1].astype(np.float64) @ WEIGHTS + h @ OTHER_WEIGHTS
+        row = np.arange(3 * t, 3 * t + 3) * 0.01
+        following = 1 / (1 + np.exp(-(summed * 1.5 + 0.25 + row)))
+        for name, value in (("summed", summed), ("h_next", following), ("y", following - h)):
+            found[name].append(value.astype(np.float32))
+        h = following
+    return {name: np.stack(values) for name, values in found.items()}
+
+
+def against(folder: Path, reference: Callable[[Any, Sequence[Array]], Reference], graph: Any, value: Any) -> Comparison:
+    model = graph.read(folder)
+    inputs = stepper.bind_inputs(model, {0: value})
+    compiled = stepper.compile_model(model)
+    return compare_with(stepper.Machine(compiled, inputs), reference(compiled, inputs))
+
+
+def with_archive(folder: Path, values: Mapping[str, Any], graph: Any, value: Any = X) -> Comparison:
+    path = folder / "values.npz"
+    np.savez(path, **values)
+    return against(folder, lambda compiled, _inputs: ArchiveReference(path, compiled), graph, value)
+
+
+def keyed(style: str) -> dict[str, Any]:
+    """The values by hand under each kind of key."""
+    values = by_hand()
+    if style == "single":
+        return {f"{name}@{t}": array[t] for name, array in values.items() for t in range(STEPS)}
+    if style == "stacked":
+        return {f"cell::{name}@*": array for name, array in values.items()}
+    return {f"tr:cell|{name}|0": array for name, array in values.items()}
+
+
+@pytest.mark.parametrize("style", ["single", "stacked", "trace"])
+def test_values_of_an_archive_agree_with_the_run_that_computes_them(style: str, tmp_path: Path) -> None:
+    comparison = with_archive(tmp_path, keyed(style), recurrence())
+    assert not comparison.differs
+    assert comparison.observations.compared == 3 * STEPS
+
+
+@pytest.mark.parametrize("style", ["single", "stacked", "trace"])
+def test_a_value_that_an_archive_has_otherwise_is_found_in_its_iteration(style: str, tmp_path: Path) -> None:
+    values = keyed(style)
+    if style == "single":
+        values["h_next@4"] = values["h_next@4"] + np.float32(0.01)
+    else:
+        key = next(key for key in values if "h_next" in key)
+        values[key][4] += np.float32(0.01)
+    verdict = with_archive(tmp_path, values, recurrence()).verdict
+    assert verdict is not None and verdict.layer is not None and verdict.loop is not None
+    assert (verdict.loop.name, verdict.layer.name, verdict.iteration) == ("cell", "h_next", 4)
+
+
+def test_a_trace_tells_how_often_the_loop_ran(tmp_path: Path) -> None:
+    verdict = with_archive(tmp_path, keyed("trace"), recurrence("trip count")).verdict
+    assert verdict is not None and verdict.iteration == STEPS - 1
+    assert "one iteration too few" in verdict.reason
+
+
+def test_nested_keys_name_the_iteration_of_each_loop(tmp_path: Path) -> None:
+    values = {"outer@1::inner@2::added": np.float32([[2.5]]), "outer@0::inner@1::added": np.float32([[0.3]])}
+    assert not with_archive(tmp_path, values, nested(), TABLE).differs
+    values["outer@1::inner@2::added"] += 1
+    verdict = with_archive(tmp_path, values, nested(), TABLE).verdict
+    assert verdict is not None and [step.iteration for step in verdict.path] == [1, 2]
+
+
+def test_outputs_by_name_or_position_are_compared(tmp_path: Path) -> None:
+    y = by_hand()["y"].reshape(STEPS, UNITS)
+    assert not with_archive(tmp_path, {"out_1": y}, recurrence()).differs
+    comparison = with_archive(tmp_path, {"all_y": y[::-1]}, recurrence())
+    assert comparison.verdict is not None and "reversed order" in comparison.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "cannot be read"), (b"PK\x03\x04 no archive", "cannot be read"), (None, "none of its 1 keys")],
+)
+def test_an_archive_that_says_nothing_is_refused(content: bytes | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "values.npz"
+    np.savez(path, unknown=1) if content is None else path.write_bytes(content)
+    compiled = stepper.compile_model(recurrence().read(tmp_path))
+    with pytest.raises(InputError, match=message):
+        ArchiveReference(path, compiled)
+
+
+def test_objects_in_an_archive_are_never_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "values.npz"
+    np.savez(path, **{"h_next@0": np.array([{}], dtype=object)})
+    reference = lambda compiled, _inputs: ArchiveReference(path, compiled)  # noqa: E731
+    with pytest.raises(InputError, match="h_next@0"):
+        against(tmp_path, reference, recurrence(), X)
+
+
+# --- recordings -----------------------------------------------------------------------------------------------------
+
+
+def recorded(folder: Path, graph: Any, value: Any, choice: str) -> Path:
+    folder.mkdir()
+    model = graph.read(folder)
+    inputs = stepper.bind_inputs(model, {0: value})
+    with record(
+        stepper.Machine(stepper.compile_model(model), inputs), inputs, folder / "run", Choice.parse(choice)
+    ) as run:
+        run.run()
+    return folder / "run"
+
+
+@pytest.mark.parametrize("choice", ["all", "carried"])
+@pytest.mark.parametrize(("graph", "value"), [(recurrence, X), (nested, TABLE)])
+def test_a_recording_agrees_with_the_run_that_it_is_of(choice: str, graph: Any, value: Any, tmp_path: Path) -> None:
+    path = recorded(tmp_path / "recorded", graph(), value, choice)
+    comparison = against(tmp_path, lambda *given: RecordingReference(path, *given), graph(), value)
+    assert not comparison.differs and comparison.observations.compared >= 2
+
+
+@pytest.mark.parametrize(
+    ("graph", "fault", "value", "layer", "iterations"),
+    [(recurrence, "type", X, "summed", [1]), (nested, "branch", TABLE, "halved", [1, 2])],
+)
+def test_a_recording_of_the_healthy_run_shows_the_fault(
+    graph: Any, fault: str, value: Any, layer: str, iterations: list[int], tmp_path: Path
+) -> None:
+    path = recorded(tmp_path / "recorded", graph(), value, "all")
+    verdict = against(tmp_path, lambda *given: RecordingReference(path, *given), graph(fault), value).verdict
+    assert verdict is not None and verdict.layer is not None and verdict.layer.name == layer
+    assert [step.iteration for step in verdict.path if step.iteration is not None] == iterations
+
+
+def test_a_recording_tells_how_its_loops_ended(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "recorded", recurrence(), X, "carried")
+    verdict = against(tmp_path, lambda *given: RecordingReference(path, *given), recurrence("trip count"), X).verdict
+    assert verdict is not None and "the reference runs 6 iterations (trip count reached)" in verdict.reason
+
+
+def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(b"SQLite format 3\0" + bytes(100))
+    with pytest.raises(SessionError):
+        RecordingReference(path, stepper.compile_model(recurrence().read(tmp_path)), [])
+
+
+# --- another runtime ------------------------------------------------------------------------------------------------
+
+
+class Run:
+    def __init__(self, outputs: Sequence[Array], iterations: Mapping[tuple[int, ...], int]) -> None:
+        self.outputs, self.iterations = outputs, iterations
+
+
+class Peer:
+    """A runtime that computes as numpy does, but for one operation, or for a body as a whole."""
+
+    def __init__(self, model: Model, wrong: str = "", *, wrong_body: bool = False, refuses: str = "") -> None:
+        self._programs = {id(program.graph): program for program in stepper.compile_model(model).programs}
+        self._model, self._wrong, self._wrong_body, self._refuses = model, wrong, wrong_body, refuses
+
+    def run(self, inputs: Sequence[Array]) -> Run:
+        outputs = stepper.run(self._model, dict(enumerate(inputs)))
+        (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
+        return Run(list(outputs.values()), {(loop.id,): outputs.loops[0].iterations})
+
+    def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
+        operation = next(one for one in self._programs[id(graph)].operations if one.layer is layer)
+
+        def compute(*inputs: Any) -> Sequence[Array]:
+            if layer.name == self._refuses:
+                raise KernelError("not here")
+            assert operation.function is not None
+            found = operation.function(*inputs)
+            results = found if operation.several_outputs else (found,)
+            return [np.asarray(value) + (0.5 if layer.name == self._wrong else 0) for value in results]
+
+        return compute
+
+    def body(self, graph: IRGraph) -> Callable[..., Sequence[Array]]:
+        program = self._programs[id(graph)]
+
+        def compute(*parameters: Any) -> Sequence[Array]:
+            values = list(program.template)
+            for slot, value in zip(program.parameters, parameters, strict=True):
+                values[slot] = value
+            for operation in program.operations:
+                assert operation.function is not None
+                values[operation.outputs[0]] = operation.function(*[values[slot] for slot in operation.inputs])
+            found = [np.asarray(values[slot]) for slot in program.results]
+            return [
+                value + np.float32(0.5) if self._wrong_body and value.dtype == np.float32 else value for value in found
+            ]
+
+        return compute
+
+
+def with_peer(folder: Path, **options: Any) -> Comparison:
+    def reference(compiled: Any, inputs: Sequence[Array]) -> Reference:
+        return OpenVINOReference(Peer(compiled.model, **options), inputs, "the peer")
+
+    return against(folder, reference, recurrence(), X)
+
+
+def test_a_runtime_that_computes_the_same_is_no_difference(tmp_path: Path) -> None:
+    comparison = with_peer(tmp_path)
+    assert not comparison.differs and comparison.observations.compared > 10 * STEPS
+
+
+def test_the_operation_that_the_runtime_computes_otherwise_is_the_only_one_that_differs(tmp_path: Path) -> None:
+    comparison = with_peer(tmp_path, wrong="scaled")
+    assert comparison.verdict is not None and comparison.verdict.layer is not None
+    assert (comparison.verdict.layer.name, comparison.verdict.iteration) == ("scaled", 0)
+    wrong = {record.layer.name for record in comparison.observations.records.values() if record.differing}
+    assert wrong == {"scaled"}, "nothing is carried in, for each operation gets our inputs"
+
+
+def test_a_body_that_only_as_a_whole_is_wrong_shows_at_its_results(tmp_path: Path) -> None:
+    verdict = with_peer(tmp_path, wrong_body=True).verdict
+    assert verdict is not None and verdict.layer is not None
+    assert (verdict.layer.type, verdict.iteration) == ("Result", 0)
+
+
+def test_what_the_runtime_refuses_is_passed_over(tmp_path: Path) -> None:
+    assert not with_peer(tmp_path, refuses="scaled").differs
+
+
+def doubling() -> ModelGraph:
+    """An i64 that doubles in each of four iterations."""
+    graph = ModelGraph()
+    start = graph.parameter("start", "i64", (1,))
+    body = graph.body()
+    value = body.parameter("value", "i64", (1,))
+    doubled = body.apply("Multiply", value, body.constant([2], np.int64, "two"), name="doubled")
+    result = body.result(doubled, "value_out")
+    graph.result(graph.loop("doubling", body, 4, True, [carried(start, value, result)], [last(result)])[0], "end")
+    return graph
+
+
+@pytest.mark.parametrize(("start", "iteration"), [(2**28, 2), (2**30, 0)])
+def test_an_integer_that_wraps_in_the_runtime_is_named_as_its_overflow(
+    start: int, iteration: int, tmp_path: Path
+) -> None:
+    exact = [start * 2 ** (t + 1) for t in range(4)]
+    wrapped = np.array(exact, np.int64).astype(np.int32).astype(np.int64).reshape(4, 1)
+    values = {"tr:doubling|doubled|0": wrapped, "out_0": wrapped[-1]}
+    verdict = with_archive(tmp_path, values, doubling(), np.int64([start])).verdict
+    assert verdict is not None and verdict.layer is not None
+    assert (verdict.layer.name, verdict.iteration) == ("doubled", iteration)
+    assert "overflow" in verdict.reason and "2^31" in verdict.reason
+
+
+def test_an_overflow_that_does_not_reach_the_outputs_is_no_finding(tmp_path: Path) -> None:
+    wrapped = np.array([2**29 * 2**t for t in range(1, 5)], np.int64).astype(np.int32).astype(np.int64).reshape(4, 1)
+    values = {"tr:doubling|doubled|0": wrapped, "out_0": np.int64([2**33])}
+    assert not with_archive(tmp_path, values, doubling(), np.int64([2**29])).differs
