@@ -15,6 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stepper.compare.openvino_opening import debugger as open_debugger
+    from stepper.compare.openvino_opening import open_model as open_model
+    from stepper.compare.partner import OpenVINOPartner as OpenVINOPartner
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.engine import Every as Every
     from stepper.engine import Machine as Machine
@@ -36,19 +39,27 @@ _HOMES = {
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
+    "open_model": ("stepper.compare.openvino_opening", "open_model"),
+    "open_debugger": ("stepper.compare.openvino_opening", "debugger"),
+    "OpenVINOPartner": ("stepper.compare.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
     "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
 }
 
+_RUNNING = {"run", "compile_model", "Debugger", "open_debugger"}
+
 __all__ = [
     "Debugger",
     "Every",
     "Machine",
+    "OpenVINOPartner",
     "StepperError",
     "bind_inputs",
     "compile_model",
     "draw",
+    "open_debugger",
+    "open_model",
     "open_sequences",
     "read_model",
     "run",
@@ -56,7 +67,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "debug":
+        return import_module("stepper.debug")
     if name not in _HOMES:
         raise AttributeError(f"module 'stepper' has no attribute '{name}'")
     module, attribute = _HOMES[name]
+    if name in _RUNNING:
+        # What has no kernel is OpenVINO's, where it is installed; the engine itself knows of no OpenVINO.
+        import_module("stepper.compare.partner").install_default()
     return getattr(import_module(module), attribute)

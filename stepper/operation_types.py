@@ -220,6 +220,9 @@ DEFINITIONS: Final[dict[str, tuple[int, ...]]] = {
     "Xor": (1,),
 }
 
+NEWEST_OPSET: Final = max(version for versions in DEFINITIONS.values() for version in versions)
+"""The newest operation set of which all operations are known."""
+
 _ALIASES: Final = {"const": "Constant"}
 _BY_LOWER: Final = {name.lower(): name for name in DEFINITIONS} | _ALIASES
 _READ_EARLIER: Final = frozenset({"MVN", "ROIPooling", "ReorgYolo", "RNNCell"})

@@ -17,6 +17,7 @@ from typing import Final
 
 from stepper.cli.parser import COMMANDS, parser
 from stepper.errors import LimitReached, StepperError, UsageError
+from stepper.model_files import is_model_path
 
 INTERRUPTED: Final = 130
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and words[0].endswith(".xml"):
+    if words and is_model_path(words[0]):
         print(f"stepper: which command? For example: stepper run {words[0]}", file=sys.stderr)
         return UsageError.exit_code
     options = parser().parse_args(words)

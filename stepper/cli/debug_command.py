@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Final
 
 from stepper.cli import kept_session
+from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.specs import given_inputs
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
@@ -22,7 +23,6 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
 from stepper.errors import StepperError, UsageError
-from stepper.ir import read
 
 PROMPT: Final = "(stepper) "
 
@@ -62,7 +62,7 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
 
     `kept` are inputs by position, for those that the options do not give.
     """
-    model = read(options.model)
+    model = opened_model(options)
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
     given = given_inputs(model, options.input, options.inputs, options.shape)
     inputs = bind_inputs(model, {**(kept or {}), **given})
@@ -72,6 +72,7 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
         options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,
+        partner=partner_of(options, model),
     )
 
 

@@ -6,17 +6,18 @@ import argparse
 import dataclasses
 from typing import Any
 
+from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
+from stepper.compare.openvino_runtime import INSTALL, is_installed
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
 from stepper.engine.sequences import open_sequences
-from stepper.ir import read
 from stepper.ir.model import Slicing
 
 
 def execute(options: argparse.Namespace) -> int:
     """Read, outline, report; 0 if all went well."""
-    model = read(options.model)
+    model = opened_model(options)
     found = outline(open_sequences(model) if options.open_sequences else model)
     if options.json:
         report = {"schema": 1, "model": options.model, **_json(found)}
@@ -46,7 +47,12 @@ def _text(found: Outline) -> list[str]:
         lines += _loop(loop)
     lines += ["operations", f"  {_counted(found.operations)}"]
     if found.without_kernel:
-        lines += ["without a kernel (a run stops there)", *(f"  {text}" for text in found.without_kernel)]
+        who = (
+            "computed by OpenVINO, where it can"
+            if is_installed()
+            else f"a run stops there; OpenVINO may compute it: {INSTALL}"
+        )
+        lines += [f"without a kernel ({who})", *(f"  {text}" for text in found.without_kernel)]
     if found.departures:
         lines += ["where OpenVINO's CPU plugin departs", *(f"  {fact.type}: {fact.text}" for fact in found.departures)]
     return lines

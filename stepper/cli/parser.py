@@ -16,9 +16,13 @@ COMMANDS: Final = {
     "print": "print_command",
     "find": "find_command",
     "export": "export_command",
+    "passes": "passes_command",
 }
 """Each subcommand and the module of stepper.cli that carries it out."""
 
+_MODEL: Final = (
+    "the .xml of an OpenVINO IR with its .bin beside it, or what OpenVINO converts: .onnx, .pb, .tflite, .pdmodel"
+)
 _SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
 
 
@@ -42,12 +46,15 @@ def parser() -> argparse.ArgumentParser:
     _add_print(commands.add_parser("print", help="show values of a recorded run"))
     _add_find(commands.add_parser("find", help="the moments of a recorded run at which something holds"))
     _add_export(commands.add_parser("export", help="draw a model or a run: figures and tables for documents"))
+    _add_passes(
+        commands.add_parser("passes", help="name the first pass of OpenVINO that changes what a model computes")
+    )
     return top
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
-    run.add_argument("model", metavar="MODEL", nargs="?", help="the .xml of an OpenVINO IR; its .bin stands beside it")
+    run.add_argument("model", metavar="MODEL", nargs="?", help=_MODEL)
     _add_inputs(run)
     run.add_argument(
         "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
@@ -69,6 +76,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help="end with exit code 1 where this happens, and say why: nan, inf, cond, stuck, grow>X, ..., "
         "or TARGET [if EXPR], as the break command of stepper debug takes it",
     )
+    add_engine(run)
     _add_recording(run)
     run.add_argument("--json", action="store_true", help="report as JSON on stdout")
     run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
@@ -106,6 +114,50 @@ def _add_rules(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_engine(command: argparse.ArgumentParser) -> None:
+    """The options that say who computes the operations: numpy, OpenVINO, or a mixture."""
+    command.add_argument(
+        "--engine",
+        choices=("numpy", "openvino"),
+        default="numpy",
+        help="who computes the operations: numpy (default; OpenVINO what has no kernel), or OpenVINO each of them",
+    )
+    command.add_argument(
+        "--engine-for",
+        action="append",
+        default=[],
+        metavar="PATTERN=ENGINE",
+        help="another engine for the operations of a type, or with names that fit a pattern such as 'decoder/*'",
+    )
+    _add_device(command)
+    command.add_argument(
+        "--extension", action="append", default=[], metavar="LIB", help="a library with operations for OpenVINO"
+    )
+
+
+def _add_device(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--device", metavar="NAME", help="the device of OpenVINO: CPU (default), GPU.0, AUTO, ...")
+    command.add_argument(
+        "--precision", choices=("f32", "f16", "bf16"), help="what OpenVINO is asked to compute in (f32)"
+    )
+
+
+def _add_passes(passes: argparse.ArgumentParser) -> None:
+    passes.description = (
+        "Compile the model in OpenVINO, run it with numpy after each transformation that it makes, and name the first "
+        "after which outputs, shapes or a loop's values or iterations differ (exit code 1)."
+    )
+    _add_model(passes)
+    _add_inputs(passes)
+    _add_rules(passes)
+    _add_device(passes)
+    passes.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="relative tolerance of floats (1e-4)")
+    passes.add_argument("--atol", type=float, default=1e-5, metavar="X", help="absolute tolerance of floats (1e-5)")
+    passes.add_argument("--all", action="store_true", help="a line for each pass")
+    passes.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    passes.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+
+
 def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.description = (
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all."
@@ -131,6 +183,7 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.add_argument(
         "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
     )
+    add_engine(debug)
     _add_open_sequences(debug, "one can step through them")
     debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
 
@@ -282,7 +335,7 @@ def _add_open_sequences(command: argparse.ArgumentParser, why: str) -> None:
 
 
 def _add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="the .xml of an OpenVINO IR; its .bin stands beside it")
+    command.add_argument("model", metavar="MODEL", help=_MODEL)
 
 
 def _positive(text: str) -> int:

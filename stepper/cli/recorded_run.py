@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from stepper.cli.engine_options import partner_of
 from stepper.cli.specs import given_inputs
 from stepper.element_types import Array
 from stepper.engine.frames import place
@@ -54,7 +55,9 @@ def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
     """The recorder of the file to go on with, and what loops did before."""
     from stepper.debug.recording import resume
 
-    return resume(options.resume, *origin(options), max_iterations=options.max_iterations)
+    path, inputs = origin(options)
+    partner = partner_of(options, read(path))
+    return resume(options.resume, path, inputs, max_iterations=options.max_iterations, partner=partner)
 
 
 def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepper.cli import recorded_run
 from stepper.cli.archives import write_archive
+from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.specs import given_inputs
@@ -21,7 +22,6 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
 from stepper.errors import FINDING, UsageError
-from stepper.ir import read
 from stepper.ops.limits import LARGEST_TENSOR
 
 if TYPE_CHECKING:
@@ -54,10 +54,12 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> Outputs:
-    model = read(options.model)
+    model = opened_model(options)
     inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     machine = Machine(
-        compile_model(open_sequences(model) if options.open_sequences else model, Rules(options.rules)),
+        compile_model(
+            open_sequences(model) if options.open_sequences else model, Rules(options.rules), partner_of(options, model)
+        ),
         inputs,
         max_iterations=options.max_iterations,
         keep_values=False,
@@ -94,6 +96,7 @@ def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
         "rules": options.rules,
         "outputs": [as_json(name, value) for name, value in outputs.items()],
         "loops": [_loop_json(loop) for loop in outputs.loops],
+        "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
         "notes": [{"place": note.place, "text": note.text} for note in outputs.notes],
     }
 
@@ -122,6 +125,10 @@ def _print(options: argparse.Namespace, outputs: Outputs) -> None:
         say("loops", file=data)
     for loop in outputs.loops:
         say(f"  {loop.path.removeprefix('model > ')}: {_loop_text(loop)}", file=data)
+    for who, counts in outputs.computed_by.items():
+        kinds = ", ".join(f"{type} {count}" for type, count in counts.most_common())
+        say(f"computed by {who}", file=data)
+        say(f"  {kinds}", file=data)
     if outputs.notes and not options.quiet:
         other = Rules(options.rules).other
         say(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)

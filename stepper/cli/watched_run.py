@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepper.cli import recorded_run
 from stepper.cli.debug_command import debugger_of
+from stepper.cli.engine_options import partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.values import print_json
@@ -19,6 +20,7 @@ from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.moments import Reason
 from stepper.engine.frames import place
 from stepper.engine.run import LoopLog, Outputs, collect
+from stepper.ir import read
 
 if TYPE_CHECKING:
     from stepper.debug.recording import Recorder
@@ -53,7 +55,12 @@ def _resumed(options: argparse.Namespace, breaks: Sequence[BreakDescription]) ->
 
     path, inputs = recorded_run.origin(options)
     debugger, recorder, log = resume_debugged(
-        options.resume, breaks, path, inputs, max_iterations=options.max_iterations
+        options.resume,
+        breaks,
+        path,
+        inputs,
+        max_iterations=options.max_iterations,
+        partner=partner_of(options, read(path)),
     )
     options.model, options.rules = str(debugger.model.path), debugger.machine.rules.value
     return debugger, recorder, log

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 from stepper.compare.archive_reference import ArchiveReference
@@ -13,7 +12,6 @@ from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
 
-_PEER = "stepper.compare.openvino_peer"
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -40,8 +38,6 @@ def open_reference(text: str, compiled: CompiledModel, inputs: Sequence[Array]) 
 
 def _openvino(compiled: CompiledModel, inputs: Sequence[Array]) -> Reference:
     """The runtime; UsageError where it is not installed."""
-    try:
-        peer = import_module(_PEER).OpenVINOPeer(compiled.model)
-    except ImportError as error:
-        raise UsageError(f"--with openvino: {error}; name a model, a recorded run or an .npz with --with") from None
-    return OpenVINOReference(peer, inputs, "OpenVINO")
+    from stepper.compare.openvino_peer import OpenVINOPeer
+
+    return OpenVINOReference(OpenVINOPeer(compiled.model), inputs, "OpenVINO")

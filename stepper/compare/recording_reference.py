@@ -135,7 +135,7 @@ class RecordingReference:
         return {(level, layer, output): number for level, layer, output, number in rows}
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
-        """By activation: the iterations with which its runs of them begin, ascending; of each its first id, and length."""
+        """By activation: the iterations with which its runs begin, ascending; and of each the first id and the length."""
         found: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
         rows = self._recording.query("SELECT activation, coalesce(iteration, 0), id, count FROM runs ORDER BY 1, 2")
         for activation, begin, first, count in rows:

@@ -27,6 +27,7 @@ from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Model
@@ -37,7 +38,8 @@ DEFAULT_MEMORY: Final = 256 * 2**20
 class Debugger:
     """One debugged run of a model on given inputs.
 
-    `memory` bounds what the history of the run may hold, in bytes. The run stands at its start: nothing has run yet.
+    `memory` bounds what the history of the run may hold, in bytes; `partner` computes the operations that it claims.
+    The run stands at its start: nothing has run yet.
     Errors of the run are raised by the verb that meets them; the run then stands before the operation that failed, and
     every backward verb still works.
     """
@@ -50,9 +52,10 @@ class Debugger:
         *,
         memory: int = DEFAULT_MEMORY,
         max_iterations: int | None = None,
+        partner: Partner | None = None,
     ) -> None:
-        bound = bind_inputs(model, inputs)
-        self._take(Machine(compile_model(model, Rules(rules)), bound, max_iterations=max_iterations), bound, memory)
+        bound, compiled = bind_inputs(model, inputs), compile_model(model, Rules(rules), partner)
+        self._take(Machine(compiled, bound, max_iterations=max_iterations), bound, memory)
 
     @classmethod
     def of(cls, machine: Machine, inputs: Sequence[Array], *, memory: int = DEFAULT_MEMORY) -> Debugger:

@@ -60,7 +60,8 @@ def _title(level: LevelView) -> str:
 
 def operation_lines(word: str, operation: OperationView) -> list[str]:
     """An operation with its inputs and outputs; `word` says what about it: done or next."""
-    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'"]
+    by = f"  (computed by {operation.computed_by})" if operation.computed_by else ""
+    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'{by}"]
     lines += [f"  input {index}: {value_text(value)}" for index, value in enumerate(operation.inputs)]
     return lines + [f"  output {index}: {value_text(value)}" for index, value in enumerate(operation.outputs)]
 

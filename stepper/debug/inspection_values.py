@@ -64,6 +64,7 @@ def operation_view(frame: Frame, index: int) -> OperationView:
             value_view(frame, Source(layer.id, output), _output_name(layer, output))
             for output in range(len(layer.outputs))
         ),
+        computed_by=operation.computed_by,
     )
 
 

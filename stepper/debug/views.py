@@ -46,12 +46,16 @@ class ValueView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OperationView:
-    """An operation with its inputs and outputs; `index` is its place in the order of its graph."""
+    """An operation with its inputs and outputs; `index` is its place in the order of its graph.
+
+    `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
+    """
 
     layer: Layer = field(repr=False)
     index: int
     inputs: tuple[ValueView, ...]
     outputs: tuple[ValueView, ...]
+    computed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

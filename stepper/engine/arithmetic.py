@@ -51,10 +51,7 @@ def restored(value: Any, dtype: np.dtype[Any], rules: Rules) -> Array:
 
 def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: Layer, *, stateful: bool) -> Function:
     """The kernel of a layer as the plugin would compute it. `function_of` binds the kernel to attribute texts."""
-    attributes = dict(layer.attributes)
-    for name in _TYPE_ATTRIBUTES:
-        if name in attributes:
-            attributes[name] = _IN_PLACE_OF.get(attributes[name], attributes[name])
+    attributes = plugin_attributes(layer)
     if layer.type == "Divide":
         attributes["m_pythondiv"] = "false"
     function = function_of(attributes)
@@ -64,6 +61,20 @@ def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: L
         return lambda value: (value != 0) & (value == value)  # NaN becomes false (semantics 8.4)
     if layer.type in _SATURATING:
         return lambda *inputs: narrowed(_saturated(function, *inputs))
+    return narrowing(function)
+
+
+def plugin_attributes(layer: Layer) -> dict[str, str]:
+    """The attributes of a layer with the types that the plugin holds in place of those that the file names."""
+    attributes = dict(layer.attributes)
+    for name in _TYPE_ATTRIBUTES:
+        if name in attributes:
+            attributes[name] = _IN_PLACE_OF.get(attributes[name], attributes[name])
+    return attributes
+
+
+def narrowing(function: Function) -> Function:
+    """The function with what it gives held as the plugin holds it."""
     return lambda *inputs: _narrowed_all(function(*inputs))
 
 

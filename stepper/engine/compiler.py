@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stepper import ops
 from stepper.engine import arithmetic, plans
+from stepper.engine.partners import Partner, computed_elsewhere, default_partner, no_kernel
 from stepper.engine.program import BranchPlan, CompiledModel, Kind, LoopPlan, Operation, Program, Step, Value, step_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, UnsupportedOperation
@@ -25,18 +27,23 @@ from stepper.ir.xml import Place
 _LARGEST_FOLDED = 256 * 2**20
 
 
-def compile_model(model: Model, rules: Rules = Rules.SPEC) -> CompiledModel:
+def compile_model(model: Model, rules: Rules = Rules.SPEC, partner: Partner | None = None) -> CompiledModel:
     """Settle everything that does not change from run to run.
 
-    Raises ModelError with the place for what the file says but cannot be (an attribute, a port map, a missing .bin). An
-    operation without a kernel is no error here: the run stops when it gets there.
+    `partner` computes the operations that it claims (see partners.py). Raises ModelError with the place for what the
+    file says but cannot be (an attribute, a port map, a missing .bin). An operation that nobody computes is no error
+    here: the run stops when it gets there.
     """
     notes: list[tuple[str, str]] = []
     programs: dict[int, Program] = {}
+    partner = partner or default_partner()
     for path, graph in reversed(list(model.graphs())):
-        programs[id(graph)] = _Compiler(model, rules, programs, notes, path, graph).compile()
+        programs[id(graph)] = _Compiler(model, rules, partner, programs, notes, path, graph).compile()
     main = programs[id(model.graph)]
-    return CompiledModel(model, rules, main, tuple(reversed(programs.values())), tuple(dict.fromkeys(notes)))
+    compiled = CompiledModel(model, rules, main, tuple(reversed(programs.values())), tuple(dict.fromkeys(notes)))
+    if partner is not None and computed_elsewhere(compiled):
+        return replace(compiled, engine=partner.description)
+    return compiled
 
 
 def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
@@ -60,13 +67,14 @@ class _Compiler:
         self,
         model: Model,
         rules: Rules,
+        partner: Partner | None,
         programs: dict[int, Program],
         notes: list[tuple[str, str]],
         path: tuple[Layer, ...],
         graph: Graph,
     ) -> None:
         self.model, self.rules, self.programs, self.notes = model, rules, programs, notes
-        self.path, self.graph = path, graph
+        self.partner, self.path, self.graph = partner, path, graph
         self.slots: dict[tuple[int, int], int] = {}
         self.template: list[Value] = []
         self.constant: set[int] = set()
@@ -129,6 +137,9 @@ class _Compiler:
             kind = Kind.LOOP if layer.is_loop else Kind.BRANCH
             return Operation(layer, kind, inputs, outputs, plans=self._plans(layer))
         kernel = _kernel_of(layer)
+        stateful = kernel is not None and kernel.stateful
+        if self.partner is not None and not stateful and self.partner.computes(layer, has_kernel=kernel is not None):
+            return self._given_away(self.partner, layer, inputs, outputs)
         if kernel is None:
             return Operation(layer, Kind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)
         function = self._bound(layer, kernel, len(inputs))
@@ -140,6 +151,18 @@ class _Compiler:
         # Under the plugin's rules, and with attributes that differ from their defaults, it is another function.
         floating = kernel.floating if function in (kernel.direct, kernel.function) else None
         return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
+
+    def _given_away(
+        self, partner: Partner, layer: Layer, inputs: tuple[int, ...], outputs: tuple[int, ...]
+    ) -> Operation:
+        constants = [self.template[slot] if slot in self.constant else None for slot in inputs]
+        if self.rules is Rules.OPENVINO:
+            held = layer._replace(attributes=arithmetic.plugin_attributes(layer))
+            function, computed_by = partner.bind(held, constants)
+            function = arithmetic.narrowing(function)
+        else:
+            function, computed_by = partner.bind(layer, constants)
+        return Operation(layer, Kind.KERNEL, inputs, outputs, function, several_outputs=True, computed_by=computed_by)
 
     def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
         least, most = kernel.accepted_inputs()
@@ -213,8 +236,7 @@ def _refusal(layer: Layer) -> Callable[..., Any]:
     """The function of an operation without a kernel: it stops the run."""
 
     def refuse(*_inputs: Any) -> Any:
-        version = f"{layer.type}-{layer.definition}" if layer.definition else f"{layer.type} of {layer.version}"
-        raise UnsupportedOperation(f"there is no kernel for {version} (line {layer.line} of the model)")
+        raise UnsupportedOperation(no_kernel(layer))
 
     return refuse
 

@@ -87,8 +87,8 @@ class Operation:
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
     where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster;
-    `settled`, of the first input alone, where the others are constants.
-    `plans` is the loop's one plan, or an If's two (then, else).
+    `settled`, of the first input alone, where the others are constants. `plans` is the loop's one plan, or an If's two
+    (then, else). `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
     """
 
     layer: Layer
@@ -101,6 +101,7 @@ class Operation:
     state_key: str = ""
     settled: Callable[..., Any] | None = None
     plans: tuple[LoopPlan | BranchPlan, ...] = ()
+    computed_by: str = ""
 
 
 Step = tuple[Callable[..., Any] | None, Any, int | None, int | None]
@@ -171,13 +172,17 @@ class Program:
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """A model ready to run under one rule book; `main` is the program of its own graph."""
+    """A model ready to run under one rule book; `main` is the program of its own graph.
+
+    `engine` says which partner computes what; it is empty where all is computed by kernels of our own.
+    """
 
     model: Model
     rules: Rules
     main: Program
     programs: tuple[Program, ...]
     notes: tuple[tuple[str, str], ...]
+    engine: str = ""
 
 
 _FLOATING = (np.dtype(np.float32), np.dtype(np.float64))

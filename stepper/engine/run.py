@@ -14,6 +14,7 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner, computed_elsewhere
 from stepper.engine.program import Operation
 from stepper.engine.rules import Note, Rules
 from stepper.errors import UsageError
@@ -80,12 +81,14 @@ class Outputs(dict[str, Array]):
     """The model's outputs by name, in the order of its Results; with what there is to say about the run.
 
     `loops` has one entry for each loop that was entered, `notes` name where the other rule book would differ,
-    `variables` are the values of ReadValue/Assign to be handed to the next inference.
+    `variables` are the values of ReadValue/Assign to be handed to the next inference. `computed_by` counts the
+    operations of each type that a partner computes, by who that is.
     """
 
     loops: tuple[LoopSummary, ...]
     notes: tuple[Note, ...]
     variables: dict[str, Any]
+    computed_by: dict[str, Counter[str]]
 
 
 def run(
@@ -94,17 +97,19 @@ def run(
     rules: str | Rules = Rules.SPEC,
     max_iterations: int | None = None,
     variables: Mapping[str, Any] | None = None,
+    partner: Partner | None = None,
 ) -> Outputs:
     """Run the model once and return its outputs.
 
     `inputs` maps names, tensor names or positions to arrays; `rules` is "spec" or "openvino"; `max_iterations` ends the
-    run with LimitReached where one loop wants more. Raises the errors of stepper.errors, each with one clear message.
+    run with LimitReached where one loop wants more; `partner` computes the operations that it claims. Raises the
+    errors of stepper.errors, each with one clear message.
     """
     try:
         chosen = Rules(rules)
     except ValueError:
         raise UsageError(f"there is no rule book '{rules}'; choose {' or '.join(Rules)}") from None
-    compiled = compile_model(model, chosen)
+    compiled = compile_model(model, chosen, partner)
     machine = Machine(
         compiled, bind_inputs(model, inputs), max_iterations=max_iterations, states=variables, keep_values=False
     )
@@ -124,6 +129,7 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
     outputs.loops = log.summaries
     outputs.notes = tuple(machine.notes)
     outputs.variables = machine.states
+    outputs.computed_by = computed_elsewhere(machine.compiled)
     return outputs
 
 

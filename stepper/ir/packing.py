@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.element_types import STRING_DTYPE, Array, ElementType, of
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -30,6 +30,49 @@ def unpack(raw: Bytes, element_type: ElementType, count: int) -> Array:
     if dtype.names or element_type.name == "f4e2m1":
         return codes.view(dtype)
     return codes.astype(dtype)
+
+
+def content(values: Array) -> bytes:
+    """The bytes of a tensor in a .bin, of every type but strings."""
+    element_type = of(values)
+    return pack(values, element_type).tobytes() if element_type.bits < 8 else np.ascontiguousarray(values).tobytes()
+
+
+def pack(values: Array, element_type: ElementType) -> Bytes:
+    """The bytes of a tensor of a type narrower than a byte: what `unpack` reads."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if element_type.dtype.names or element_type.name == "f4e2m1":
+        codes = flat.view(np.uint8)
+    else:
+        codes = flat.astype(np.int8).view(np.uint8) & np.uint8(2**element_type.bits - 1)
+    match element_type.name:
+        case "u1":
+            return np.packbits(codes)
+        case "u2":
+            return _joined(codes, [0, 2, 4, 6])
+        case "u3":
+            groups = _padded(codes, 8).reshape(-1, 8)
+            low, high = groups & np.uint8(3), groups >> np.uint8(2)
+            parts = [_joined(low[:, :4], [6, 4, 2, 0]), _joined(low[:, 4:], [6, 4, 2, 0]), np.packbits(high, axis=1)]
+            return np.stack([part.reshape(-1) for part in parts], axis=1).reshape(-1)
+        case "u6":
+            groups = _padded(codes, 4).reshape(-1, 4)
+            low, high = groups & np.uint8(15), groups >> np.uint8(4)
+            parts = [_joined(low[:, :2], [4, 0]), _joined(low[:, 2:], [4, 0]), _joined(high, [6, 4, 2, 0])]
+            return np.stack(parts, axis=1).reshape(-1)
+        case _:
+            return _joined(codes, [0, 4])
+
+
+def _padded(codes: Bytes, multiple: int) -> Bytes:
+    return np.concatenate([codes, np.zeros(-len(codes) % multiple, np.uint8)])
+
+
+def _joined(codes: Bytes, shifts: list[int]) -> Bytes:
+    """Codes of one byte each, several to a byte."""
+    rows = _padded(codes.reshape(-1), len(shifts)).reshape(-1, len(shifts))
+    joined: Bytes = np.bitwise_or.reduce(rows << np.array(shifts, np.uint8), axis=1)
+    return joined
 
 
 def _codes(raw: Bytes, element_type: ElementType) -> Bytes:

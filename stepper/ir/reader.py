@@ -175,12 +175,15 @@ def _known_definition(type: str, version: str) -> int | None:
 def _unusual_definition(place: Place, type: str, version: str) -> int | None:
     """The definition of an extension's operation that has a known name, None for one that has not.
 
+    An operation set newer than all that are known may have any operations; they are taken as an extension's.
     ModelError for what no operation set has.
     """
     opset = operation_types.opset_number(version)
     if opset is None:
         return operation_types.definition(type, 1 << 16) if type in operation_types.DEFINITIONS else None
     versions = operation_types.DEFINITIONS.get(type)
+    if versions is None and opset > operation_types.NEWEST_OPSET:
+        return None
     if versions is None:
         similar = operation_types.similar_types(type)
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""

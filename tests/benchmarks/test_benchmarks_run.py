@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from tests.benchmarks import debugging, linear, loops, models, others, reading, recording, startup, timing
+from tests.benchmarks import debugging, fallback, linear, loops, models, others, reading, recording, startup, timing
 
 
 @pytest.mark.parametrize("iterations", [1, 7])
@@ -91,3 +91,12 @@ def test_every_candidate_takes_its_turn_in_every_round() -> None:
 @pytest.mark.skipif(not others.HAS_OPENVINO, reason="OpenVINO is not installed")
 def test_openvino_is_a_candidate_where_it_is_installed(tmp_path: Path) -> None:
     assert any("OpenVINO" in name for name in loops.newton(tmp_path, 1).candidates)
+
+
+@pytest.mark.skipif(not others.HAS_OPENVINO, reason="OpenVINO is not installed")
+@pytest.mark.parametrize("title", fallback.cases())
+def test_an_operation_gives_the_same_whoever_computes_it(title: str) -> None:
+    ratios = fallback.measure(title, *fallback.cases()[title], calls=1, rounds=1)["ratios"]
+    assert isinstance(ratios, dict)
+    assert ratios[fallback.KERNEL] == 1
+    assert {fallback.FALLBACK, fallback.REQUEST, fallback.COMPILATION} <= set(ratios)

@@ -127,7 +127,9 @@ def test_what_has_no_kernel_is_listed_with_its_place(call: Call, tmp_path: Path)
     code, out, _err = call("inspect", path)
     assert (
         code == 0
-        and "without a kernel (a run stops there)\n  Mystery-extension 'mystery' in model > If 'choice'" in out
+        and "without a kernel (" in out
+        and "openvino" in out.lower()
+        and "  Mystery-extension 'mystery' in model > If 'choice'" in out
     )
     (without,) = json.loads(call("inspect", path, "--json").out)["without_kernel"]
     assert without.startswith("Mystery-extension 'mystery'")

@@ -61,10 +61,10 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
     stop, frame = debugger.stop, debugger.frame
     lines = []
     if stop.done is not None:
-        head = f"  after {_operation_text(stop.done)}"
-        lines.append(head + _results(debugger, stop.done, width - len(head)))
+        head, by = f"  after {_operation_text(stop.done)}", _by(stop.done)
+        lines.append(head + _results(debugger, stop.done, width - len(head) - len(by)) + by)
     if stop.next is not None:
-        lines.append(f"  next  {_operation_text(stop.next)}")
+        lines.append(f"  next  {_operation_text(stop.next)}{_by(stop.next)}")
     elif frame.phase is Phase.RUNNING:
         lines.append("  next  the iteration is closed" if stop.iteration is not None else "  next  the graph ends")
     elif stop.closed:
@@ -78,6 +78,10 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
 
 def _operation_text(operation: Operation) -> str:
     return f"{operation.layer.type} '{operation.layer.name}'"
+
+
+def _by(operation: Operation) -> str:
+    return f"  (computed by {operation.computed_by})" if operation.computed_by else ""
 
 
 def _results(debugger: Debugger, operation: Operation, room: int) -> str:
@@ -113,4 +117,5 @@ def stop_data(debugger: Debugger) -> dict[str, Any]:
 def _operation_data(operation: Operation | None) -> dict[str, Any] | None:
     if operation is None:
         return None
-    return {"type": operation.layer.type, "name": operation.layer.name, "id": operation.layer.id}
+    data = {"type": operation.layer.type, "name": operation.layer.name, "id": operation.layer.id}
+    return {**data, "computed_by": operation.computed_by} if operation.computed_by else data

@@ -22,6 +22,7 @@ from stepper.engine.events import Event
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
 from stepper.errors import StepperError
 
@@ -88,6 +89,7 @@ def resume_debugged(
     *,
     max_iterations: int | None = None,
     memory: int = DEFAULT_MEMORY,
+    partner: Partner | None = None,
 ) -> tuple[Debugger, Recorder, LoopLog]:
     """As `resume`, with a debugger that stands where the recording ends; its past is the whole run.
 
@@ -95,7 +97,7 @@ def resume_debugged(
     """
     with open_recording(path) as recording:
         recorded_inputs = recording.inputs()
-    recorder, log = resume(path, model, inputs, max_iterations=max_iterations)
+    recorder, log = resume(path, model, inputs, max_iterations=max_iterations, partner=partner)
     machine = recorder.machine
     machine.keep_values = True  # a breakpoint may be asked when the operations after it have run
     bound = bind_inputs(machine.compiled.model, dict(enumerate(recorded_inputs.values())))

@@ -18,6 +18,7 @@ from stepper.debug.recording.recorder import Pace, Recorder
 from stepper.debug.recording.snapshots import SnapshotWriter
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
 
 Beginning = tuple[list[Reference], Activations]
@@ -61,14 +62,15 @@ def resume(
     *,
     max_iterations: int | None = None,
     pace: Pace | None = None,
+    partner: Partner | None = None,
 ) -> tuple[Recorder, LoopLog]:
     """Go on with an interrupted run from its last snapshot, in the same file; with what loops did up to there.
 
-    SessionError where the model, or an input that is given, is not the one that was recorded.
+    SessionError where the model, or an input that is given, or the `partner`, is not the one that was recorded.
     """
     path = Path(path)
     with Recording(path) as recording:
-        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations)
+        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
         choice = recording.choice()
         log = recording.loop_log(restored.machine.compiled, restored.tick)
     connection = _logged(files.connect(path, writable=True))

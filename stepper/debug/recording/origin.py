@@ -30,7 +30,10 @@ _CHUNK: Final = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a run comes from. `model` is the path of the .xml as seen from the recording's folder."""
+    """What a run comes from. `model` is the path of the .xml as seen from the recording's folder.
+
+    `engine` says which partner computed what; empty where all kernels were our own.
+    """
 
     schema: int
     product: str
@@ -43,6 +46,7 @@ class Origin:
     open_sequences: bool
     keep_values: bool
     choice: str
+    engine: str = ""
 
     @classmethod
     def of(cls, machine: Machine, choice: Choice, folder: Path) -> Origin:
@@ -53,6 +57,7 @@ class Origin:
         return cls(
             schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
             machine.rules.value, machine.max_iterations, opened, machine.keep_values, choice.to_json(),
+            machine.compiled.engine,
         )  # fmt: skip
 
     def write(self, connection: sqlite3.Connection) -> None:
@@ -78,7 +83,7 @@ class Origin:
 
     def _check(self) -> None:
         """A checksum tells of damage, not of ill will: the types are checked as well."""
-        texts = (self.product, self.numpy, self.model, self.rules, self.choice)
+        texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine)
         flags = (self.open_sequences, self.keep_values)
         fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)
         limit = self.max_iterations
@@ -105,6 +110,13 @@ class Origin:
         if _is_opened(machine.compiled.model) is not self.open_sequences:
             was, now = ("with", "without") if self.open_sequences else ("without", "with")
             raise SessionError(f"the run was {was} --open-sequences, this one is {now}")
+        self.check_engine(machine.compiled.engine)
+
+    def check_engine(self, engine: str) -> None:
+        """Raise SessionError where other kernels would go on with the run than began it."""
+        if engine != self.engine:
+            began, now = (text or "numpy alone" for text in (self.engine, engine))
+            raise SessionError(f"was recorded with {began}, and going on with {now} would give other values")
 
     def check_model(self, path: Path) -> None:
         """Raise SessionError where the model's files are not those of the recording; the message says which."""

@@ -28,6 +28,7 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.feeds import bind_inputs, position_of
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel, Kind, Operation
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
@@ -194,12 +195,14 @@ class Recording:
             self.origin.check_model(path)
             return path
 
-    def machine(self, model: str | Path | None = None, tick: int | None = None) -> Machine:
+    def machine(
+        self, model: str | Path | None = None, tick: int | None = None, *, partner: Partner | None = None
+    ) -> Machine:
         """A machine in the state of the last snapshot (with `tick`: of the last one not after it), ready to go on.
 
         `model` is the path of the .xml where it is not found beside the recording. SessionError for another model.
         """
-        return self.restored(model, tick=tick).machine
+        return self.restored(model, tick=tick, partner=partner).machine
 
     def restored(
         self,
@@ -208,10 +211,11 @@ class Recording:
         tick: int | None = None,
         inputs: Mapping[str | int, Any] | None = None,
         max_iterations: int | None = None,
+        partner: Partner | None = None,
     ) -> Restored:
         """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
         with self.reading():
-            compiled = self._compiled(model)
+            compiled = self._compiled(model, partner)
             recorded = read_tensors(self._connection, "inputs")
             if len(recorded) != len(compiled.model.graph.parameters):
                 raise SessionError("has other inputs than the model")
@@ -225,9 +229,12 @@ class Recording:
             machine = Machine(compiled, bound, max_iterations=limit, keep_values=self.origin.keep_values)
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
-    def _compiled(self, path: str | Path | None) -> CompiledModel:
+    def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
         model = read(self.model_path(path))
-        return compile_model(open_sequences(model) if self.origin.open_sequences else model, Rules(self.origin.rules))
+        opened = open_sequences(model) if self.origin.open_sequences else model
+        compiled = compile_model(opened, Rules(self.origin.rules), partner)
+        self.origin.check_engine(compiled.engine)
+        return compiled
 
     def _restore(self, machine: Machine, inputs: tuple[Array, ...], tick: int) -> Restored:
         connection = self._connection

@@ -1,0 +1,153 @@
+"""ONNX's own view of a model that came from ONNX: its reference evaluator or onnxruntime, node by node but for loops.
+
+    peer = OnnxPeer("model.onnx", "onnx")             # or "onnxruntime"
+    values = peer.run(model, inputs)                  # by ONNX's names: every tensor of the main graph
+    for name, (layer, output) in tensors_by_name(model).items():
+        ...                                           # the same tensor in our run: values[name], if it is there
+
+OpenVINO keeps ONNX's names of tensors, so that a tensor is found by its name; a tensor of a body has none outside.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from stepper.element_types import STRING_DTYPE, Array
+from stepper.engine.feeds import input_names
+from stepper.errors import ExecutionError, ModelError, UsageError
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer, Model
+
+if TYPE_CHECKING:
+    import onnx
+
+REFERENCE: Final = "onnx"
+RUNTIME: Final = "onnxruntime"
+EVALUATORS: Final = (REFERENCE, RUNTIME)
+_LONGEST: Final = 300
+
+
+class OnnxPeer:
+    """An ONNX file, run by ONNX's reference evaluator or by onnxruntime on the CPU.
+
+    UsageError where what runs it is not installed, ModelError where the file is no ONNX model.
+    """
+
+    def __init__(self, path: str | Path, evaluator: str = REFERENCE) -> None:
+        if evaluator not in EVALUATORS:
+            raise UsageError(f"there is no evaluator '{evaluator}'; choose {' or '.join(EVALUATORS)}")
+        self.path, self.evaluator = Path(path), evaluator
+        if self.path.suffix.lower() != ".onnx":
+            raise UsageError(f"--with {evaluator} compares a model that came from ONNX; {self.path.name} is no .onnx")
+        for package in dict.fromkeys((REFERENCE, evaluator)):
+            if importlib.util.find_spec(package) is None:
+                install = f"pip install 'stepper[{evaluator}]'"
+                raise UsageError(f"comparing with {evaluator} needs the package {package}: {install}")
+        self.proto = self._loaded()
+
+    def _loaded(self) -> onnx.ModelProto:
+        import onnx
+
+        try:
+            return onnx.load(str(self.path))
+        except Exception as error:  # protobuf's, onnx's and the system's: each says what is wrong in its own way
+            raise ModelError(f"{self.path}: is no ONNX model: {excerpt(str(error), _LONGEST)}") from None
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the model's outputs, in ONNX's order."""
+        return tuple(output.name for output in self.proto.graph.output)
+
+    def run(self, model: Model, inputs: Sequence[Array]) -> dict[str, Array]:
+        """Every tensor of the main graph by its name in ONNX, for inputs in the order of the model's Parameters.
+
+        Sequences, optionals and sparse tensors are left out. ExecutionError where the evaluator fails.
+        """
+        feeds = self._feeds(model, inputs)
+        try:
+            found = self._reference(feeds) if self.evaluator == REFERENCE else self._runtime(feeds)
+        except Exception as error:  # whatever a kernel written in Python raises, and onnxruntime's own
+            said = excerpt(str(error) or type(error).__name__, _LONGEST)
+            raise ExecutionError(f"{self.evaluator} fails at the model: {said}") from None
+        return {name: _of_onnx(value) for name, value in found.items() if isinstance(value, (np.ndarray, np.generic))}
+
+    def _feeds(self, model: Model, inputs: Sequence[Array]) -> dict[str, Any]:
+        """The inputs by ONNX's names: those of our Parameters where they agree, else by position."""
+        constants = {constant.name for constant in self.proto.graph.initializer}
+        wanted = [given.name for given in self.proto.graph.input if given.name not in constants]
+        parameters = model.graph.parameters
+        by_name = {
+            name: _to_onnx(array)
+            for parameter, array in zip(parameters, inputs, strict=True)
+            for name in input_names(parameter)
+        }
+        if all(name in by_name for name in wanted):
+            return {name: by_name[name] for name in wanted}
+        if len(wanted) != len(parameters):
+            raise ModelError(f"{self.path}: has the inputs {', '.join(wanted)}, which are not those of the model")
+        return {name: _to_onnx(array) for name, array in zip(wanted, inputs, strict=True)}
+
+    def _tensor_names(self) -> list[str]:
+        made = [name for node in self.proto.graph.node for name in node.output if name]
+        return list(dict.fromkeys([*made, *self.output_names]))
+
+    def _reference(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        from onnx.reference import ReferenceEvaluator
+
+        names = self._tensor_names()
+        with np.errstate(all="ignore"):
+            found = ReferenceEvaluator(self.proto).run(names, dict(feeds))
+        return dict(zip(names, found, strict=True))
+
+    def _runtime(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        # What it may fuse is as the model says in the first run; in the second every tensor is kept to be looked at.
+        providers = ["CPUExecutionProvider"]
+        path = str(self.path)
+        outputs = onnxruntime.InferenceSession(path, options, providers=providers).run(None, dict(feeds))
+        found = dict(zip(self.output_names, outputs, strict=True))
+        try:
+            names = self._tensor_names()
+            session = onnxruntime.InferenceSession(self._with_all_outputs(), options, providers=providers)
+            return dict(zip(names, session.run(names, dict(feeds)), strict=True)) | found
+        except Exception:
+            return found  # a tensor that cannot be an output, or a model too large for one message: outputs alone
+
+    def _with_all_outputs(self) -> bytes:
+        import onnx
+
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self.proto)
+        present = set(self.output_names)
+        proto.graph.output.extend(onnx.ValueInfoProto(name=n) for n in self._tensor_names() if n not in present)
+        content: bytes = proto.SerializeToString()
+        return content
+
+
+def tensors_by_name(model: Model) -> dict[str, tuple[Layer, int]]:
+    """The tensors of the model's own graph by each of their names: the layer and the index of its output."""
+    return {
+        name: (layer, index)
+        for layer in model.graph.layers
+        for index, port in enumerate(layer.outputs)
+        for name in port.names
+    }
+
+
+def _to_onnx(array: Any) -> Any:
+    return np.asarray(array).astype(object) if array.dtype == STRING_DTYPE else np.asarray(array)
+
+
+def _of_onnx(value: Any) -> Array:
+    array = np.asarray(value)
+    return (
+        np.array(array.astype(str).tolist(), STRING_DTYPE).reshape(array.shape) if array.dtype.kind in "OU" else array
+    )

@@ -1,0 +1,280 @@
+"""A layer as a model of its own: Parameters, the layer with its own attributes, Results; compiled by OpenVINO.
+
+One compilation for each layer and signature (element types and shapes of its inputs), kept as long as the partner.
+Dimensions that the file leaves open are open here, too: where OpenVINO knows a shape it chooses other kernels, with
+other arithmetic in places. A layer whose shapes keep changing all the same is compiled once more with all of them open.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from stepper import element_types
+from stepper.compare.openvino_faults import fatal, must_be_constant, needs_open_shapes
+from stepper.compare.openvino_runtime import Runtime, complaint
+from stepper.compare.openvino_tensors import feed, to_array, to_tensor
+from stepper.element_types import STRING_DTYPE, Array
+from stepper.engine.partners import no_kernel
+from stepper.errors import KernelError, UnsupportedOperation
+from stepper.ir import packing
+from stepper.ir.model import Layer
+
+if TYPE_CHECKING:
+    import openvino
+
+_MOST_SHAPES: Final = 4
+"""Compilations with fixed shapes for one layer, before one with open shapes is tried."""
+
+_MOST_REQUESTS: Final = 64
+_MOST_NUMBERS: Final = 1024
+"""Elements of an integer input that is made a Constant where OpenVINO demands one."""
+
+Signature = tuple[Any, ...]
+
+
+class LayerInOpenVINO:
+    """One layer of a model, computed by OpenVINO: a function from inputs to outputs, in port order.
+
+    `constants` are the inputs that never change; OpenVINO gets them as Constants, from which it may choose or pack.
+    Raises KernelError where OpenVINO refuses the layer on these inputs, UnsupportedOperation where it must serve for a
+    kernel of ours that does not exist (`is_last_resort`).
+    """
+
+    def __init__(
+        self, runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
+    ) -> None:
+        self._runtime, self._layer, self._constants = runtime, layer, tuple(constants)
+        self._is_last_resort = is_last_resort
+        changing = [port for port, constant in zip(layer.inputs, constants, strict=True) if constant is None]
+        self._declared = [port.dims for port in changing] if any(-1 in port.dims for port in changing) else None
+        self._tensors: dict[int, openvino.Tensor] = {}
+        self._requests: dict[Signature, _Request] = {}
+        self._open: dict[Signature, _Request | None] = {}
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """The layer's outputs for these inputs (the constant ones among them, which are not looked at)."""
+        given = [array for array, constant in zip(inputs, self._constants, strict=True) if constant is None]
+        signature = tuple((array.dtype, shape) for array, shape in zip(given, self._shapes(given), strict=True))
+        request = self._requests.get(signature)
+        if request is None:
+            if reason := fatal(self._layer, inputs):
+                raise self._refused(reason)
+            request = self._request(signature, given, must_be_open=needs_open_shapes(self._layer, inputs))
+        try:
+            return request.infer(given)
+        except RuntimeError as error:
+            raise KernelError(f"OpenVINO fails at it: {complaint(error)}") from None
+
+    def _request(self, signature: Signature, given: list[Any], *, must_be_open: bool) -> _Request:
+        """A request for a signature that has none yet."""
+        settled = self._demanded(given)
+        if any(number is not None for number in settled):
+            return self._with_numbers_settled(given, settled)
+        if must_be_open or len(self._requests) >= _MOST_SHAPES:
+            if (served := self._with_open_shapes(given)) is not None:
+                return served
+            if must_be_open:
+                raise self._refused("it has no elements to choose from, or no indices")
+        try:
+            return self._keep(signature, _Request(self._runtime, self._model(given, self._shapes(given))))
+        except RuntimeError as error:
+            if self._declared is not None:
+                self._declared = None
+                fixed = tuple((array.dtype, array.shape) for array in given)
+                return self._requests.get(fixed) or self._request(fixed, given, must_be_open=False)
+            first = 1 if self._constants[0] is None else 0  # the first input is what is computed, others say how
+            small = [array if array.size <= _MOST_NUMBERS else None for array in given]
+            settled = [None] * first + small[first:]
+            try:
+                return self._with_numbers_settled(given, settled)
+            except KernelError:
+                raise self._refused(complaint(error)) from None
+
+    def _shapes(self, given: list[Any]) -> list[tuple[int, ...]]:
+        """The shapes for which to compile: those of the arrays, but -1 where the file leaves a dimension open."""
+        if self._declared is None:
+            return [array.shape for array in given]
+        return [
+            tuple(-1 if open == -1 else size for open, size in zip(dims, array.shape, strict=True))
+            if len(dims) == array.ndim
+            else array.shape
+            for dims, array in zip(self._declared, given, strict=True)
+        ]
+
+    def _demanded(self, given: list[Any]) -> list[Any]:
+        """The inputs that the plugin reads as if they were Constants."""
+        indices = [index for index, constant in enumerate(self._constants) if constant is None]
+        return [
+            array if must_be_constant(self._layer, index) else None for index, array in zip(indices, given, strict=True)
+        ]
+
+    def _keep(self, key: Signature, request: _Request) -> _Request:
+        if len(self._requests) >= _MOST_REQUESTS:
+            self._requests.pop(next(iter(self._requests)))
+        self._requests[key] = request
+        return request
+
+    def _with_open_shapes(self, given: list[Any]) -> _Request | None:
+        ranks = tuple((array.dtype, array.ndim) for array in given)
+        if ranks not in self._open:
+            try:
+                self._open[ranks] = _Request(self._runtime, self._model(given, [(-1,) * array.ndim for array in given]))
+            except RuntimeError:
+                self._open[ranks] = None
+        return self._open[ranks]
+
+    def _with_numbers_settled(self, given: list[Any], settled: list[Any]) -> _Request:
+        """A request made for just these numbers, which stand in it as Constants. KernelError where it is refused."""
+        key = tuple(
+            (array.dtype, array.shape, None if number is None else np.asarray(number).tobytes())
+            for array, number in zip(given, settled, strict=True)
+        )
+        if (found := self._requests.get(key)) is not None:
+            return found
+        try:
+            model = self._model(given, [array.shape for array in given], settled)
+            return self._keep(key, _Request(self._runtime, model, [number is not None for number in settled]))
+        except RuntimeError as error:
+            raise self._refused(complaint(error)) from None
+
+    def _refused(self, reason: str) -> Exception:
+        if self._is_last_resort:
+            return UnsupportedOperation(f"{no_kernel(self._layer)}, and OpenVINO refuses it: {reason}")
+        return KernelError(f"OpenVINO refuses it: {reason} (to compute it with numpy: --engine-for 'NAME=numpy')")
+
+    def _model(
+        self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
+    ) -> openvino.Model:
+        """The layer as a model for these inputs, compiled for these shapes (-1: open); `settled` ones are Constants."""
+        changing = iter(zip(given, shapes, settled or [None] * len(given), strict=True))
+        inputs, constants = [], []
+        for constant in self._constants:
+            array, shape, number = (constant, constant.shape, constant) if constant is not None else next(changing)
+            constants.append(number)
+            dims = ["?" if dim < 0 and number is None else str(dim) for dim in shape]
+            inputs.append(LayerInput(element_types.of(array).name, dims))
+        blob = b""
+        for index, number in enumerate(constants):
+            if number is not None and number.size <= _MOST_NUMBERS and number.dtype != STRING_DTYPE:
+                content = packing.content(np.asarray(number))
+                inputs[index] = inputs[index]._replace(offset=len(blob), size=len(content))
+                blob, constants[index] = blob + content, None
+        text = layer_text(self._layer, inputs)
+        model = self._runtime.read(text, np.frombuffer(blob, np.uint8), is_kept=False)
+        indices = [index for index, entry in enumerate(inputs) if entry.offset is None]
+        _settle(model, [None if constants[k] is None else self._constant_tensor(k, constants[k]) for k in indices])
+        return model
+
+    def _constant_tensor(self, index: int, value: Any) -> openvino.Tensor:
+        """The tensor of a large constant, which all compilations share; that of one settled for them alone is new."""
+        if self._constants[index] is None:
+            return to_tensor(value)
+        if index not in self._tensors:
+            self._tensors[index] = to_tensor(value)
+        return self._tensors[index]
+
+
+class LayerInput(NamedTuple):
+    """An input of a layer: element type, dimensions (`?`: open), and where its bytes are if it is a small Constant."""
+
+    type: str
+    dims: Sequence[str]
+    offset: int | None = None
+    size: int = 0
+
+
+class _Request:
+    """A compiled layer with its inputs' tensors, which are written anew for each call."""
+
+    def __init__(self, runtime: Runtime, model: openvino.Model, skipped: Sequence[bool] = ()) -> None:
+        self._request = runtime.request(model)
+        self._skipped = skipped
+        self._lock = threading.Lock()  # the twins of a machine share it, and may run in several threads
+        self._kept: tuple[list[openvino.Tensor], ...] = ([], [])  # of this call and the one before
+        self._inputs = None if any(port.get_partial_shape().is_dynamic for port in model.inputs) else self._views()
+        self._outputs = [_wide_dtype(port.get_element_type()) for port in self._request.model_outputs]
+
+    def _views(self) -> list[Array] | None:
+        """The memory of the inputs as arrays; None where some of it is none that numpy knows."""
+        tensors = list(self._request.input_tensors)
+        dtypes = [_wide_dtype(tensor.element_type) for tensor in tensors]
+        known = [dtype for dtype in dtypes if dtype is not None]
+        if len(known) < len(tensors) or not all(tensor.size for tensor in tensors):
+            return None
+        return [tensor.data.view(dtype) for tensor, dtype in zip(tensors, known, strict=True)]
+
+    def infer(self, inputs: Sequence[Any]) -> tuple[Array, ...]:
+        if self._skipped:
+            inputs = [array for array, skipped in zip(inputs, self._skipped, strict=True) if not skipped]
+        request = self._request
+        with self._lock:
+            if self._inputs is None:
+                self._kept = (self._kept[-1], feed(request, inputs))
+            else:
+                for view, array in zip(self._inputs, inputs, strict=True):
+                    view[...] = array
+            request.start_async()
+            request.wait()
+            return tuple([self._output(index, dtype) for index, dtype in enumerate(self._outputs)])
+
+    def _output(self, index: int, dtype: np.dtype[Any] | None) -> Array:
+        tensor = self._request.get_output_tensor(index)
+        return to_array(tensor) if dtype is None or not tensor.size else np.array(tensor.data.view(dtype))
+
+
+def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:
+    """The dtype of a type whose tensors lie in memory as numpy's do; None for strings and those packed in bytes."""
+    element_type = element_types.by_name(native.get_type_name())
+    return None if element_type is None or element_type.bits < 8 else element_type.dtype
+
+
+def layer_text(layer: Layer, inputs: Sequence[LayerInput]) -> str:
+    """The IR of a model of one layer with Parameters, or Constants, for its inputs."""
+    layers, edges = [], []
+    count, ports = len(inputs), ""
+    for index, entry in enumerate(inputs):
+        data = f'element_type="{entry.type}" shape="{",".join(entry.dims)}"'
+        if entry.offset is not None:
+            data += f' offset="{entry.offset}" size="{entry.size}"'
+        kind = "Parameter" if entry.offset is None else "Const"
+        parts = f'<data {data}/><output><port id="0" precision="{entry.type}"/></output>'
+        layers.append(f'<layer id="{index}" name="in{index}" type="{kind}" version="opset1">{parts}</layer>')
+        ports += f'<port id="{index}" precision="{entry.type}"/>'
+        edges.append(_edge(index, 0, count, index))
+    outputs = ""
+    for index, output in enumerate(layer.outputs):
+        precision = "dynamic" if output.element_type is None else output.element_type.name
+        dims = "".join(f"<dim>{dim}</dim>" for dim in output.dims)
+        outputs += f'<port id="{count + index}" precision="{precision}">{dims}</port>'
+    attributes = " ".join(f"{name}={quoteattr(text)}" for name, text in layer.attributes.items())
+    head = f"type={quoteattr(layer.type)} version={quoteattr(layer.version)}"
+    parts = f"<data {attributes}/>" if attributes else ""
+    parts += f"<input>{ports}</input>" if ports else ""
+    layers.append(f'<layer id="{count}" name="layer" {head}>{parts}<output>{outputs}</output></layer>')
+    for index in range(len(layer.outputs)):
+        result = f'<layer id="{count + 1 + index}" name="out{index}" type="Result" version="opset1">'
+        layers.append(f'{result}<input><port id="0"/></input></layer>')
+        edges.append(_edge(count, count + index, count + 1 + index, 0))
+    return f'<net name="layer" version="11"><layers>{"".join(layers)}</layers><edges>{"".join(edges)}</edges></net>'
+
+
+def _edge(from_layer: int, from_port: int, to_layer: int, to_port: int) -> str:
+    return f'<edge from-layer="{from_layer}" from-port="{from_port}" to-layer="{to_layer}" to-port="{to_port}"/>'
+
+
+def _settle(model: openvino.Model, constants: Sequence[openvino.Tensor | None]) -> None:
+    """Put Constants in the place of those Parameters for which there is one."""
+    import openvino
+
+    for parameter, value in zip(list(model.get_parameters()), constants, strict=True):
+        if value is not None:
+            constant = openvino.op.Constant(value)
+            parameter.output(0).replace(constant.output(0))
+            model.remove_parameter(parameter)
+    if any(value is not None for value in constants):
+        model.validate_nodes_and_infer_types()

@@ -1,0 +1,136 @@
+"""Opening what OpenVINO opens: an IR as it is, models of other formats converted once, and live `openvino.Model`s.
+
+A conversion is kept in the folder `.stepper` beside the model, or (where that cannot be written) in `stepper` in the
+user's cache folder, under the model's name and a hash of its contents; it may be deleted at any time. Nothing is
+compressed, and the names are those of the model, so that one finds one's own nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from stepper.compare.openvino_runtime import complaint, ensure_installed
+from stepper.errors import ModelError, UsageError
+from stepper.ir import read
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Model
+from stepper.model_files import CONVERTED
+
+if TYPE_CHECKING:
+    import openvino
+
+    from stepper.debug.debugger import Debugger
+
+FOLDER: Final = ".stepper"
+_CHUNK: Final = 2**20
+_BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
+"""Suffixes of files with a model's weights; their contents may be large, so that size and time must do."""
+
+
+def open_model(source: str | Path | Model | openvino.Model, told: Callable[[str], None] | None = None) -> Model:
+    """The model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
+
+    `told` hears of a conversion, which may take its time. Raises ModelError where the file cannot be read or converted,
+    UsageError where it must be converted and OpenVINO is not installed.
+    """
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, (str, Path)):
+        return read(converted(Path(source), told) if Path(source).suffix.lower() in CONVERTED else source)
+    return _live(source)
+
+
+def debugger(source: str | Path | Model | openvino.Model, inputs: Mapping[str | int, Any], **options: Any) -> Debugger:
+    """A debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
+    from stepper.debug.debugger import Debugger  # a plain run need not wait for it
+
+    return Debugger(open_model(source), inputs, **options)
+
+
+def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
+    """The .xml into which OpenVINO converts a model: the one that is kept, or a new one."""
+    name = f"{path.stem[:80]}-{_content_hash(path)}"
+    places = [path.parent / FOLDER, _user_cache()]
+    for place in places:
+        if (kept := place / f"{name}.xml").is_file() and kept.with_suffix(".bin").is_file():
+            return kept
+    ensure_installed(f"{path}: opening a model of {CONVERTED[path.suffix.lower()]}")
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            temporary = tempfile.TemporaryDirectory(dir=place, prefix=f".{name[:40]}.")
+        except OSError:
+            continue
+        with temporary as folder:
+            _convert(path, Path(folder) / "model.xml")
+            for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
+                (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
+        if told is not None:
+            told(f"converted {path} with OpenVINO, kept as {place / name}.xml")
+        return place / f"{name}.xml"
+    raise UsageError(f"{path}: its conversion can be written neither to {places[0]} nor to {places[1]}")
+
+
+def _convert(path: Path, target: Path) -> None:
+    import openvino
+
+    try:
+        # The same front ends as openvino.convert_model has, which would tell its makers of each use.
+        # The parts of a saved model of TensorFlow are found by their folder.
+        source = path.parent if path.name == "saved_model.pb" else path
+        model = openvino.Core().read_model(str(source))
+        openvino.save_model(model, str(target), compress_to_fp16=False)
+    except RuntimeError as error:
+        raise ModelError(f"{path}: OpenVINO cannot convert it: {complaint(error)}") from None
+
+
+def _content_hash(path: Path) -> str:
+    """A hash of the file, and of name, size and time of those beside it that may hold its weights."""
+    digest = hashlib.blake2b(digest_size=12)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        for other in sorted(_weights_beside(path)):
+            status = other.stat()
+            digest.update(f"{other.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    except OSError as error:
+        raise ModelError(f"{excerpt(str(path))}: cannot be read: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def _weights_beside(path: Path) -> Iterator[Path]:
+    yield from (other for other in path.parent.iterdir() if other.suffix.lower() in _BESIDE and other.is_file())
+    if path.name == "saved_model.pb" and (variables := path.parent / "variables").is_dir():
+        yield from (other for other in variables.iterdir() if other.is_file())
+
+
+def _user_cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "stepper"
+
+
+def _live(source: Any) -> Model:
+    """A live model, written to a temporary place that is there as long as the model that is read from it."""
+    if type(source).__module__.partition(".")[0] != "openvino":
+        raise UsageError(f"{type(source).__name__} is no model: name a file, or give a stepper or an OpenVINO model")
+    import openvino
+
+    folder = Path(tempfile.mkdtemp(prefix="stepper-"))
+    try:
+        openvino.serialize(source, str(folder / "model.xml"))
+        model = read(folder / "model.xml")
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, RuntimeError):
+            raise ModelError(f"OpenVINO cannot write the model: {complaint(error)}") from None
+        raise
+    weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+    return model

@@ -1,0 +1,120 @@
+"""The OpenVINO runtime: one device, one precision; imported when it is first needed, and one sentence where it is not.
+
+Inference is asynchronous throughout: the synchronous call swallows what goes wrong inside of an operation and returns
+memory that was never written.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from stepper.compare.openvino_tensors import feed, to_array
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.ir.excerpts import excerpt
+
+if TYPE_CHECKING:
+    import openvino
+
+INSTALL: Final = "pip install 'stepper[openvino]'"
+PRECISIONS: Final = ("f32", "f16", "bf16")
+_VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
+_LONGEST_COMPLAINT: Final = 300
+_PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
+
+
+def is_installed() -> bool:
+    """Whether openvino can be imported; does not import it."""
+    return importlib.util.find_spec("openvino") is not None
+
+
+def ensure_installed(what: str) -> None:
+    """UsageError that says what needs OpenVINO and how to install it, where it is missing."""
+    if not is_installed():
+        raise UsageError(f"{what} needs OpenVINO: {INSTALL}")
+
+
+class Runtime:
+    """OpenVINO on a device at a precision.
+
+    `device` is a name as OpenVINO has it (CPU, GPU.0, AUTO), `precision` what it is asked to compute floats in (f32,
+    f16, bf16). `extensions` are libraries with operations of one's own, or Python classes of such operations.
+    """
+
+    def __init__(self, device: str = "CPU", precision: str = "f32", extensions: Sequence[Any] = ()) -> None:
+        if precision not in PRECISIONS:
+            raise UsageError(f"there is no precision '{precision}'; choose {', '.join(PRECISIONS)}")
+        self.device, self.precision, self.extensions = device, precision, tuple(extensions)
+
+    def __str__(self) -> str:
+        return f"OpenVINO ({self.device}, {self.precision})"
+
+    @cached_property
+    def core(self) -> openvino.Core:
+        """OpenVINO itself. UsageError where it is not installed or has no such device."""
+        ensure_installed(f"computing with {self}")
+        import openvino
+
+        core = openvino.Core() if self.extensions else _shared_core()
+        for extension in self.extensions:
+            try:
+                core.add_extension(extension)
+            except RuntimeError as error:
+                raise UsageError(f"{extension}: cannot be loaded as an extension: {complaint(error)}") from None
+        self._check_device(core)
+        return core
+
+    def _check_device(self, core: openvino.Core) -> None:
+        kind = re.split(r"[:.(]", self.device)[0].upper()
+        available = list(core.available_devices)
+        if kind not in _VIRTUAL_DEVICES and kind not in {re.split(r"[:.(]", name)[0] for name in available}:
+            raise UsageError(f"OpenVINO finds no device '{self.device}' here, only {', '.join(available)}")
+
+    def read(self, text: str, weights: Array | None = None, *, is_kept: bool) -> openvino.Model:
+        """A model from the text of an IR and the bytes of its .bin.
+
+        `is_kept`: the caller keeps the weights as long as anything is made of the model; else they are copied.
+        """
+        core = self.core
+        if weights is None or not weights.size:
+            return core.read_model(text.encode())
+        import openvino
+
+        return core.read_model(text.encode(), openvino.Tensor(weights, shared_memory=is_kept))
+
+    def request(self, model: openvino.Model) -> openvino.InferRequest:
+        """A request of the compiled model. RuntimeError where OpenVINO refuses it; `complaint` has its words."""
+        configuration = {"INFERENCE_PRECISION_HINT": self.precision, "NUM_STREAMS": 1}
+        if self.device.upper() != "CPU":
+            del configuration["NUM_STREAMS"]
+        return self.core.compile_model(model, self.device, configuration).create_infer_request()
+
+    def infer(self, request: openvino.InferRequest, inputs: Sequence[Any]) -> list[Array]:
+        """The outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""
+        kept = feed(request, inputs)
+        request.start_async()
+        request.wait()
+        outputs = [to_array(tensor) for tensor in request.output_tensors]
+        del kept  # not before
+        return outputs
+
+
+@functools.cache
+def _shared_core() -> openvino.Core:
+    """The one OpenVINO of the process; loading its plugins takes longer than compiling a layer."""
+    import openvino
+
+    return openvino.Core()
+
+
+def complaint(error: BaseException) -> str:
+    """What an exception of OpenVINO says, without the places in OpenVINO's sources."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [re.sub(r"^.*?Check '.*?' failed at [^:]*:\d+:?", "", line).strip() for line in lines]
+    said = [line for line in said if line and not line.startswith(_PLACES)]
+    return excerpt(" ".join(said) or str(error), _LONGEST_COMPLAINT)

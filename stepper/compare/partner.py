@@ -1,0 +1,87 @@
+"""Who computes which operation: numpy, OpenVINO, or a mixture chosen by names and types (the engine's `Partner`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from stepper.compare.openvino_layers import LayerInOpenVINO
+from stepper.compare.openvino_runtime import INSTALL, Runtime, ensure_installed, is_installed
+from stepper.element_types import Array
+from stepper.engine.partners import no_kernel, set_default_partner
+from stepper.errors import UnsupportedOperation, UsageError
+from stepper.ir.model import Layer, Model
+
+NUMPY: Final = "numpy"
+OPENVINO: Final = "openvino"
+ENGINES: Final = (NUMPY, OPENVINO)
+
+
+class OpenVINOPartner:
+    """OpenVINO computes what is given to it, and every operation that has no kernel here.
+
+    `engine` is whose all other operations are. `choices` maps patterns to engines; a pattern is an operation's type, or
+    a glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed.
+    """
+
+    def __init__(
+        self, engine: str = NUMPY, choices: Mapping[str, str] | None = None, runtime: Runtime | None = None
+    ) -> None:
+        self.runtime = runtime or Runtime()
+        self._engine, self._choices = engine, dict(choices or {})
+        for name in (engine, *self._choices.values()):
+            if name not in ENGINES:
+                raise UsageError(f"there is no engine '{name}'; choose {' or '.join(ENGINES)}")
+        if OPENVINO in (engine, *self._choices.values()):
+            ensure_installed("the engine openvino")
+            assert self.runtime.core, "its device is there"
+
+    @property
+    def description(self) -> str:
+        """The options of the command line that give this partner."""
+        words = [f"--engine {self._engine}"]
+        words += [f"--engine-for {pattern}={engine}" for pattern, engine in self._choices.items()]
+        usual = Runtime()
+        if (self.runtime.device, self.runtime.precision) != (usual.device, usual.precision):
+            words.append(f"--device {self.runtime.device} --precision {self.runtime.precision}")
+        return " ".join(words)
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        """Whether OpenVINO computes this layer."""
+        fitting = [engine for pattern, engine in self._choices.items() if _fits(pattern, layer)]
+        return not has_kernel or (fitting or [self._engine])[-1] == OPENVINO
+
+    def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., tuple[Any, ...]], str]:
+        """What computes the layer. Without OpenVINO it is a function that says so when the run gets there."""
+        if not is_installed():
+            return _missing(layer), ""
+        from stepper import ops
+
+        has_kernel = layer.definition is not None and ops.find(layer.type, layer.definition) is not None
+        return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=not has_kernel), str(self.runtime)
+
+    def check(self, model: Model) -> None:
+        """UsageError for a pattern that fits nothing in the model."""
+        layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
+        for pattern in self._choices:
+            if not any(_fits(pattern, layer) for layer in layers):
+                raise UsageError(f"no operation of the model has the type '{pattern}' or a name that fits it")
+
+
+def _fits(pattern: str, layer: Layer) -> bool:
+    return layer.type.lower() == pattern.lower() or fnmatchcase(layer.name, pattern)
+
+
+def _missing(layer: Layer) -> Callable[..., tuple[Any, ...]]:
+    """The function of a layer that only OpenVINO could compute, which is not there."""
+
+    def refuse(*_inputs: Any) -> Any:
+        raise UnsupportedOperation(f"{no_kernel(layer)}; OpenVINO may compute it: {INSTALL}")
+
+    return refuse
+
+
+def install_default() -> None:
+    """Let runs that name no partner compute in OpenVINO what has no kernel."""
+    set_default_partner(OpenVINOPartner())

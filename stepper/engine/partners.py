@@ -1,0 +1,65 @@
+"""The seam to another runtime: who computes an operation that no kernel serves, or that the user gives away.
+
+The engine knows a partner by this protocol alone. A loop, a branch, a variable and a random stream are never given
+away: they are what can be stepped through, gone back in and resumed, which only state in a machine can.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from stepper.element_types import Array
+from stepper.engine.program import CompiledModel
+from stepper.ir.model import Layer
+
+Function = Callable[..., tuple[Any, ...]]
+"""From the values of a layer's inputs, in port order, to those of its outputs."""
+
+
+class Partner(Protocol):
+    """Somebody who computes single operations. It may keep what it has compiled; it keeps nothing of a run."""
+
+    @property
+    def description(self) -> str:
+        """Who computes what, in words; two runs of equal descriptions compute alike. A recording keeps it."""
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        """Whether this layer is the partner's."""
+
+    def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Function, str]:
+        """What computes a layer, and who that is, in words for the screen.
+
+        `constants` are the inputs that never change (None: one that does). Nothing is compiled before the first call.
+        The function raises KernelError where the partner refuses the layer, UnsupportedOperation where nobody can.
+        """
+
+
+_default: list[Partner] = []
+
+
+def set_default_partner(partner: Partner) -> None:
+    """Who computes what has no kernel, where a run does not say; the package's own public names set it."""
+    _default[:] = [partner]
+
+
+def default_partner() -> Partner | None:
+    """The partner of a run that does not name one; None: an operation without a kernel ends the run."""
+    return _default[0] if _default else None
+
+
+def no_kernel(layer: Layer) -> str:
+    """In words: nobody here computes this layer; with its version and its line in the file."""
+    version = f"{layer.type}-{layer.definition}" if layer.definition else f"{layer.type} of {layer.version}"
+    return f"there is no kernel for {version} (line {layer.line} of the model)"
+
+
+def computed_elsewhere(compiled: CompiledModel) -> dict[str, Counter[str]]:
+    """How many operations of each type a partner computes, by the words for who that is; those never run included."""
+    found: dict[str, Counter[str]] = {}
+    for program in compiled.programs:
+        for operation in (*program.operations, *program.folded):
+            if operation.computed_by:
+                found.setdefault(operation.computed_by, Counter())[operation.layer.type] += 1
+    return found

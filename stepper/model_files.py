@@ -1,0 +1,22 @@
+"""Which files are models, by their names; imports nothing, so that the command line can ask at once."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Final
+
+IR_SUFFIX: Final = ".xml"
+
+CONVERTED: Final = {
+    ".onnx": "ONNX",
+    ".pb": "TensorFlow",
+    ".tflite": "TensorFlow Lite",
+    ".pdmodel": "PaddlePaddle",
+}
+"""Suffixes of the formats that OpenVINO converts, and what each is called."""
+
+
+def is_model_path(word: str) -> bool:
+    """Whether a word of the command line names a model's file rather than a command or an option."""
+    suffix = PurePath(word).suffix.lower()
+    return not word.startswith("-") and (suffix == IR_SUFFIX or suffix in CONVERTED)

@@ -1,0 +1,120 @@
+"""What a call costs where OpenVINO computes an operation: beside the numpy kernel, and beside the request alone.
+
+    python -m tests.benchmarks.fallback [--json]
+
+Each number is of one call; a compilation is paid once for each layer and signature and measured by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stepper import ops
+from stepper.compare.openvino_layers import LayerInOpenVINO
+from stepper.compare.openvino_runtime import Runtime
+from stepper.element_types import F32, Array
+from stepper.ir.model import Layer, Port
+from tests.benchmarks.timing import json_wanted, print_reports, report, side_by_side
+
+KERNEL, REQUEST, SYNCHRONOUS = "numpy kernel", "bare request, asynchronous", "bare request, synchronous"
+FALLBACK, COMPILATION = "computed by OpenVINO", "compilation of the layer, once"
+CALLS = 300
+
+
+def layer(type: str, inputs: int) -> Layer:
+    """A layer of f32 whose attributes have their defaults."""
+    ports = tuple(Port(index, F32, (), (), 1) for index in range(inputs + 1))
+    return Layer(1, type.lower(), type, "opset1", 1, {}, ports[:inputs], ports[inputs:], (), 1)
+
+
+def cases() -> dict[str, tuple[str, list[Array]]]:
+    """Operations of loop bodies: a small one, a larger one, and one that is worth a call."""
+    random = np.random.default_rng(1)
+
+    def floats(*shape: int) -> Array:
+        return random.standard_normal(shape, np.float32)
+
+    return {
+        "Add of f32[1,256]": ("Add", [floats(1, 256), floats(1, 256)]),
+        "Tanh of f32[64,1024]": ("Tanh", [floats(64, 1024)]),
+        "MatMul of f32[32,512] and f32[512,2048]": ("MatMul", [floats(32, 512), floats(512, 2048)]),
+    }
+
+
+def candidates(type: str, inputs: Sequence[Array]) -> dict[str, Callable[[], Array]]:
+    """What computes the operation, each as a function that does it once."""
+    described = layer(type, len(inputs))
+    kernel = ops.find(type, 1)
+    assert kernel is not None
+    function = kernel.bind({})
+    fallback = LayerInOpenVINO(Runtime(), described, [None] * len(inputs), is_last_resort=False)
+    request = bare_request(described, inputs)
+
+    def asynchronously() -> Array:
+        request.start_async()
+        request.wait()
+        return np.asarray(request.get_output_tensor(0).data)
+
+    def synchronously() -> Array:
+        request.infer()
+        return np.asarray(request.get_output_tensor(0).data)
+
+    return {
+        KERNEL: lambda: function(*inputs),
+        FALLBACK: lambda: fallback(*inputs)[0],
+        REQUEST: asynchronously,
+        SYNCHRONOUS: synchronously,
+    }
+
+
+def bare_request(described: Layer, inputs: Sequence[Array]) -> Any:
+    """A request of OpenVINO's own with the inputs set once and for all."""
+    import openvino as ov
+
+    parameters = [ov.op.Parameter(ov.Type.f32, ov.Shape(array.shape)) for array in inputs]
+    node = getattr(ov.opset1, described.type.lower() if described.type != "MatMul" else "matmul")
+    more = (False, False) if described.type == "MatMul" else ()
+    model = ov.Model([node(*parameters, *more)], parameters)
+    configuration = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
+    request = ov.Core().compile_model(model, "CPU", configuration).create_infer_request()
+    for index, array in enumerate(inputs):
+        request.set_input_tensor(index, ov.Tensor(array))
+    return request
+
+
+def compiled_anew(type: str, inputs: Sequence[Array]) -> Array:
+    """The first call of a layer, with its compilation."""
+    return LayerInOpenVINO(Runtime(), layer(type, len(inputs)), [None] * len(inputs), is_last_resort=False)(*inputs)[0]
+
+
+def measure(title: str, type: str, inputs: Sequence[Array], calls: int = CALLS, rounds: int = 5) -> dict[str, object]:
+    """One operation, everybody in turn; checked first."""
+    functions = candidates(type, inputs)
+    expected = functions[KERNEL]()
+    for name, function in functions.items():
+        np.testing.assert_allclose(function(), expected, rtol=1e-4, atol=1e-4, err_msg=name)
+
+    def repeated(function: Callable[[], Array]) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(calls):
+                function()
+
+        return run
+
+    found = side_by_side({name: repeated(function) for name, function in functions.items()}, rounds)
+    seconds = {name: value / calls for name, value in found.items()}
+    seconds |= side_by_side({COMPILATION: lambda: compiled_anew(type, inputs)}, rounds)
+    return report(f"{title}, one call", seconds, KERNEL)
+
+
+def main() -> None:
+    """Measure and print."""
+    as_json = json_wanted(__doc__)
+    print_reports([measure(title, *case) for title, case in cases().items()], as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The other side of a comparison: the runtime's own run, and operations and bodies alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openvino")
+
+
+import stepper
+from stepper.compare.openvino_peer import OpenVINOPeer
+from stepper.engine import Every, Machine, compile_model
+from stepper.errors import KernelError, UsageError
+from tests.conformance.agreement import assert_agrees
+from tests.conformance.openvino_subjects import LONG_AGO, NAMES, sample, some_values, sum_along_an_axis_that_is_a_list
+from tests.engine.nested_models import alternating, loop_in_branch, multiplication_table
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != LONG_AGO])
+def test_the_runtimes_own_run_has_our_outputs_and_iterations(name: str) -> None:
+    model, inputs, _wanted = sample(name)
+    run = OpenVINOPeer(model).run(stepper.bind_inputs(model, inputs))
+    ours = stepper.run(model, inputs, rules="openvino")
+    assert not run.uncounted
+    assert sorted(run.iterations.values()) == sorted(loop.iterations for loop in ours.loops)
+    for actual, (where, value) in zip(run.outputs, ours.items(), strict=True):
+        assert_agrees(actual, value, where)
+
+
+def test_loops_in_loops_are_counted_in_all(tmp_path: Path) -> None:
+    model = multiplication_table().read(tmp_path)
+    inputs = some_values(model.graph)
+    ours = stepper.run(model, dict(enumerate(inputs)))
+    run = OpenVINOPeer(model).run(inputs)
+    assert sorted(run.iterations.values()) == sorted(loop.iterations for loop in ours.loops)
+    assert max(map(len, run.iterations)) == 2
+
+
+@pytest.mark.parametrize("name", ["for_loop", "date_normaliser", "while_loop", "nested_loop"])
+def test_each_body_and_operation_alone_makes_of_the_same_what_ours_makes(name: str) -> None:
+    model, inputs, _wanted = sample(name)
+    peer = OpenVINOPeer(model)
+    machine = Machine(compile_model(model), stepper.bind_inputs(model, inputs))
+    bodies = operations = 0
+    for event in machine.run(Every.OPERATION):
+        frame, program = event.frame, event.frame.program
+        if event.kind.name == "OPERATION" and frame.activation is not None and frame.pc and operations < 60:
+            operation = program.operations[frame.pc - 1]
+            if not operation.plans:
+                operations += 1
+                values = [frame.values[slot] for slot in operation.inputs]
+                found = peer.operation(program.graph, operation.layer)(*values)
+                for slot, value in zip(operation.outputs, found, strict=True):
+                    assert_agrees(value, np.asarray(frame.values[slot]), f"{program.name} > {operation.layer}")
+        if event.kind.name == "ITERATION" and bodies < 12:
+            bodies += 1
+            found = peer.body(program.graph)(*[np.asarray(frame.values[slot]) for slot in program.parameters])
+            for slot, value in zip(program.results, found, strict=True):
+                assert_agrees(value, np.asarray(frame.values[slot]), program.name)
+    assert bodies and operations
+
+
+def test_both_sides_of_an_if_are_found_as_bodies(tmp_path: Path) -> None:
+    for index, graph in enumerate((alternating(), loop_in_branch())):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        model = graph.read(folder)
+        peer = OpenVINOPeer(model)
+        for _path, body in list(model.graphs())[1:]:
+            values = some_values(body)
+            assert len(peer.body(body)(*values)) == len(body.results)
+    with pytest.raises(UsageError, match="no body of the model"):
+        peer.body(model.graph)
+
+
+def test_a_kernel_error_is_raised_for_one_operation_alone(tmp_path: Path) -> None:
+    model = sum_along_an_axis_that_is_a_list().read(tmp_path)
+    layer = next(layer for layer in model.graph.layers if layer.name == "odd")
+    with pytest.raises(KernelError, match="OpenVINO refuses it"):
+        OpenVINOPeer(model).operation(model.graph, layer)(np.array([1, 2], np.float32), np.array([0]))
