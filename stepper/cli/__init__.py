@@ -27,8 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and is_model_path(words[0]):
-        print(f"stepper: which command? For example: stepper run {words[0]}", file=sys.stderr)
-        return UsageError.exit_code
+        words.insert(0, "tui")  # a bare model opens the application
     options = parser().parse_args(words)
     try:
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because

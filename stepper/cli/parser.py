@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "find": "find_command",
     "export": "export_command",
     "passes": "passes_command",
+    "tui": "tui_command",
 }
 """Each subcommand and the module of stepper.cli that carries it out."""
 
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     _add_passes(
         commands.add_parser("passes", help="name the first pass of OpenVINO that changes what a model computes")
     )
+    _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
     return top
 
 
@@ -237,6 +239,24 @@ def _add_recording(run: argparse.ArgumentParser) -> None:
     run.add_argument("--record-iters", metavar="RANGES", help="record only these iterations, such as 0:10,-1")
     run.add_argument("--resume", metavar="FILE", help="go on with an interrupted recording, to the same outputs")
     run.add_argument("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
+
+
+def _add_tui(tui: argparse.ArgumentParser) -> None:
+    tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
+    _add_model(tui)
+    _add_inputs(tui)
+    tui.add_argument(
+        "--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3"
+    )
+    tui.add_argument("--script", metavar="FILE", help="begin with the commands of this file")
+    _add_rules(tui)
+    tui.add_argument(
+        "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
+    )
+    add_engine(tui)
+    _add_open_sequences(tui, "one can step through them")
+    tui.add_argument("--ascii", action="store_true", help="for a terminal without line drawing and other symbols")
+    tui.add_argument("--light", action="store_true", help="dark letters on a light ground")
 
 
 def _add_inspect(inspect: argparse.ArgumentParser) -> None:

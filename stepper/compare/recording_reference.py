@@ -135,7 +135,7 @@ class RecordingReference:
         return {(level, layer, output): number for level, layer, output, number in rows}
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
-        """By activation: the iterations with which its runs begin, ascending; and of each the first id and the length."""
+        """By activation: the iterations with which its runs begin, ascending, and the first id and length of each."""
         found: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
         rows = self._recording.query("SELECT activation, coalesce(iteration, 0), id, count FROM runs ORDER BY 1, 2")
         for activation, begin, first, count in rows:

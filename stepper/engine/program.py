@@ -164,6 +164,11 @@ class Program:
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
 
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of the operations, in their order."""
+        return tuple(operation.layer for operation in self.operations)
+
     @property
     def name(self) -> str:
         """Where in the model this graph is: `model`, or the names of the layers that lead to it."""

@@ -1,0 +1,97 @@
+"""A frame of the stack as plain frozen data: its operations, how far it has come, and what every one of them gave.
+
+Tensors are shared with the run, never copied: a view of a moment costs a few references and stays true afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stepper.debug import slots
+from stepper.debug.addresses import Target, address_of
+from stepper.debug.inspection_values import operation_view, value_view
+from stepper.debug.moments import iteration_of
+from stepper.debug.views import OperationView, ValueView
+from stepper.element_types import Array
+from stepper.engine.frames import Frame, Phase
+from stepper.engine.program import CompiledModel, Program
+from stepper.ir.model import Graph, Layer, Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameView:
+    """One frame at one moment; `depth` 0 is the model's own graph.
+
+    `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
+    loop or If that is under way in it. `closed`: the iteration is over, or has not begun.
+    """
+
+    depth: int
+    program: Program = field(repr=False)
+    iteration: int | None
+    last: int
+    running: int | None
+    closed: bool
+    _frame: Frame = field(repr=False)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that runs in it."""
+        return self.program.graph
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The operations in the order of execution."""
+        return self.program.layers
+
+    @property
+    def moment(self) -> int:
+        """The operation at which the frame stands: the one under way, else the one executed last; -1: before all."""
+        return self.last if self.running is None else self.running
+
+    def operation(self, index: int) -> OperationView:
+        """An operation with its inputs and outputs as they are now."""
+        return operation_view(self._frame, index)
+
+    def output(self, index: int, output: int = 0) -> ValueView:
+        """What an operation gave in this iteration."""
+        return value_view(self._frame, Source(self.program.operations[index].layer.id, output))
+
+    def value(self, layer: int, output: int = 0) -> ValueView:
+        """The value of a layer's output, by the layer's id: a Parameter, a Constant or an operation."""
+        return value_view(self._frame, Source(layer, output))
+
+    def held(self, index: int, output: int = 0) -> Array | None:
+        """The value that is there: of this iteration, or of the one before where the operation has not run yet."""
+        outputs = self.program.operations[index].outputs
+        value = self._frame.values[outputs[output]] if output < len(outputs) else None
+        return None if value is None else slots.read_only(value)
+
+    def is_done(self, index: int) -> bool:
+        """Whether the operation has run in this iteration."""
+        return index <= self.last
+
+    def address(self, index: int, compiled: CompiledModel) -> str:
+        """How the operation is written at the prompt, wherever the run stands."""
+        operation = self.program.operations[index]
+        path = self.program.path
+        slot = operation.outputs[0] if operation.outputs else -1
+        target = Target(self.program, operation.layer, 0, slot, operation.layer, (None,) * len(path))
+        text = str(address_of(target, compiled))
+        return text.rsplit(":", 1)[0] if len(operation.layer.outputs) > 1 else text
+
+
+def frame_views(stack: Sequence[Frame]) -> tuple[FrameView, ...]:
+    """All frames of a stack, from the model's own graph inwards."""
+    return tuple(_frame_view(stack, depth) for depth in range(len(stack)))
+
+
+def _frame_view(stack: Sequence[Frame], depth: int) -> FrameView:
+    frame = stack[depth].copy()
+    running = frame.phase is Phase.RUNNING
+    nested = depth < len(stack) - 1
+    iteration = iteration_of(frame)
+    began = frame.activation is None or iteration is not None or running
+    last = frame.pc - 1 if running else (len(frame.program.operations) - 1 if began else -1)
+    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame)

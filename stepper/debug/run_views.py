@@ -1,0 +1,96 @@
+"""What a screen shows beside a stop, as plain frozen data: breakpoints and where they sit, watches, a run under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stepper.debug.breakpoints import BreakKind, Breakpoint
+from stepper.debug.watches import Reading, Watch
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BreakView:
+    """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
+
+    Of one that waits for something about values wherever it happens there are none.
+    """
+
+    number: int
+    kind: BreakKind
+    text: str
+    sentence: str
+    conditional: bool
+    enabled: bool
+    hits: int
+    places: frozenset[tuple[int, int]] = field(repr=False)
+
+    def is_at(self, program: Program, index: int) -> bool:
+        """Whether it sits at this operation."""
+        return (id(program), index) in self.places
+
+
+def break_views(breakpoints: Iterable[Breakpoint]) -> tuple[BreakView, ...]:
+    """All breakpoints of a run."""
+    return tuple(_break_view(breakpoint) for breakpoint in breakpoints)
+
+
+def _break_view(breakpoint: Breakpoint) -> BreakView:
+    description = breakpoint.description
+    at_places = description.kind is not BreakKind.WHEN
+    return BreakView(
+        number=breakpoint.number,
+        kind=description.kind,
+        text=description.text,
+        sentence=str(description),
+        conditional=bool(description.condition or description.hit),
+        enabled=description.enabled,
+        hits=breakpoint.hits,
+        places=frozenset((id(check.program), check.index) for check in breakpoint.checks) if at_places else frozenset(),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchView:
+    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped."""
+
+    number: int
+    text: str
+    now: Reading | None
+    iterations: tuple[Reading, ...]
+
+
+def watch_views(watches: Iterable[Watch], loop_path: str) -> tuple[WatchView, ...]:
+    """All watches; `loop_path` is the place of the loop whose iterations are wanted (LevelView.path)."""
+    run = loop_path.rpartition(" #")[0] or loop_path
+    return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
+
+
+def _readings(watch: Watch, run: str) -> tuple[Reading, ...]:
+    found = {
+        reading.iteration: reading
+        for reading in watch.readings
+        if reading.iteration is not None and reading.place.rpartition(" #")[0] == run
+    }
+    return tuple(found[iteration] for iteration in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Where a run is while it goes on: integers that were read one after another, so they may be of near moments."""
+
+    tick: int
+    iterations: tuple[int | None, ...]
+
+
+def glance(machine: Machine) -> Glance:
+    """How far a machine has come; may be asked from any thread while another one runs it, and never waits."""
+    return Glance(machine.tick, tuple(_iteration(frame) for frame in list(machine.stack)))
+
+
+def _iteration(frame: Frame) -> int | None:
+    activation = frame.activation
+    return activation.iteration if activation is not None and activation.operation.layer.is_loop else None

@@ -1,0 +1,119 @@
+"""The worker: a long run is shown as it goes on and can be stopped; whatever goes wrong does not end the session."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.wide_models import wide_loop
+from tui.panes.operations import Operations
+from tui.rows import Row
+
+
+def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost() -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("continue")
+        seen = set()
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            seen.add(driven.state.iteration)
+        assert driven.state.running is not None and "running" in driven.text("top")
+        assert len(seen) > 2, "the iteration is shown while it runs"
+        begun = time.perf_counter()
+        driven.app.perform("pause")
+        while driven.app.driver.is_busy:
+            await asyncio.sleep(0.002)
+        assert time.perf_counter() - begun < 0.1
+        await driven.settle()
+        assert driven.state.running is None and driven.state.iteration is not None
+        paused = driven.state.view.tick
+        await driven.press("n")
+        assert driven.state.view.tick == paused + 1
+
+    drive(wide_loop(40, 2_000_000), script, lines=("run-to wide@0",))
+
+
+def test_the_event_loop_never_waits_for_the_run() -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("continue")
+        longest = 0.0
+        for _ in range(50):
+            begun = time.perf_counter()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.perf_counter() - begun)
+        assert longest < 0.25
+        driven.app.perform("pause")
+        await driven.settle()
+
+    drive(wide_loop(40, 2_000_000), script, lines=("run-to wide@0",))
+
+
+def test_an_error_of_the_run_is_shown_in_place_and_one_can_go_back() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("c")
+        assert driven.state.failure and driven.pane("stop").display
+        assert "more than 3 iterations" in driven.text("stop").replace("\n", " ")
+        await driven.press("N")
+        assert not driven.state.failure and driven.state.frames
+
+    debugger = wide_loop(20, 50)
+    debugger.machine.max_iterations = 3
+    drive(debugger, script, lines=("run-to wide@0",))
+
+
+def test_a_fault_in_a_pane_is_told_and_the_others_go_on() -> None:
+    class Broken(Operations):
+        def row(self, index: int, width: int) -> Row:
+            raise ZeroDivisionError("by a pane")
+
+    async def script(driven: Driven) -> None:
+        driven.pane("operations").__class__ = Broken
+        await driven.press("n")
+        assert "ZeroDivisionError" in driven.text("operations") and "the session goes on" in driven.text("answer")
+        iteration = driven.state.iteration
+        await driven.press("right_square_bracket")
+        assert driven.state.iteration == iteration + 1
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 3"))
+
+
+def test_a_fault_in_a_question_is_told_too() -> None:
+    async def script(driven: Driven) -> None:
+        answers: list[int] = []
+        driven.app.driver.ask(lambda debugger: debugger.machine.tick, answers.append)
+        driven.app.driver.ask(lambda debugger: debugger.nothing, answers.append)  # type: ignore[attr-defined]
+        await driven.settle()
+        assert answers == [driven.state.view.tick]
+        assert "a fault in driver" in driven.text("answer")
+
+    drive("date_normaliser", script)
+
+
+def test_histories_are_those_of_the_run_and_are_bounded() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("iter 150")
+        await driven.filled()
+        history = driven.state.history
+        assert len(history.numbers) <= 72
+        last = history.of(5, 149, 10)
+        frame = driven.state.frame
+        series = driven.app.driver._debugger.over_iterations(f"`{frame.layers[5].name}`@140:150")
+        expected = [float((value.astype(float) ** 2).mean() ** 0.5) for value in series.values]
+        assert all(abs(a - b) < 1e-5 * max(1, abs(b)) for a, b in zip(last, expected, strict=True))
+
+    drive(wide_loop(20, 300), script, lines=("run-to wide@0",))
+
+
+def test_an_edit_forgets_what_would_have_come() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("iter 9")
+        await driven.filled()
+        before = driven.state.history.of(3, 8, 3)
+        await driven.type("iter 5")
+        await driven.type(f"set `{driven.state.frame.layers[0].name}` = 100")
+        await driven.type("iter 9")
+        await driven.filled()
+        assert driven.state.is_edited and driven.state.history.of(3, 8, 3) != before
+
+    drive(wide_loop(20, 50), script, lines=("run-to wide@0", "next 2"))

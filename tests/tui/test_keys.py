@@ -1,0 +1,127 @@
+"""The keys are data: every one is a known command, none stands twice, and footer, help and palette are made of them."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from stepper.debug.commands.registry import command_called, commands
+from tests.tui.driven import Driven, drive
+from tui.actions import ACTIONS
+from tui.keys import FOOTERS, KEYS, Dispatcher, Key, footer
+from tui.registry import VIEWS
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.keys[0]}-{'-'.join(key.panes)}")
+def test_every_key_is_a_command_that_there_is(key: Key) -> None:
+    word = key.command.split()[0]
+    assert word in ACTIONS or command_called(word).name == word
+    assert key.word and key.help
+
+
+@pytest.mark.parametrize("pane", ["", *FOOTERS])
+def test_no_key_stands_for_two_commands_in_a_pane(pane: str) -> None:
+    for scope in ([key for key in KEYS if pane in key.panes], [key for key in KEYS if not key.panes]):
+        names = [name for key in scope for name in key.keys]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("pane", FOOTERS)
+def test_the_footer_of_a_pane_has_all_that_was_asked_for(pane: str) -> None:
+    assert len(footer(pane)) == len(FOOTERS[pane])
+
+
+def test_no_action_hides_a_command_of_the_debugger_but_quit() -> None:
+    assert {command.name for command in commands()} & set(ACTIONS) == {"quit"}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_screen_of_the_registry_can_be_loaded(name: str) -> None:
+    assert VIEWS[name].load().__name__.endswith("Screen")
+
+
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [("n", "next"), ("12n", "next 12"), ("10]", "iter +10"), ("3[", "iter -3"), ("ma", "mark a"), ("'b", "goto 'b"),
+     ("5J", "select +5"), ("G", "edge last"), ("2c", "continue 2")],
+)  # fmt: skip
+def test_counts_and_letters_are_put_together(typed: str, command: str) -> None:
+    names = {"]": "right_square_bracket", "[": "left_square_bracket", "'": "apostrophe"}
+    dispatcher = Dispatcher()
+    found = [dispatcher.feed(events.Key(names.get(letter, letter), letter), "operations") for letter in typed]
+    assert found[-1] == command and not any(found[:-1]) and not dispatcher.pending
+
+
+def test_zero_alone_is_no_count_and_an_unknown_key_ends_one() -> None:
+    dispatcher = Dispatcher()
+    assert dispatcher.feed(events.Key("0", "0"), "") is None
+    assert dispatcher.feed(events.Key("4", "4"), "") == "" and dispatcher.pending == "4"
+    assert dispatcher.feed(events.Key("f7", None), "") == "" and not dispatcher.pending
+
+
+def test_the_prompt_completes_suggests_and_remembers() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("colon", "r", "e", "v")
+        prompt = driven.app._front.prompt
+        await driven.press("tab")
+        assert prompt.value == "reverse-continue"
+        await driven.press("tab")
+        assert prompt.value == "reverse-finish"
+        await driven.press("escape")
+        await driven.type("goto tick 5")
+        await driven.press("colon", "up")
+        assert prompt.value == "goto tick 5"
+        await driven.press("escape", "colon", "g", "o")
+        assert prompt._suggestion == "goto tick 5"
+        await driven.press("escape")
+        assert driven.app.focused_pane is driven.pane("operations")
+
+    drive("date_normaliser", script)
+
+
+def test_help_names_the_keys_of_the_pane_first_and_closes() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("question_mark")
+        lines = driven.text("help").splitlines()
+        assert any("The operations of the body" in line for line in lines[:4])
+        assert any("next operation" in line for line in lines[4:10])
+        await driven.press("q")
+        assert driven.pane("operations").display
+
+    drive("date_normaliser", script, size=(120, 40))
+
+
+def test_the_palette_carries_out_what_is_chosen() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("ctrl+p")
+        for letter in "last iteration of this loop":
+            await driven.pilot.press("space" if letter == " " else letter)
+        await driven.pilot.pause(0.3)
+        await driven.pilot.press("enter")
+        await driven.settle()
+        assert driven.state.view.tick > 0
+
+    drive("for_loop", script, lines=("step",))
+
+
+def test_a_mark_is_set_and_gone_back_to() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("m", "a", "5", "n", "apostrophe", "a")
+        assert driven.state.view.tick == 1
+        await driven.press("slash")
+        driven.app._front.prompt.value = "search concat"
+        await driven.press("enter")
+        selected = driven.state.frame.layers[driven.state.cursor]
+        assert selected.type == "Concat" and driven.state.view.tick == 1
+
+    drive("date_normaliser", script, lines=("step",))
+
+
+def test_names_from_a_file_are_never_markup() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("[b]x[/b]")
+        assert "[b]x[/b]" in driven.text("answer")
+        await driven.type("goto `[red]`")
+        assert "[red]" in driven.text("answer")
+
+    drive("date_normaliser", script)

@@ -1,0 +1,219 @@
+"""The main screen on the date decoder: keys and mouse move the run, and what is shown is what the run computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.driven import DECODER, Driven, drive
+from tui.panes.operations import Operations
+from tui.theme import Look
+
+AT_SOFTMAX = (f"run-to {DECODER}@0", "iter 7", "run-to `aten::softmax/Softmax`")
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+
+
+@SIZES
+def test_panes_show_the_seventh_iteration(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        panes = {80: ("top", "tabs", "operations", "time", "keys")}.get(
+            size[0], ("top", "frames", "operations", "graph", "value", "loop", "edges", "scans", "time", "keys")
+        )
+        driven.golden(f"main_{size[0]}x{size[1]}", *panes)
+
+    drive("date_normaliser", script, size=size, lines=AT_SOFTMAX)
+
+
+def test_every_letter_goes_forward_and_its_capital_back() -> None:
+    async def script(driven: Driven) -> None:
+        start = driven.state.view.tick
+        for there, back in (("n", "N"), ("s", "S"), ("right_square_bracket", "left_square_bracket"), ("down", "up")):
+            await driven.press(there)
+            assert driven.state.view.tick > start, there
+            await driven.press(back)
+            assert driven.state.view.tick == start, back
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_a_count_repeats_a_movement() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("3", "right_square_bracket")
+        assert driven.state.iteration == 10
+        await driven.press("1", "0", "left_square_bracket")
+        assert driven.state.iteration == 0
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_finish_and_entry_and_the_ends_of_the_loop() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("G")
+        assert driven.state.iteration == 10
+        await driven.press("g")
+        assert driven.state.iteration == 0
+        await driven.press("f")
+        assert driven.state.stop.closed and driven.state.iteration == 10
+        await driven.press("F")
+        assert driven.state.iteration is None and len(driven.state.frames) == 2
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_outer_frames_are_looked_at_without_moving() -> None:
+    async def script(driven: Driven) -> None:
+        tick = driven.state.view.tick
+        await driven.press("u")
+        assert driven.state.depth == 0 and "GRUSequence" in driven.text("operations")
+        await driven.press("d")
+        assert driven.state.depth == 1 and "Softmax" in driven.text("operations")
+        assert driven.state.view.tick == tick
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_a_nested_body_is_entered_and_left() -> None:
+    async def script(driven: Driven) -> None:
+        while len(driven.state.frames) < 3:
+            await driven.press("s")
+        assert driven.text("frames").count("└") == 2
+        await driven.press("f", "f")
+        assert len(driven.state.frames) < 3
+
+    drive("nested_loop", script)
+
+
+def test_a_breakpoint_is_set_stops_the_run_and_goes() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("b")
+        assert [one.hits for one in driven.state.breaks] == [0]
+        assert "●" in driven.text("operations")
+        await driven.press("c")
+        assert driven.state.iteration == 8 and "stop" in driven.text("stop") and driven.pane("stop").display
+        assert not driven.pane("value").display
+        await driven.press("C")
+        assert driven.state.iteration == 7
+        await driven.press("b")
+        assert driven.state.breaks == () and "●" not in driven.text("operations")
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_the_mouse_selects_opens_scrolls_and_scrubs() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.pilot.click("#operations", offset=(6, 3))
+        await driven.settle()
+        pane = driven.pane("operations")
+        assert isinstance(pane, Operations)
+        assert driven.state.cursor == pane.listing().entries[pane.top + 2].indices[0]
+        await driven.press("escape")
+        assert driven.state.selected is None
+        await driven.pilot.click("#time", offset=(10 + 6 * 2, 3))
+        await driven.settle()
+        assert driven.state.iteration == 2
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_the_prompt_takes_commands_and_shows_what_is_wrong_in_place() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("iter 3")
+        assert driven.state.iteration == 3
+        await driven.type("goto nowhere")
+        assert "there is nothing called 'nowhere'" in driven.text("answer")
+        await driven.type("info trip")
+        assert driven.pane("card").display and "trip count" in driven.text("card")
+        await driven.press("escape")
+        assert not driven.pane("card").display and driven.state.iteration == 3
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_at_the_end_of_the_run_one_can_go_back() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("c")
+        assert driven.state.view.outputs is not None and driven.state.frames == ()
+        assert "Result_526" in driven.text("value") and "Loop" in driven.text("graph")
+        await driven.press("N")
+        assert driven.state.frames
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        for pane in ("top", "frames", "operations", "graph", "value", "loop", "edges", "scans", "time", "keys"):
+            assert driven.text(pane).isascii(), pane
+
+    drive("date_normaliser", script, size=(120, 40), lines=AT_SOFTMAX, look=Look(ascii=True, plain=True))
+
+
+def test_a_terminal_that_is_too_small_gets_a_sentence() -> None:
+    async def script(driven: Driven) -> None:
+        assert "60x18 is needed" in driven.text("too-small")
+        assert not driven.pane("operations").is_on_screen
+
+    drive("date_normaliser", script, size=(59, 20))
+
+
+def test_an_operation_is_selected_and_run_to_and_gone_back_to() -> None:
+    async def script(driven: Driven) -> None:
+        start = driven.state.frame.moment
+        await driven.press("2", "J")
+        assert driven.state.selected == start + 2 and driven.state.frame.moment == start
+        await driven.press("t")
+        assert driven.state.frame.moment == start + 2 and driven.state.selected is None
+        assert not driven.pane("stop").display, "the aim of a movement is no breakpoint"
+        await driven.press("5", "K", "T")
+        assert driven.state.frame.moment == start - 3 and driven.state.iteration == 7
+        await driven.press("4", "J", "T")
+        assert driven.state.frame.moment == start + 1 and driven.state.iteration == 6
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_in_the_graph_the_arrows_go_along_wires() -> None:
+    async def script(driven: Driven) -> None:
+        driven.pane("graph").focus()
+        await driven.pilot.pause()
+        tick = driven.state.view.tick
+        await driven.press("up")
+        assert driven.state.frame.layers[driven.state.cursor].name == "aten::squeeze/Squeeze"
+        await driven.press("down", "down")
+        assert "Unsqueeze_1" in driven.state.frame.layers[driven.state.cursor].name
+        assert driven.state.view.tick == tick
+        rows = driven.text("graph").count("╭")
+        await driven.press("minus")
+        assert "[ Softmax ]" in driven.text("graph") and driven.text("graph").count("╭") < rows
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_another_statistic_stands_in_the_list() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("v")
+        assert driven.state.statistic == "mean" and "mean" in driven.text("operations").splitlines()[0]
+        await driven.filled()
+        value = driven.state.frame.output(driven.state.cursor).array
+        row = next(line for line in driven.text("operations").splitlines() if "▸ Softmax" in line)
+        assert f"{float(value.mean()):.3f}".lstrip("0") in row
+        await driven.press("V")
+        assert driven.state.statistic == "rms"
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+def test_a_stop_says_how_a_nan_comes_about_and_where_its_inf_was_born() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto `__module.n.v/aten::linear/Add`")
+        await driven.type("set `__module.n.v/aten::linear/Add`[0,3,0] = inf")
+        await driven.type("break nan")
+        await driven.press("c")
+        text = " ".join(driven.text("stop").split())
+        assert "16 NaN of 16 first [0,0]" in text and "1 Inf of 16" in text
+        assert "Inf - Inf is NaN" in text and "born 2 ops before, at v/Add@7 [0,3,0]" in text
+        await driven.filled()
+        driven.golden("stop_160x48", "top", "operations", "graph", "stop", "time")
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX)

@@ -1,0 +1,271 @@
+"""The driver: one worker thread in which the debugger lives. The only place with threads.
+
+Commands and questions go in through a queue, frozen pictures come out as messages. The event loop never waits for the
+run; Esc asks it to pause, which the machine does before its next move. When nothing is asked for, the worker fills in
+what the histories lack, and leaves that the moment something is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from textual.app import App
+from textual.timer import Timer
+
+from stepper.debug.commands import Answer, Interpreter
+from stepper.debug.commands.registry import command_called
+from stepper.debug.debugger import Debugger
+from stepper.debug.run_views import Glance, glance
+from stepper.engine.program import CompiledModel
+from stepper.errors import StepperError, UsageError
+from tui.messages import Changed, Fault, Found, Progress, Reply
+from tui.picture import Pictures
+from tui.state import Running
+
+FRAMES: Final = 1 / 30
+"""Seconds between two pictures of a run under way."""
+_QUIET: Final = 0.03
+"""Seconds without a command after which histories are filled in."""
+_LOGGED: Final = 2_000
+"""Lines of logpoints that are kept of one movement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A line for the interpreter; `echo`: its answer is to be shown."""
+
+    line: str
+    echo: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something to find out from the debugger, and who wants to know."""
+
+    ask: Callable[[Debugger], Any]
+    then: Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """Something to change in how pictures are taken."""
+
+    change: Callable[[Pictures], None]
+
+
+Job = Command | Question | Adjustment
+
+
+class Driver:
+    """Carries out commands on a debugger in a thread of its own, and posts what comes of it to the application."""
+
+    def __init__(self, app: App[Any], debugger: Debugger, name: str) -> None:
+        self._app = app
+        self._debugger = debugger
+        self._interpreter = Interpreter(debugger)
+        self._pictures = Pictures(debugger, self._interpreter.session, name)
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._logged: deque[str] = deque(maxlen=_LOGGED)
+        debugger.breakpoints.sink = self._logged.append
+        self._lock = threading.Lock()
+        self._command = ""
+        self._filling = False
+        self._waiting = 0
+        self._resting = False
+        self._rate = _Rate()
+        self._timer: Timer | None = None
+        self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
+
+    # --- asked by the application, in its thread -----------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to work; the first picture comes at once."""
+        self._timer = self._app.set_interval(FRAMES, self._look)
+        self._thread.start()
+
+    def execute(self, line: str, *, echo: bool = True) -> None:
+        """Carry out a line of the command language; `Changed` says what came of it."""
+        self._put(Command(line, echo))
+
+    def ask(self, question: Callable[[Debugger], Any], then: Callable[[Any], None]) -> None:
+        """Find something out: `question` is called in the worker, `then` with its answer in the application."""
+        self._put(Question(question, then))
+
+    def adjust(self, change: Callable[[Pictures], None]) -> None:
+        """Take other pictures from now on, and one at once."""
+        self._put(Adjustment(change))
+
+    def pause(self) -> bool:
+        """Make the movement under way stop where it is; whether there is one."""
+        with self._lock:
+            busy = bool(self._command)
+            if busy:
+                self._debugger.pause()
+        return busy
+
+    @property
+    def compiled(self) -> CompiledModel:
+        """The model, ready to run; it never changes."""
+        return self._debugger.machine.compiled
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything that was asked for is not done yet."""
+        return self._waiting > 0
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether everything is done, the histories as well."""
+        return self._resting
+
+    def close(self) -> None:
+        """End; a movement under way is left where it is."""
+        self._debugger.pause()
+        self._jobs.put(None)
+
+    def _put(self, job: Job) -> None:
+        with self._lock:
+            self._waiting += 1
+            self._resting = False
+            if self._filling:
+                self._debugger.pause()
+        self._jobs.put(job)
+
+    def _look(self) -> None:
+        """Thirty times a second: show how far a movement under way has come."""
+        command = self._command
+        if command:
+            seen = glance(self._debugger.machine)
+            self._app.post_message(Progress(Running(command, seen, self._rate.of(seen))))
+
+    # --- the worker ----------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        self._show(None)
+        while True:
+            try:
+                job = self._jobs.get(timeout=_QUIET)
+            except Empty:
+                if self._fill():
+                    self._show(None)
+                    continue
+                self._rest()
+                job = self._jobs.get()
+            if job is None:
+                return
+            try:
+                self._carry_out(job)
+            except Exception as error:  # a fault in a command must not end the session
+                self._app.post_message(Fault("driver", repr(error)))
+            finally:
+                with self._lock:
+                    self._waiting -= 1
+
+    def _carry_out(self, job: Job) -> None:
+        self._debugger.machine.request_pause(wanted=False)
+        if isinstance(job, Question):
+            self._app.post_message(self._found(job))
+            return
+        if isinstance(job, Adjustment):
+            job.change(self._pictures)
+            self._show(None)
+            return
+        self._show(self._reply(job))
+
+    def _found(self, question: Question) -> Found:
+        try:
+            return Found(question.then, question.ask(self._debugger))
+        except StepperError as error:
+            return Found(question.then, None, str(error))
+
+    def _reply(self, job: Command) -> Reply:
+        with self._lock:
+            self._rate.begin()
+            self._command = job.line or "again"
+        failure = run_failure = ""
+        try:
+            answer = self._interpreter.execute(job.line)
+        except UsageError as error:
+            answer, failure = Answer(), str(error)
+        except StepperError as error:
+            answer, failure, run_failure = Answer(), str(error), str(error)
+        finally:
+            with self._lock:
+                self._command = ""
+                # A pause that came too late must not stop the next one.
+                self._debugger.machine.request_pause(wanted=False)
+        self._pictures.after(run_failure)
+        lines = (*self._take_log(), *(failure.splitlines() if failure else answer.lines))
+        ended = self._interpreter.session.ended
+        return Reply(job.line, lines, bool(failure), _moves(job.line), ended, job.echo)
+
+    def _take_log(self) -> tuple[str, ...]:
+        lines = tuple(self._logged)
+        self._logged.clear()
+        return lines
+
+    def _show(self, reply: Reply | None) -> None:
+        try:
+            state = self._pictures.take()
+        except Exception as error:
+            self._app.post_message(Fault("picture", repr(error)))
+            return
+        self._app.post_message(Changed(state, reply))
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._resting = self._waiting == 0
+
+    def _fill(self) -> bool:
+        """Fetch what the histories lack; whether there is more to see now."""
+        with self._lock:
+            if self._waiting:
+                return False
+            self._filling = True
+            self._debugger.machine.request_pause(wanted=False)
+        try:
+            return self._pictures.fill(lambda: self._waiting > 0)
+        except StepperError:
+            return False
+        except Exception as error:  # the worker must not die of it
+            self._app.post_message(Fault("histories", repr(error)))
+            return False
+        finally:
+            with self._lock:
+                self._filling = False
+
+
+def _moves(line: str) -> bool:
+    """Whether a line is a movement, or nothing, which repeats one."""
+    word = line.split(maxsplit=1)[0] if line.strip() else "next"
+    try:
+        command = command_called(word)
+    except StepperError:
+        return False
+    return command.moves or command.group in ("movement", "changing")
+
+
+class _Rate:
+    """Iterations per second of the movement under way, over about the last second."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int, int]] = deque(maxlen=30)
+
+    def begin(self) -> None:
+        """A movement begins."""
+        self._seen = deque(maxlen=30)
+
+    def of(self, seen: Glance) -> float | None:
+        """With one glance more."""
+        iterations = [number for number in seen.iterations if number is not None]
+        self._seen.append((time.monotonic(), len(seen.iterations), iterations[-1] if iterations else 0))
+        (begun, depth, first), (now, last_depth, last) = self._seen[0], self._seen[-1]
+        if depth != last_depth or last <= first or now - begun < 0.2:
+            return None
+        return (last - first) / (now - begun)

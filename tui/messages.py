@@ -1,0 +1,59 @@
+"""What the driver tells the application; all of it frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from textual.message import Message
+
+from tui.state import Running, State
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a line at the prompt said. `moved`: it was a movement, of which the screen shows the rest."""
+
+    line: str
+    lines: tuple[str, ...]
+    is_error: bool = False
+    moved: bool = False
+    ended: bool = False
+    echo: bool = True
+
+
+class Changed(Message):
+    """The run stands somewhere, or more is known of it; with the reply to the command that did it, if one did."""
+
+    def __init__(self, state: State, reply: Reply | None = None) -> None:
+        super().__init__()
+        self.state = state
+        self.reply = reply
+
+
+class Progress(Message):
+    """A movement is under way; at most 30 of these a second."""
+
+    def __init__(self, running: Running) -> None:
+        super().__init__()
+        self.running = running
+
+
+class Found(Message):
+    """The answer to a question that a pane asked of the debugger; an error is a text."""
+
+    def __init__(self, then: Callable[[Any], None], answer: Any, error: str = "") -> None:
+        super().__init__()
+        self.then = then
+        self.answer = answer
+        self.error = error
+
+
+class Fault(Message):
+    """A fault of the program itself, told and survived."""
+
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__()
+        self.where = where
+        self.text = text

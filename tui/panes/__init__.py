@@ -1,0 +1,1 @@
+"""The panes: one class a file, its style beside it."""

@@ -1,0 +1,294 @@
+"""Pane: the base of every widget that shows something. Line API: only the rows that are visible are built.
+
+A subclass says what it shows as rows of (text, token), as a pure function of `self.state`:
+
+    class Frames(Pane):
+        title = "frames"
+        def rows(self, width: int) -> list[Row]: ...            # few rows: all of them
+    class Operations(Pane):
+        def count(self, width: int) -> int: ...                  # many rows: how many there are,
+        def row(self, index: int, width: int) -> Row: ...        # and one of them
+
+A heading line, then the rows. No box: a heading, air and one hairline between columns keep panes apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import App
+from textual.color import Color
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.rows import Cell, Row, Token, spread
+from tui.state import State
+from tui.theme import GLYPHS, Look, in_ascii
+
+_BACKGROUNDS: Final = ("stripe", "cursor")
+"""Tokens of which only the background is laid over what is below."""
+
+
+class Pane(Widget, can_focus=True):
+    """A heading and rows. `note` stands at the right of the heading."""
+
+    TOKENS: ClassVar = (
+        "title", "title-on", "note", "dim", "faint", "now", "bad", "edit", "strong", "accent", "bar", "cursor",
+        "stripe", "key", "warm", "cool", "ghost", "badbg",
+    )  # fmt: skip
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"pane--{token}" for token in TOKENS}
+    DEFAULT_CSS = """
+    Pane { height: auto; padding: 0 1; background: $background; color: $foreground; }
+    Pane > .pane--title { color: $foreground; text-style: bold; }
+    Pane > .pane--title-on { color: $primary; text-style: bold; }
+    Pane > .pane--strong { color: $foreground; text-style: bold; }
+    Pane > .pane--note { color: $foreground 66%; }
+    Pane > .pane--dim { color: $foreground 68%; }
+    Pane > .pane--faint { color: $foreground 26%; }
+    Pane > .pane--ghost { color: $foreground 13%; }
+    Pane > .pane--now { color: $background; background: $primary; text-style: bold; }
+    Pane > .pane--accent { color: $primary; }
+    Pane > .pane--bar { color: $secondary; }
+    Pane > .pane--bad { color: $error; text-style: bold; }
+    Pane > .pane--badbg { color: $background; background: $error; text-style: bold; }
+    Pane > .pane--edit { color: $warning; }
+    Pane > .pane--cursor { background: $primary 22%; }
+    Pane > .pane--stripe { background: $foreground 5%; }
+    Pane > .pane--key { color: $primary; text-style: bold; }
+    Pane > .pane--warm { color: $warm; }
+    Pane > .pane--cool { color: $cool; }
+    """
+    title: str = ""
+    note: str = ""
+    kind: ClassVar[str] = ""
+    """How keys.py calls the pane."""
+    shows_running: ClassVar[bool] = False
+    """Whether it is to be told of a movement under way, thirty times a second."""
+    help_text: ClassVar[str] = ""
+    """What the pane shows, for `?`: one line of text a line."""
+
+    def __init__(self, state: State | None = None, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.state = State() if state is None else state
+        self.top = 0
+        self._rows: tuple[int, list[Row]] | None = None
+        self._lines: list[Row] = []
+        self._strips: dict[tuple[int, int], Strip] = {}
+        self._styles: dict[str, Style] = {}
+        self._tall = -1
+
+    # --- what a subclass says ------------------------------------------------------------------------------------
+
+    def rows(self, width: int) -> list[Row]:
+        """All rows below the heading, for a pane of few."""
+        return []
+
+    def count(self, width: int) -> int:
+        """How many rows there are below the heading."""
+        return len(self._all(width))
+
+    def row(self, index: int, width: int) -> Row:
+        """One of the rows below the heading."""
+        return self._all(width)[index]
+
+    def heading(self, width: int) -> list[Row]:
+        """The rows above the others, which do not scroll."""
+        if not self.title:
+            return []
+        mark: Cell = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
+        title: Cell = (self.title, "title-on" if self.has_focus else "title")
+        return [spread([mark, title], [(self.note, "note")] if self.note else [], width)]
+
+    def update(self, state: State) -> None:
+        """The moment, the selection or anything else has changed. A subclass may look at the old `self.state` first."""
+        self.state = state
+        self.changed()
+
+    # --- what the base does --------------------------------------------------------------------------------------
+
+    def _all(self, width: int) -> list[Row]:
+        if self._rows is None or self._rows[0] != width:
+            self._rows = width, self.rows(width)
+        return self._rows[1]
+
+    def changed(self) -> None:
+        """Build the rows anew, and paint those that are others than before."""
+        self._rows = None
+        width, height = self.size
+        grows = self.styles.height is not None and self.styles.height.is_auto
+        # A layout costs more than all painting.
+        if not width or (grows and self._height(width) != self._tall):
+            self._lines = []
+            self._repaint(layout=grows and self.display)
+            return
+        before, self._lines = self._lines, []
+        try:
+            self._lines = [self._visible(y, width) for y in range(height)]
+        except Exception as error:  # painting reports it in place
+            self.report_fault(error)
+        if len(self._lines) != len(before):
+            self._repaint()
+            return
+        others = [y for y, row in enumerate(self._lines) if row != before[y]]
+        for y in others:
+            self._strips.pop((y, width), None)
+        if others:
+            self.refresh(*(Region(0, y, width, 1) for y in others))
+
+    def _repaint(self, *, layout: bool = False) -> None:
+        """Paint everything."""
+        self._strips.clear()
+        self.refresh(layout=layout)
+
+    def _height(self, width: int) -> int:
+        try:
+            return len(self.heading(width)) + self.count(width)
+        except Exception as error:
+            self.report_fault(error)
+            return 1
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are."""
+        self._tall = self._height(width)
+        return self._tall
+
+    def notify_style_update(self) -> None:
+        """Another theme, or another focus."""
+        super().notify_style_update()
+        self._rows = None
+        self._lines = []
+        self._strips.clear()
+        self._styles.clear()
+
+    def on_focus(self) -> None:
+        """The heading shows it."""
+        self.changed()
+
+    def on_blur(self) -> None:
+        """The heading shows it."""
+        self.changed()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Rows depend on the width."""
+        self.changed()
+
+    def scroll_rows(self, by: int) -> None:
+        """Show rows further down, or up."""
+        width, height = self.size
+        room = height - len(self.heading(width))
+        self.top = max(0, min(self.top + by, self.count(width) - room))
+        self.changed()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls."""
+        self.scroll_rows(3)
+        event.stop()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls."""
+        self.scroll_rows(-3)
+        event.stop()
+
+    def post_line(self, line: str) -> None:
+        """Have a line carried out as if it were typed at the prompt."""
+        perform = getattr(self.app, "perform", None)
+        if perform is not None:
+            perform(line)
+
+    def row_at(self, y: int) -> int | None:
+        """The index of the row in a line of the pane; None in the heading and below the last."""
+        width = self.size.width
+        index = y - len(self.heading(width)) + self.top
+        return index if self.top <= index < self.count(width) else None
+
+    # --- painting ------------------------------------------------------------------------------------------------
+
+    @property
+    def look(self) -> Look:
+        """What the terminal can show."""
+        app: App[Any] = self.app
+        found = getattr(app, "look", None)
+        return found if isinstance(found, Look) else Look()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the pane; a fault in the pane is shown in its place and nowhere else."""
+        width = self.size.width
+        strip = self._strips.get((y, width))
+        if strip is None:
+            try:
+                row = self._lines[y] if y < len(self._lines) else self._visible(y, width)
+                strip = self.strip_of(row, width)
+            except Exception as error:  # whatever a pane does wrong must not end the session
+                self.report_fault(error)
+                strip = self.strip_of([(f" {type(self).__name__}: {error!r}" if y < 2 else "", "bad")], width)
+            self._strips[y, width] = strip
+        return strip
+
+    def report_fault(self, error: Exception) -> None:
+        """Say once what went wrong."""
+        said = getattr(self.app, "report_fault", None)
+        if said is not None:
+            said(type(self).__name__, error)
+
+    def _visible(self, y: int, width: int) -> Row:
+        heading = self.heading(width)
+        if y < len(heading):
+            return heading[y]
+        index = y - len(heading) + self.top
+        return self.row(index, width) if index < self.count(width) else []
+
+    def strip_of(self, row: Row, width: int) -> Strip:
+        """A row as what Textual paints, in exactly so many cells."""
+        show = in_ascii if self.look.ascii else str
+        segments = [Segment(show(text), self.style_of(token)) for text, token in row if text]
+        return Strip(segments).adjust_cell_length(width, self.style_of("")).crop(0, width)
+
+    def style_of(self, token: Token) -> Style:
+        """The style of a token, or of several that are laid over one another."""
+        if isinstance(token, Style):
+            return token
+        style = self._styles.get(token)
+        if style is None:
+            style = self.rich_style
+            for part in token.split():
+                over = self.get_component_rich_style(f"pane--{part}")
+                style += Style(bgcolor=over.bgcolor) if part in _BACKGROUNDS else over
+            self._styles[token] = style
+        return style
+
+    # --- colours that are computed -------------------------------------------------------------------------------
+
+    def colour(self, name: str) -> Color:
+        """A colour of the theme."""
+        return Color.parse(self.app.theme_variables[name])
+
+    def ramp(self, level: float, *, signed: bool = False) -> Color:
+        """The shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""
+        ground = self.colour("background").blend(self.colour("foreground"), 0.07)
+        if level != level or level in (float("inf"), float("-inf")):
+            return self.colour("error")
+        end = self.colour("primary" if not signed else "warm" if level >= 0 else "cool")
+        return ground.blend(end, min(abs(level), 1.0) ** 0.8)
+
+    def tile(self, level: float, width: int = 2, *, signed: bool = False) -> Cell:
+        """One element as a shade; without colours also as a figure from 0 to 9 with its sign."""
+        shade = self.ramp(level, signed=signed)
+        text = ""
+        if level != level:
+            text = "N"
+        elif level in (float("inf"), float("-inf")):
+            text = "I"
+        elif self.look.plain and abs(level) >= 0.05:
+            text = f"{'-' if signed and level < 0 and width > 1 else ''}{min(9, int(abs(level) * 10))}"
+        style = Style(bgcolor=shade.rich_color, color=shade.get_contrast_text().rich_color, bold=not text.isdigit())
+        return f"{text:>{width}}"[:width], style
+
+
+class Line(Pane, can_focus=False):
+    """One line across the screen."""
+
+    DEFAULT_CSS = "Line { height: 1; background: $surface; }"

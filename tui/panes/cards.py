@@ -1,0 +1,229 @@
+"""The cards that stand below the graph in place of the value: why the run stopped, and what a command answered."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import ClassVar, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.frame_views import FrameView
+from stepper.debug.moments import Reason, Stop
+from stepper.debug.non_finite_causes import Birth, birth_of, cause_of_inf, cause_of_nan
+from stepper.debug.statistics import statistics
+from stepper.debug.views import ValueView
+from stepper.element_types import Array
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+from tui.names import layer_name, operation_names
+from tui.panes.base import Pane
+from tui.panes.value import MOST_AT_ONCE, vector_rows
+from tui.rows import Row, clip, number, printable, spread
+from tui.state import State
+from tui.theme import GLYPHS
+
+_NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
+_WIDE: Final = 66
+"""Cells from which on types and shapes have room."""
+_KEYS: Final = (("o", "origin"), ("N", "one op back"), ("e", "explain"), ("C", "to the last stop"), ("c", "continue"))
+
+
+def is_stop(state: State) -> bool:
+    """Whether there is something to say about why the run stands here."""
+    if state.failure:
+        return True
+    stop = state.stop
+    return stop is not None and is_breakpoint(stop)
+
+
+def is_breakpoint(stop: Stop) -> bool:
+    """Whether a breakpoint stopped the run, not the aim of the movement."""
+    return stop.reason is Reason.BREAK and any(detail.startswith("breakpoint ") for detail in stop.details)
+
+
+def stop_title(stop: Stop) -> tuple[str, str]:
+    """What stopped the run in a few words, and which breakpoint it was."""
+    first = next((detail for detail in stop.details if detail.startswith("breakpoint ")), "")
+    which, _, sentence = first.partition(": ")
+    plain = _NAMES_IN_SENTENCES.sub("", sentence).partition(": ")[0]
+    return printable(plain), which
+
+
+class StopCard(Pane):
+    """Where, how many of how many elements, the inputs, and what was found. The one heading that is red."""
+
+    DEFAULT_CSS = "StopCard { border-top: solid $error; }"
+    kind: ClassVar[str] = "stop"
+    help_text: ClassVar[str] = "Why the run stopped: the operation, what is in its output, what is in its inputs."
+
+    def heading(self, width: int) -> list[Row]:
+        """What happened, in red."""
+        state = self.state
+        stop = state.stop
+        words, note = "error of the run", ""
+        if not state.failure and stop is not None and stop.details:
+            words, note = stop_title(stop)
+        if width < _WIDE:
+            words, note = words.partition(" in iteration")[0], note.removeprefix("breakpoint ").rjust(2)
+        room = width - 9 - len(note)
+        head: Row = [
+            (GLYPHS["focus"], "bad"),
+            ("stop   ", "bad"),
+            (clip(printable(words), room), "bad"),
+        ]
+        return [spread(head, [(note, "note")], width)]
+
+    def rows(self, width: int) -> list[Row]:
+        """The facts, one a line."""
+        if self.state.failure:
+            lines = [printable(line) for line in self.state.failure.splitlines()]
+            wrapped = [part for line in lines for part in textwrap.wrap(line, width - 4) or [""]]
+            rows: list[Row] = [[("  ", ""), (line, "")] for line in wrapped[:8]]
+            return [*rows, [], self._keys(width)]
+        rows = self._operation_rows(width)
+        how = self._how_rows(width)
+        return [*rows, *(how or self._detail_rows(width)), [], self._keys(width)]
+
+    def _detail_rows(self, width: int) -> list[Row]:
+        """The sentences of the breakpoints."""
+        details = self.state.stop.details if self.state.stop is not None else ()
+        rows: list[Row] = []
+        for place, detail in enumerate(details[:3]):
+            sentence = detail.partition(": ")[2] or detail
+            if not place:  # its beginning is the heading
+                sentence = _NAMES_IN_SENTENCES.sub("", sentence).partition(": ")[2]
+            rows += _fact("found", printable(sentence), width) if sentence else []
+        return rows
+
+    def _how_rows(self, width: int) -> list[Row]:
+        """How a NaN or an Inf comes about, and where what is dirty in the inputs was born."""
+        frame = self.state.frames[-1] if self.state.frames else None
+        if frame is None or frame.last < 0:
+            return []
+        operation = frame.operation(frame.last)
+        inputs = [value.array for value in operation.inputs if value.array is not None]
+        outputs = [value.array for value in operation.outputs if value.array is not None]
+        is_nan = any(_count(array)[0] for array in outputs)
+        if not is_nan and not any(_count(array)[1] for array in outputs):
+            return []
+        how = cause_of_nan(operation.layer, inputs) if is_nan else cause_of_inf(operation.layer, inputs)
+        rows = _fact("how", how, width) if how else []
+        for word, nan in (("the NaN", True), ("the Inf", False)):
+            birth = birth_of(frame, frame.last, nan=nan)
+            if birth is not None:
+                rows += _fact(word, _birth_text(frame, birth), width)
+        return rows
+
+    def _keys(self, width: int) -> Row:
+        row: Row = [("  ", "")]
+        for key, word in _KEYS if width >= _WIDE else _KEYS[:3]:
+            row += [(key, "key"), (f" {word}   ", "dim")]
+        return row
+
+    def _operation_rows(self, width: int) -> list[Row]:
+        state = self.state
+        frame = state.frames[-1] if state.frames else None
+        if frame is None or state.view is None or state.view.done is None or frame.last < 0:
+            return []
+        name = operation_names(frame.program)[frame.last]
+        iteration = "" if frame.iteration is None else f"@{frame.iteration}"
+        rows: list[Row] = []
+        for output in state.view.done.outputs[:1]:
+            row: Row = [(f"  {clip(name, 24)}", "strong"), (iteration, ""), ("  ", "")]
+            rows.append([*row, *_described(output.array, width, with_place=True)])
+        for place, value in enumerate(state.view.done.inputs[:3]):
+            row = [("  " + ("its inputs" if not place else "").ljust(12), "dim"), (f"{_source(value)}  ", "")]
+            rows.append([*row, *_described(value.array, width)])
+            if value.array is not None and _is_odd(value.array):
+                rows += [[("  ", ""), *line] for line in vector_rows(self, value.array, width - 4)[:3]]
+        return rows
+
+
+def _source(value: ValueView) -> str:
+    return printable(value.name) if value.layer is None else clip(layer_name(value.layer), 24)
+
+
+def _birth_text(frame: FrameView, birth: Birth) -> str:
+    element = f"[{','.join(map(str, birth.element))}]"
+    if birth.index is None:
+        return f"came into the body in {layer_name(birth.layer)} {element}"
+    name = operation_names(frame.program)[birth.index]
+    iteration = "" if frame.iteration is None else f"@{frame.iteration}"
+    return f"born {birth.steps} op{'s' * (birth.steps > 1)} before, at {name}{iteration} {element}"
+
+
+def _fact(word: str, sentence: str, width: int) -> list[Row]:
+    """A sentence behind its word, in two lines at most."""
+    parts = textwrap.wrap(sentence, max(width - 14, 20))[:2]
+    return [[("  " + (word if not place else "").ljust(12), "dim"), (part, "")] for place, part in enumerate(parts)]
+
+
+def _count(array: Array) -> tuple[int, int]:
+    """How many elements are NaN, and how many infinite."""
+    if array.size > MOST_AT_ONCE:
+        return 0, 0
+    found = statistics(array)
+    return found.nan, found.positive_infinity + found.negative_infinity
+
+
+def _described(array: Array | None, width: int, *, with_place: bool = False) -> Row:
+    """Type, shape, and what is not ordinary in it; `with_place`: where the first such element is."""
+    if array is None:
+        return [("no value", "dim")]
+    row: Row = [(f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}" if width >= _WIDE else "", "dim")]
+    if array.size > MOST_AT_ONCE:
+        return row
+    found = statistics(array)
+    infinite = found.positive_infinity + found.negative_infinity
+    if found.nan or infinite:
+        row.append((": " if width >= _WIDE else "", "dim"))
+        for word, count in (("NaN", found.nan), ("Inf", infinite)):
+            if count:
+                row += [(f"{count} {word}", "bad"), (f" of {found.size}  ", "dim")]
+        if with_place:
+            first = np.argwhere(~np.isfinite(storable(array).astype(np.float64)))[0]
+            row += [("first ", "dim"), (f"[{','.join(str(int(at)) for at in first)}]", "")]
+        return row
+    if found.min is not None and found.max is not None:
+        shown = number(found.min) if found.size == 1 else f"{number(found.min)} to {number(found.max)}"
+        row += [(": " if width >= _WIDE else "", "dim"), (shown, "")]
+    return row
+
+
+def _is_odd(array: Array) -> bool:
+    if array.size > MOST_AT_ONCE or not array.ndim:
+        return False
+    found = statistics(array)
+    return found.finite < found.size
+
+
+class AnswerCard(Pane):
+    """What a command answered, where that is more than a line. Esc closes it."""
+
+    DEFAULT_CSS = "AnswerCard { border-top: solid $primary; }"
+    kind: ClassVar[str] = "card"
+    help_text: ClassVar[str] = "What the last command answered."
+    most: int = 14
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines: tuple[str, ...] = ()
+
+    def put(self, title: str, lines: tuple[str, ...]) -> None:
+        """Show these lines."""
+        self.title, self.lines, self.top = clip(printable(title), 60), tuple(map(printable, lines)), 0
+        self.note = f"{len(lines)} lines   Esc closes"
+        self.changed()
+
+    def count(self, width: int) -> int:
+        """A row a line."""
+        return len(self.lines)
+
+    def row(self, index: int, width: int) -> Row:
+        """One line, as it is."""
+        return [("  ", ""), (self.lines[index][: width - 2], "")]
+
+    def _height(self, width: int) -> int:
+        return min(super()._height(width), self.most)

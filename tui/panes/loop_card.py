@@ -1,0 +1,147 @@
+"""The loop in eight lines: which iteration, of how many, what ends it, and what the condition said so far."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from stepper.debug.views import LoopView
+from tui.names import layer_name
+from tui.panes.base import Pane
+from tui.panes.frames import COUNTED, loop_title
+from tui.rows import Cell, Row, clip
+from tui.theme import GLYPHS
+
+_DOTS: Final = {
+    "0": "75557",
+    "1": "26227",
+    "2": "71747",
+    "3": "71717",
+    "4": "55711",
+    "5": "74717",
+    "6": "74757",
+    "7": "71122",
+    "8": "75757",
+    "9": "75717",
+    "-": "00700",
+}
+"""Three by five dots a digit, one octal figure a row."""
+_HALVES: Final = {"██": "█", "█ ": "▀", " █": "▄", "  ": " "}
+
+
+def digits(text: str) -> list[str]:
+    """A number three rows high, in half blocks."""
+    lines = [
+        " ".join("".join("█" if int(_DOTS[letter][row]) >> bit & 1 else " " for bit in (2, 1, 0)) for letter in text)
+        for row in range(5)
+    ]
+    lines.append(" " * len(lines[0]))
+    pairs = [(lines[row], lines[row + 1]) for row in (0, 2, 4)]
+    return ["".join(_HALVES[a + b] for a, b in zip(upper, lower, strict=True)) for upper, lower in pairs]
+
+
+class LoopCard(Pane, can_focus=False):
+    """The innermost loop around what is looked at."""
+
+    title = "loop"
+    shows_running: ClassVar[bool] = True
+    help_text: ClassVar[str] = "The iteration, counted from 0; how many there may be; what ends the loop."
+
+    def rows(self, width: int) -> list[Row]:
+        """The card; outside of loops, which one comes next."""
+        loop = self.state.loop
+        if loop is None:
+            self.note = ""
+            return self._outside(width)
+        self.note = clip(loop_title(loop), width - 8)
+        rows = [*self._iteration_rows(loop, width), []]
+        rows += self._end_rows(loop, width)
+        rows += self._condition_rows(loop, width)
+        return [*rows, []]
+
+    def heading(self, width: int) -> list[Row]:
+        """The loop's name at the right."""
+        loop = self.state.loop
+        self.note = "" if loop is None else clip(loop_title(loop), width - 8)
+        return super().heading(width)
+
+    def _outside(self, width: int) -> list[Row]:
+        frame = self.state.frame
+        following = None
+        if frame is not None:
+            ahead = [layer for layer in frame.layers[frame.last + 1 :] if layer.is_loop]
+            following = ahead[0] if ahead else None
+        rows: list[Row] = [[(" no loop here", "dim")]]
+        if following is not None:
+            name = clip(layer_name(following), width - 14)
+            rows += [[(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]]
+        return [*rows, []]
+
+    def _iteration_rows(self, loop: LoopView, width: int) -> list[Row]:
+        iteration = self.state.iteration
+        trip = loop.trip
+        maximum = trip.maximum if trip.maximum is not None and trip.maximum <= COUNTED else None
+        big = digits("-" if iteration is None else str(iteration))
+        at_most = "of" if trip.total is not None and trip.total == trip.maximum else "of at most"
+        limit = "  without a limit" if maximum is None else f"  {at_most} {maximum}"
+        done = max(trip.executed, iteration or 0)
+        if self.state.running is not None:
+            rate = self.state.running.rate
+            second: Row = [("running", "accent"), ("" if rate is None else f"  {rate:,.0f} a second", "dim")]
+        elif trip.ended is not None:
+            second = [(f"{done} done", ""), (" · ended", "dim")]
+        else:
+            left = "" if maximum is None else f" · {max(maximum - done - 1, 0)} may follow"
+            second = [(f"{done} done", ""), (left, "dim")]
+        bar = self._progress(done, maximum, width - len(big[0]) - 5)
+        return [
+            [(f" {big[0]}   ", "accent"), ("iteration", "dim"), (limit, "")],
+            [(f" {big[1]}   ", "accent"), *second],
+            [(f" {big[2]}   ", "accent"), *bar],
+        ]
+
+    def _progress(self, done: int, maximum: int | None, room: int) -> Row:
+        if not maximum or room < 2:
+            return []
+        cells = min(maximum, room)
+        at = min(done * cells // maximum, cells - 1)
+        return [("━" * at, "bar"), ("━", "accent"), ("╌" * (cells - at - 1), "faint")]
+
+    def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
+        reasons = []
+        condition = next((entry for entry in loop.outputs if entry.role.startswith("execution condition")), None)
+        if loop.trip.ended is not None:
+            reasons.append(str(loop.trip.ended))
+        else:
+            if condition is not None and condition.inner.layer is not None:
+                layer = condition.inner.layer
+                reasons.append(f"{layer_name(layer)} is false")
+            if loop.trip.maximum is not None and loop.trip.maximum <= COUNTED:
+                reasons.append(f"iteration {loop.trip.maximum - 1} is done")
+        word = "ended: " if loop.trip.ended is not None else "ends when "
+        rows: list[Row] = []
+        for place, reason in enumerate(reasons):
+            lead = word if not place else " " * (len(word) - 3) + "or "
+            rows.append([(f" {lead}", "dim"), (clip(reason, width - len(word) - 2), "")])
+        return rows
+
+    def _condition_rows(self, loop: LoopView, width: int) -> list[Row]:
+        condition, trip = loop.condition, loop.trip
+        if condition is None:
+            return []
+        room = width - 13
+        done = trip.executed
+        past = GLYPHS["true"] * done
+        if trip.ended is not None and not condition.value and past:
+            past = past[:-1] + GLYPHS["false"]
+        shown = past[-(room - 2) :] if room > 2 else ""
+        most = trip.maximum if trip.maximum is not None and trip.maximum <= COUNTED else done + 8
+        free = "" if trip.ended is not None else GLYPHS["free"] * max(0, min(most - done - 1, room - len(shown) - 1))
+        now: Cell = ("" if trip.ended is not None else GLYPHS["now"], "accent")
+        rows: list[Row] = [[(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]]
+        if condition.upcoming is not None:
+            says = "true: there is another" if condition.upcoming else "false: this is the last"
+            rows.append([("           ", ""), (says, "" if condition.upcoming else "edit")])
+        elif trip.ended is None:
+            last = "entered with true" if done == 0 else "last: true"
+            rows.append([("           ", ""), (last, "dim")])
+        return rows

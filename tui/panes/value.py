@@ -1,0 +1,188 @@
+"""The value of the selected operation in a few lines; Enter opens it full screen."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.statistics import Statistics, statistics
+from stepper.debug.views import ValueView
+from stepper.element_types import Array
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+from tui.names import operation_names
+from tui.panes.base import Pane
+from tui.rows import Row, clip, number, padded, printable, width_of
+
+MOST_AT_ONCE = 200_000
+"""Elements of which the statistics are computed while one waits."""
+
+
+class ValueStrip(Pane):
+    """Name and type, the statistics, then the last axis as shades with a label above and the number below."""
+
+    DEFAULT_CSS = "ValueStrip { border-top: solid $foreground 14%; }"
+    kind: ClassVar[str] = "value"
+    help_text: ClassVar[str] = "The value of the selected operation: its statistics, and its last axis as shades."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._known: tuple[Array, Statistics] | None = None
+
+    def heading(self, width: int) -> list[Row]:
+        """The value's name and type."""
+        value = self._value()
+        over = self.state.view is not None and self.state.view.outputs is not None
+        self.title, self.note = "outputs of the model" if over else "value", ""
+        if value is not None:
+            self.title = self._title()
+            if value.array is not None:
+                name = element_types.name_of(value.array.dtype)
+                self.note = f"{name}{shape_text(value.array.shape)}   Enter opens"
+        return super().heading(width)
+
+    def _value(self) -> ValueView | None:
+        frame, cursor = self.state.frame, self.state.cursor
+        if frame is None or cursor is None or not frame.layers[cursor].outputs:
+            return None
+        return frame.output(cursor)
+
+    def _title(self) -> str:
+        frame, cursor = self.state.frame, self.state.cursor
+        assert frame is not None and cursor is not None
+        name = operation_names(frame.program)[cursor]
+        iteration = "" if frame.iteration is None else f"@{frame.iteration}"
+        return f"{name}:0{iteration}"
+
+    def rows(self, width: int) -> list[Row]:
+        """Four rows, whatever the value is."""
+        value = self._value()
+        if value is None:
+            outputs = self.state.view.outputs if self.state.view is not None else None
+            return self._output_rows(outputs, width) if outputs is not None else [[], [], [], []]
+        array = value.array
+        if array is None:
+            frame, cursor = self.state.frame, self.state.cursor
+            before = None if frame is None or cursor is None else frame.held(cursor)
+            found: list[Row] = [[(" ", ""), (value.absent, "dim")]]
+            if before is not None:
+                found += [[(" one iteration before:", "dim")], *vector_rows(self, before, width)[:2]]
+            return _four(found)
+        return _four([self._statistics_row(array, width), *vector_rows(self, array, width)])
+
+    def _output_rows(self, outputs: tuple[Array, ...], width: int) -> list[Row]:
+        """What the model gives, at the end of the run."""
+        names = [clip(printable(name), 16) for name in self.state.output_names]
+        room = max(map(len, names), default=0)
+        rows: list[Row] = []
+        for name, output in zip(names, outputs, strict=True):
+            kind = f"{element_types.name_of(output.dtype)}{shape_text(output.shape)}"
+            numbers = (
+                " ".join(number(float(value)) for value in np.ravel(storable(output))[:40]) if _plain(output) else ""
+            )
+            left = width - room - len(kind) - 7
+            shown = numbers if len(numbers) <= left else numbers[: max(left - 1, 0)] + "…"
+            rows.append([(f" {name:<{room}}  ", "strong"), (f"{kind}  ", "dim"), (shown, "bar")])
+        return _four(rows)
+
+    def _statistics_row(self, array: Array, width: int) -> Row:
+        if array.size > MOST_AT_ONCE and (self._known is None or self._known[0] is not array):
+            return [(f" {array.size:,} elements", "dim")]
+        if self._known is None or self._known[0] is not array:
+            self._known = array, statistics(array)
+        return statistics_row(self._known[1], width)
+
+
+def statistics_row(found: Statistics, width: int) -> Row:
+    """Extremes with their places, how many elements are not ordinary, and the mean where there is room for it."""
+    if found.min is None:
+        shown: Row = [(f" {found.size} elements", "dim")]
+    else:
+        shown = [(" min ", "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
+        if found.argmax is not None and found.size > 1:
+            place = np.unravel_index(found.argmax, found.shape or (1,))
+            shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
+    infinite = found.positive_infinity + found.negative_infinity
+    for word, count in (("nan", found.nan), ("inf", infinite)):
+        shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
+    mean: Row = [("  mean ", "dim"), (number(found.mean), "")]
+    return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown
+
+
+def vector_rows(pane: Pane, array: Array, width: int) -> list[Row]:
+    """The first row along the last axis: labels, shades, numbers; many elements a cell each, the largest of them."""
+    plain = storable(array)
+    if plain.dtype.kind not in "fiub" or not plain.size:
+        shown = printable(np.array2string(plain, threshold=8)) if plain.size else "no elements"
+        return [[(f" {shown.splitlines()[0][: width - 2]}", "")]]
+    vector = plain.reshape(-1, plain.shape[-1])[0] if plain.ndim else plain.reshape(1)
+    values = vector.astype(np.float64)
+    room = width - 2
+    cell = next((size for size in (6, 4, 2) if size * len(values) <= room), 0)
+    top = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    signed = bool((values < 0).any())
+    if not cell:
+        bins = [_largest(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
+        tiles: Row = [pane.tile(value / top, 1, signed=signed) for value in bins]
+        return [_axis(len(values), len(bins)), [(" ", ""), *tiles]]
+    best = int(np.nanargmax(values)) if not np.isnan(values).all() else -1
+    labels: Row = [(f"{index:^{cell}}"[:cell], "strong" if index == best else "dim") for index in range(len(values))]
+    found = [labels, [pane.tile(value / top, cell, signed=signed) for value in values.tolist()]]
+    if cell >= 4:
+        texts = [_in_cell(value, cell - 1) for value in values.tolist()]
+        found.append(
+            [
+                (padded(text, cell - 1, right=True) + " ", _tone(value, index == best, top))
+                for index, (text, value) in enumerate(zip(texts, values.tolist(), strict=True))
+            ]
+        )
+    return [[(" ", ""), *row] for row in found]
+
+
+def _tone(value: float, best: bool, top: float) -> str:
+    if not math.isfinite(value):
+        return "badbg"
+    return "strong" if best else "dim" if abs(value) >= top * 0.005 else "faint"
+
+
+def _in_cell(value: float, room: int) -> str:
+    """A number in three or five cells."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"[:room]
+    for decimals in (3, 2, 1, 0):
+        text = f"{value:.{decimals}f}"
+        text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+        if value == int(value):
+            text = str(int(value))
+        if len(text) <= room:
+            return text
+    text = f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
+    return text if len(text) <= room else "…"
+
+
+def _largest(part: Array) -> float:
+    """What a cell shows: NaN before Inf before the largest magnitude."""
+    if np.isnan(part).any():
+        return math.nan
+    return float(part[int(np.argmax(np.abs(part)))])
+
+
+def _axis(size: int, cells: int) -> Row:
+    """Some indices along an axis, where they stand."""
+    text = [" "] * cells
+    for at in range(0, cells - 6, 12):
+        label = str(at * size // cells)
+        text[at : at + len(label)] = label
+    return [(" ", ""), ("".join(text), "dim")]
+
+
+def _four(rows: list[Row]) -> list[Row]:
+    """So many rows, that nothing moves when another value is shown."""
+    return [*rows, [], [], [], []][:4]
+
+
+def _plain(array: Array) -> bool:
+    return storable(array).dtype.kind in "fiub"

@@ -1,0 +1,121 @@
+"""Pictures of the moment: what the worker takes from the debugger for the screen, as frozen state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from stepper.debug.commands import Session
+from stepper.debug.debugger import Debugger
+from stepper.debug.frame_views import frame_views
+from stepper.debug.iteration_statistics import IterationStatistics
+from stepper.debug.moments import Reason
+from stepper.debug.run_views import break_views, watch_views
+from stepper.debug.scopes import innermost_loop
+from stepper.debug.views import LoopView, StopView
+from tui.state import Happening, State, TimelineEvent
+
+MOST_EVENTS: Final = 1_000
+_FILLED: Final = (16, 64, 512)
+"""Iterations back that are filled in, the nearest first."""
+_PATIENCE: Final = 0.5
+"""Seconds that one filling may take."""
+
+
+class Pictures:
+    """Takes pictures of a debugger; lives in the worker."""
+
+    def __init__(self, debugger: Debugger, session: Session, name: str) -> None:
+        self._debugger = debugger
+        self._session = session
+        self._name = name
+        self.statistics = IterationStatistics(debugger.timeline)
+        self._events: dict[tuple[int, Happening], TimelineEvent] = {}
+        self._course: tuple[str, int] = (debugger.branches.name, 0)
+        self._failure: tuple[int, str] = (-1, "")
+
+    def choose(self, statistic: str) -> None:
+        """Show another number for each tensor."""
+        self.statistics.choose(statistic)
+
+    def after(self, failure: str) -> None:
+        """A command has ended; `failure` is the message of an error."""
+        debugger = self._debugger
+        course = debugger.branches.name, sum(len(edits) for edits in debugger.timeline.edits.values())
+        tick = debugger.machine.tick
+        if course != self._course:
+            self._course = course
+            self.statistics.forget()
+            self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
+            if tick in debugger.timeline.edits:
+                self._note(Happening.EDIT, "edited")
+        stop = debugger.stop
+        if stop.reason is Reason.BREAK and stop.tick == tick:
+            for detail in stop.details:
+                if detail.startswith("breakpoint "):
+                    self._note(Happening.STOP, detail)
+                    break
+        self._failure = (tick, failure) if failure else (-1, "")
+
+    def _note(self, kind: Happening, text: str) -> None:
+        stack = self._debugger.machine.stack
+        depth = innermost_loop(stack)
+        if depth is None or len(self._events) >= MOST_EVENTS:
+            return
+        level = self._debugger.loop(depth, differences=False).level
+        if level.iteration is not None:
+            tick = self._debugger.machine.tick
+            run = level.path.rpartition(" #")[0]
+            self._events[tick, kind] = TimelineEvent(tick, run, level.iteration, kind, text)
+
+    def take(self) -> State:
+        """The present moment."""
+        debugger = self._debugger
+        stack = debugger.machine.stack
+        depth = max(min(len(stack) - 1, len(stack) - 1 - self._session.level), 0)
+        loop_depth = innermost_loop(stack[: depth + 1])
+        self.statistics.see()
+        view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
+        loop = self._loop(view, loop_depth)
+        tick, failure = self._failure
+        return State(
+            model=self._name,
+            rules=str(debugger.machine.rules),
+            view=view,
+            stop=debugger.stop,
+            frames=frame_views(stack),
+            depth=depth,
+            loop=loop,
+            loop_depth=loop_depth,
+            history=self.statistics.view(depth) if stack else None,
+            loop_history=self.statistics.view(loop_depth) if loop_depth is not None else None,
+            breaks=break_views(debugger.breakpoints),
+            watches=watch_views(debugger.watches, "" if loop is None else loop.level.path),
+            events=tuple(self._events.values()),
+            branch=debugger.branches.name,
+            is_edited=debugger.branches.is_edited,
+            furthest=debugger.timeline.furthest,
+            statistic=self.statistics.statistic,
+            output_names=tuple(result.name for result in debugger.model.graph.results),
+            failure=failure if tick == debugger.machine.tick else "",
+        )
+
+    def _loop(self, view: StopView, depth: int | None) -> LoopView | None:
+        if depth is None:
+            return None
+        if view.loop is not None and view.loop.level.depth == depth:
+            return view.loop
+        return self._debugger.loop(depth)
+
+    def fill(self, enough: Callable[[], bool]) -> bool:
+        """Fetch what the histories of the present loop lack; whether there is more to see."""
+        stack = self._debugger.machine.stack
+        depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
+        if depth is None:
+            return False
+        deadline = time.monotonic() + _PATIENCE
+        for back in _FILLED:
+            if self.statistics.fill(depth, back, lambda: enough() or time.monotonic() > deadline):
+                return True
+        return False

@@ -1,0 +1,33 @@
+"""The screens by name: a new one is a file in screens/ and a line here. `:view NAME` and the palette open them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from tui.screens.base import DebugScreen
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A screen: its name at the prompt, where its class is (imported when it is opened), and what it shows."""
+
+    name: str
+    place: str
+    help: str
+
+    def load(self) -> type[DebugScreen]:
+        """Its class."""
+        module, _, name = self.place.partition(":")
+        return cast("type[DebugScreen]", getattr(import_module(module), name))
+
+
+VIEWS: Final = {
+    view.name: view
+    for view in (
+        View("main", "tui.screens.main:MainScreen", "operations, graph, loop, timeline"),
+        View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
+    )
+}

@@ -1,0 +1,124 @@
+"""Rows of text with tokens, and how numbers, names and histories are written into cells."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.cells import cell_len as cell_len
+from rich.style import Style
+
+Token = str | Style
+"""A component class of Pane without its prefix (several, with blanks between them, are laid over one another)."""
+Cell = tuple[str, Token]
+Row = list[Cell]
+
+BARS: Final = "▁▂▃▄▅▆"
+"""Six of the eight heights: the row above stays free of the bars below it."""
+
+
+def printable(text: str) -> str:
+    """A name from a file without what would move the cursor; nothing in it is markup."""
+    return "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+
+
+def spark(
+    numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
+) -> str:
+    """One bar a number; NaN and Inf are letters, never a height."""
+    values = list(numbers)
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    least = min(finite, default=0.0) if low is None else low
+    most = max(finite, default=1.0) if high is None else high
+    return "".join(missing if value is None else bar(value, least, most) for value in values)
+
+
+def bar(value: float, low: float, high: float) -> str:
+    """The bar of one number between two others."""
+    if math.isnan(value):
+        return "N"
+    if math.isinf(value):
+        return "I"
+    # Halved, so that the distance of the largest numbers does not overflow.
+    span = high / 2 - low / 2
+    level = (value / 2 - low / 2) / span if span > 0 else 0.0
+    return BARS[max(0, min(5, int(level * 5.999)))]
+
+
+def number(value: float | bool | None, width: int = 6) -> str:
+    """A number in at most `width` (6 or more) cells, at most three decimals, so that points stand under points."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    if value == int(value) and len(str(int(value))) <= width:
+        return str(int(value))
+    if 1e-3 <= abs(value) < 1e5 or value == 0:
+        for decimals in (3, 2, 1, 0):
+            text = f"{value:.{decimals}f}"
+            if len(text) <= width:
+                return text
+    for decimals in (2, 1, 0):
+        text = _short_exponent(f"{value:.{decimals}e}")
+        if len(text) <= width:
+            return text
+    return text
+
+
+def _short_exponent(text: str) -> str:
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def clip(name: str, width: int) -> str:
+    """A long name loses its middle: the number at its end tells it from its siblings."""
+    if cell_len(name) <= width:
+        return name
+    if width < 8:
+        return name[: max(width - 1, 0)] + ("…" if width > 0 else "")
+    return f"{name[: width - 5]}…{name[-4:]}"
+
+
+def clip_head(name: str, width: int) -> str:
+    """A long name loses its head."""
+    return name if cell_len(name) <= width else ("…" + name[-(width - 1) :] if width > 1 else "")
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """The text in exactly so many cells, whatever the width of its characters."""
+    short = text if cell_len(text) <= width else clip(text, width)
+    blanks = " " * max(0, width - cell_len(short))
+    return blanks + short if right else short + blanks
+
+
+def width_of(row: Row) -> int:
+    """How many cells a row takes."""
+    return sum(cell_len(text) for text, _ in row)
+
+
+def spread(left: Row, right: Row, width: int) -> Row:
+    """One part at the left edge, one at the right."""
+    return [*left, (" " * max(1, width - width_of(left) - width_of(right)), ""), *right]
+
+
+def overlaid(row: Row, token: str) -> Row:
+    """The row with another token over all of its own."""
+    return [(text, f"{own} {token}".strip() if isinstance(own, str) else own) for text, own in row]
+
+
+def shape_of(shape: Sequence[int]) -> str:
+    """A shape in lists: 1×16; [] for rank 0."""
+    return "×".join("?" if size < 0 else str(size) for size in shape) or "[]"
+
+
+def short_count(value: int) -> str:
+    """An iteration on an axis: 5, 20k, 3M."""
+    if value and value % 10**6 == 0:
+        return f"{value // 10**6}M"
+    if value >= 10_000 and value % 1000 == 0:
+        return f"{value // 1000}k"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The screens: one class a file; registry.py lists them."""

@@ -1,0 +1,212 @@
+"""DebugScreen: what every screen has. The line above, the prompt and the keys below, sizes, and where keys go.
+
+A new screen is a subclass in a file of its own and a line in registry.py:
+
+    class GridScreen(DebugScreen):
+        view_name = "grid"
+        def body(self) -> ComposeResult:
+            yield Grid(id="grid")                  # a Pane; it gets every new state by itself
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from tui.keys import Dispatcher
+from tui.panes.base import Pane
+from tui.panes.lines import AnswerLine, KeysLine, TopBar
+from tui.panes.prompt import Prompt
+from tui.rows import Row
+from tui.stage import Stage
+from tui.state import State
+
+LEAST: tuple[int, int] = (60, 18)
+"""Columns and rows below which a sentence stands instead of the screen."""
+
+
+class DebugScreen(Screen[None]):
+    """A screen of the debugger."""
+
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    DebugScreen { background: $background; layout: vertical; }
+    DebugScreen #content { height: 1fr; }
+    DebugScreen #bottom { height: auto; background: $surface; }
+    DebugScreen #prompt-row { height: 1; }
+    DebugScreen #colon { width: 3; height: 1; padding: 0 1; background: $surface; }
+    DebugScreen .rule { border-left: solid $foreground 14%; }
+    DebugScreen.-ascii .rule { border-left: ascii $foreground 14%; }
+    DebugScreen #too-small { display: none; height: 1fr; }
+    DebugScreen.-small > * { display: none; }
+    DebugScreen.-small > #too-small { display: block; }
+    DebugScreen.-low #answer { display: none; }
+    """
+    view_name: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dispatcher = Dispatcher()
+        self.is_ready = False
+
+    @property
+    def stepper(self) -> Stage:
+        """The application."""
+        return cast("Stage", self.app)
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """The lines around, and the body."""
+        yield TopBar(self.view_name, id="top")
+        with Vertical(id="content"):
+            yield from self.body()
+        yield from self.below()
+        with Vertical(id="bottom"):
+            yield AnswerLine(id="answer")
+            with Horizontal(id="prompt-row"):
+                yield Colon(id="colon")
+                yield Prompt(lambda: self.stepper.state, self.stepper.look, id="prompt")
+            yield KeysLine(id="keys")
+        yield TooSmall(id="too-small")
+
+    def body(self) -> ComposeResult:
+        """What the screen shows."""
+        yield from ()
+
+    def below(self) -> ComposeResult:
+        """What stands between the body and the prompt."""
+        yield from ()
+
+    def first_pane(self) -> Pane | None:
+        """The pane that gets the focus when the screen opens."""
+        return next((pane for pane in self.query(Pane) if pane.focusable), None)
+
+    # --- state ---------------------------------------------------------------------------------------------------
+
+    def show(self, state: State) -> None:
+        """There is something new to show."""
+        if not self.is_ready:
+            return
+        for pane in self.query(Pane):
+            self._update(pane, state)
+
+    def show_running(self, state: State) -> None:
+        """A movement is under way."""
+        for pane in self.query(Pane):
+            if pane.shows_running:
+                self._update(pane, state)
+
+    def _update(self, pane: Pane, state: State) -> None:
+        try:
+            pane.update(state)
+        except Exception as error:  # a fault in one pane must not keep the others from showing
+            pane.report_fault(error)
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """Show the last answer in one line."""
+        if self.is_ready:
+            self.query_one("#answer", AnswerLine).put(text, tone)
+
+    def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
+        """Show an answer of several lines; whether this screen can."""
+        return False
+
+    def close_card(self) -> bool:
+        """Close what covers something; whether there was anything."""
+        return False
+
+    @property
+    def prompt(self) -> Prompt:
+        """The line to type in."""
+        return self.query_one("#prompt", Prompt)
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Show what there is."""
+        self.is_ready = True
+        self._fit()
+        self.show(self.stepper.state)
+        pane = self.first_pane()
+        if pane is not None:
+            pane.focus()
+
+    def on_screen_resume(self) -> None:
+        """Time may have gone on while another screen was in front."""
+        self.show(self.stepper.state)
+        self.tell_keys()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Another size, perhaps another arrangement."""
+        self._fit()
+
+    def _fit(self) -> None:
+        if not self.is_ready:
+            return
+        width, height = self.app.size
+        self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
+        self.set_class(width < 100, "-tiny")
+        self.set_class(100 <= width < 150, "-narrow")
+        self.set_class(width >= 190, "-huge")
+        self.set_class(height < 30, "-short")
+        self.set_class(height < 24, "-low")
+        self.set_class(self.stepper.look.ascii, "-ascii")
+        self.fit(width, height)
+
+    def fit(self, width: int, height: int) -> None:
+        """Arrange the parts for a size; the classes are set already."""
+
+    def on_descendant_focus(self) -> None:
+        """The last line names the keys of the focused pane."""
+        self.tell_keys()
+
+    def tell_keys(self) -> None:
+        """Name the keys that hold now."""
+        if not self.is_ready:
+            return
+        pane = self.stepper.focused_pane
+        self.query_one("#keys", KeysLine).put("" if pane is None else pane.kind, self.dispatcher.pending)
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that no widget wanted for itself."""
+        if isinstance(self.focused, Prompt):
+            if event.key == "escape":
+                self.stepper.close_prompt()
+                event.stop()
+            elif event.key in ("ctrl+c", "ctrl+q", "f5", "f9", "f10", "f11"):
+                self._dispatch(event)
+            return
+        self._dispatch(event)
+
+    def _dispatch(self, event: events.Key) -> None:
+        pane = self.stepper.focused_pane
+        command = self.dispatcher.feed(event, "" if pane is None else pane.kind)
+        self.tell_keys()
+        if command is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if command:
+            self.stepper.perform(command, echo=False)
+
+
+class Colon(Pane, can_focus=False):
+    """The sign before the prompt."""
+
+    def rows(self, width: int) -> list[Row]:
+        """The one row."""
+        return [[(":", "key")]]
+
+
+class TooSmall(Pane, can_focus=False):
+    """What stands there where nothing else has room."""
+
+    def rows(self, width: int) -> list[Row]:
+        """A sentence."""
+        columns, rows = self.app.size
+        return [[(f"{LEAST[0]}x{LEAST[1]} is needed, this is {columns}x{rows}", "")]]

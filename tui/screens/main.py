@@ -1,0 +1,180 @@
+"""The main screen: frames and operations, the body's graph with the value below, the loop; the timeline under all.
+
+Three columns from 100 columns on; below that one pane and tabs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from tui.panes.back_edges import BackEdges
+from tui.panes.base import Pane
+from tui.panes.cards import AnswerCard, StopCard, is_stop
+from tui.panes.frames import Frames
+from tui.panes.graph import BodyGraph
+from tui.panes.lines import Tabs
+from tui.panes.loop_card import LoopCard
+from tui.panes.operations import Operations
+from tui.panes.scans import ScanGrowth
+from tui.panes.timeline import TimelineBar
+from tui.panes.value import ValueStrip
+from tui.screens.base import DebugScreen
+from tui.state import State
+
+TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
+"""Each tab and the pane that has the focus in it."""
+
+
+class MainScreen(DebugScreen):
+    """Everything at a glance."""
+
+    DEFAULT_CSS = """
+    MainScreen #columns { height: 1fr; }
+    MainScreen #left { width: 38; padding-top: 1; }
+    MainScreen #middle { width: 1fr; padding-top: 1; }
+    MainScreen #right { width: 44; padding-top: 1; }
+    MainScreen.-narrow #left { width: 33; }
+    MainScreen.-narrow #right { width: 40; }
+    MainScreen.-huge #left { width: 50; }
+    MainScreen.-huge #right { width: 50; }
+    MainScreen #loop-state, MainScreen #outputs { height: auto; }
+    MainScreen #outputs { height: 1fr; }
+    MainScreen #scans { height: 1fr; }
+    MainScreen.-ascii #value, MainScreen.-ascii #time { border-top: ascii $foreground 14%; }
+    MainScreen.-ascii #stop { border-top: ascii $error; }
+    MainScreen.-ascii #card { border-top: ascii $primary; }
+    MainScreen #tabs { display: none; }
+    MainScreen .hidden { display: none; }
+    MainScreen.-tiny #tabs { display: block; }
+    MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
+    MainScreen.-tiny #frames { display: none; }
+    MainScreen.-tiny.tab-ops #left { display: block; }
+    MainScreen.-tiny.tab-body #middle { display: block; }
+    MainScreen.-tiny.tab-value #middle { display: block; }
+    MainScreen.-tiny.tab-body #value { display: none; }
+    MainScreen.-tiny.tab-value #graph { display: none; }
+    MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
+    MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
+    MainScreen.-tiny.tab-loop #outputs { width: 1fr; border-left: solid $foreground 14%; }
+    MainScreen.-tiny.tab-time #columns { display: none; }
+    MainScreen.-tiny.tab-time #content { height: 1; }
+    MainScreen.-tiny.tab-time #time { height: 1fr; }
+    """
+    tab: str = "ops"
+
+    def body(self) -> ComposeResult:
+        """The columns."""
+        yield Tabs(id="tabs")
+        with Horizontal(id="columns"):
+            with Vertical(id="left"):
+                yield Frames(id="frames")
+                yield Operations(id="operations")
+            with Vertical(id="middle", classes="rule"):
+                yield BodyGraph(id="graph")
+                yield ValueStrip(id="value")
+                yield StopCard(id="stop")
+                yield AnswerCard(id="card")
+            with Vertical(id="right", classes="rule"):
+                with Vertical(id="loop-state"):
+                    yield LoopCard(id="loop")
+                    yield BackEdges(id="edges")
+                with Vertical(id="outputs"):
+                    yield ScanGrowth(id="scans")
+
+    def below(self) -> ComposeResult:
+        """Time."""
+        yield TimelineBar(id="time")
+
+    def first_pane(self) -> Pane | None:
+        """Where one steps."""
+        return self.query_one(Operations)
+
+    # --- the strip below the graph -------------------------------------------------------------------------------
+
+    def show(self, state: State) -> None:
+        """A stop takes the place of the value."""
+        super().show(state)
+        if self.is_ready:
+            self._choose_strip()
+
+    def _choose_strip(self) -> None:
+        card = self.query_one(AnswerCard)
+        state = self.stepper.state
+        has_card = bool(card.lines)
+        has_stop = not has_card and is_stop(state) and state.selected is None
+        card.set_class(not has_card, "hidden")
+        self.query_one(StopCard).set_class(not has_stop, "hidden")
+        self.query_one(ValueStrip).set_class(has_card or has_stop, "hidden")
+
+    def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
+        """An answer of several lines."""
+        if not self.is_ready:
+            return False
+        card = self.query_one(AnswerCard)
+        if not lines and not card.lines:
+            return True
+        card.put(title, lines)
+        self._choose_strip()
+        if self.has_class("-tiny") and lines:
+            self.show_tab("value")
+        return True
+
+    def close_card(self) -> bool:
+        """Show what was there before."""
+        card = self.query_one(AnswerCard)
+        if not card.lines:
+            return False
+        had_focus = card.has_focus
+        card.put("", ())
+        self._choose_strip()
+        if had_focus:
+            self.query_one(Operations).focus()
+        return True
+
+    # --- sizes and tabs ------------------------------------------------------------------------------------------
+
+    def fit(self, width: int, height: int) -> None:
+        """Less of everything where there is less room."""
+        timeline = self.query_one(TimelineBar)
+        timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
+        self.query_one(AnswerCard).most = max(6, height // 3)
+        self._set_tab_classes()
+        timeline.changed()
+
+    def show_tab(self, name: str) -> None:
+        """The one pane that is shown where there is room for one."""
+        self.tab = name
+        tabs = self.query_one(Tabs)
+        tabs.shown = name
+        tabs.changed()
+        self.fit(*self.app.size)
+
+    def _set_tab_classes(self) -> None:
+        for name in TABS:
+            self.set_class(name == self.tab, f"tab-{name}")
+
+    def move_tab(self, by: int) -> bool:
+        """The next tab, where there are tabs."""
+        if not self.has_class("-tiny"):
+            return False
+        names = list(TABS)
+        self.show_tab(names[(names.index(self.tab) + by) % len(names)])
+        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[self.tab] and pane.display), None)
+        if pane is not None:
+            pane.focus()
+        return True
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a tab."""
+        tabs = self.query_one(Tabs)
+        if event.widget is tabs:
+            place = 0
+            for name in Tabs.NAMES:
+                place += len(name) + 5
+                if event.screen_x < place:
+                    self.show_tab(name)
+                    return

@@ -1,0 +1,73 @@
+"""Stage: what actions, screens and the palette may ask of the application, without knowing how it is put together."""
+
+from __future__ import annotations
+
+from textual.app import App
+
+from tui.driver import Driver
+from tui.panes.base import Pane
+from tui.state import State
+from tui.theme import Look
+
+
+class Stage(App[int]):
+    """The application as its parts see it; tui.app fills it in.
+
+    `state` is what is shown, `sought` the text that was searched last, `asked_pane` the pane that had the focus when
+    the prompt or another screen was opened.
+    """
+
+    look: Look
+    state: State
+    driver: Driver
+    sought: str
+    asked_pane: Pane | None
+
+    @property
+    def focused_pane(self) -> Pane | None:
+        """The pane with the focus."""
+        raise NotImplementedError
+
+    def perform(self, line: str, *, echo: bool = True) -> None:
+        """Carry out a line: an action of the screen, or else a command of the debugger."""
+        raise NotImplementedError
+
+    def filled(self, line: str) -> str:
+        """The line with the address of the selected operation in it. UsageError where nothing is selected."""
+        raise NotImplementedError
+
+    def say(self, text: str, tone: str = "dim") -> None:
+        """Show a line above the prompt."""
+        raise NotImplementedError
+
+    def select(self, index: int | None) -> None:
+        """Select an operation of the frame that is looked at; None follows the moment."""
+        raise NotImplementedError
+
+    def open_view(self, name: str) -> None:
+        """Open one of the screens of registry.py. UsageError for one that there is not."""
+        raise NotImplementedError
+
+    def close_view(self) -> bool:
+        """Close the screen in front; whether it was not the last."""
+        raise NotImplementedError
+
+    def close_card(self) -> bool:
+        """Close what covers something; whether there was anything."""
+        raise NotImplementedError
+
+    def move_focus(self, by: int) -> None:
+        """Another pane, or another tab."""
+        raise NotImplementedError
+
+    def open_prompt(self, text: str = "") -> None:
+        """Type a command."""
+        raise NotImplementedError
+
+    def close_prompt(self) -> None:
+        """Back to the pane from which it was opened."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """End; a movement under way is left where it is."""
+        raise NotImplementedError

@@ -1,0 +1,110 @@
+"""What the panes show: one frozen picture of the moment, the selection and the run. Panes are functions of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from stepper.debug.frame_views import FrameView
+from stepper.debug.iteration_statistics import HistoryView
+from stepper.debug.moments import Stop
+from stepper.debug.run_views import BreakView, Glance, WatchView
+from stepper.debug.views import LoopView, StopView
+
+
+class Happening(Enum):
+    """What an event on the timeline is."""
+
+    STOP = auto()
+    EDIT = auto()
+    FAILURE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """Something that happened in an iteration of a run of a loop; `run` is its place without the iteration."""
+
+    tick: int
+    run: str
+    iteration: int
+    kind: Happening
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A movement under way: how far it is, and iterations per second (None: not known yet)."""
+
+    command: str
+    glance: Glance
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Everything that a screen shows.
+
+    `frames` are the stack; `depth` is that which is looked at (u and d move it). `loop` is the loop that runs in or
+    around that frame, at the depth `loop_depth`. `history` is of the frame that is looked at, `loop_history` of the
+    loop's. `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of
+    an error of the run that was met here. `output_names` are those of the model's outputs.
+    """
+
+    model: str = ""
+    rules: str = "spec"
+    view: StopView | None = None
+    stop: Stop | None = None
+    frames: tuple[FrameView, ...] = ()
+    depth: int = 0
+    loop: LoopView | None = None
+    loop_depth: int | None = None
+    history: HistoryView | None = None
+    loop_history: HistoryView | None = None
+    breaks: tuple[BreakView, ...] = ()
+    watches: tuple[WatchView, ...] = ()
+    events: tuple[TimelineEvent, ...] = ()
+    branch: str = ""
+    is_edited: bool = False
+    furthest: int = 0
+    statistic: str = "rms"
+    failure: str = ""
+    output_names: tuple[str, ...] = ()
+    selected: int | None = None
+    running: Running | None = None
+
+    @property
+    def frame(self) -> FrameView | None:
+        """The frame that is looked at; None at the end of the run."""
+        return self.frames[self.depth] if self.depth < len(self.frames) else None
+
+    @property
+    def cursor(self) -> int | None:
+        """The operation that is shown: the selected one, else that of the moment."""
+        frame = self.frame
+        if frame is None or not frame.layers:
+            return None
+        if self.selected is not None and self.selected < len(frame.layers):
+            return self.selected
+        return max(frame.moment, 0)
+
+    @property
+    def iteration(self) -> int | None:
+        """The iteration of the loop that is shown."""
+        if self.running is not None and self.loop_depth is not None:
+            iterations = self.running.glance.iterations
+            if self.loop_depth < len(iterations):
+                return iterations[self.loop_depth]
+        return None if self.loop is None else self.loop.level.iteration
+
+    @property
+    def loop_run(self) -> str:
+        """The place of the loop that is shown, without its iteration."""
+        if self.loop is None:
+            return ""
+        path = self.loop.level.path
+        return path.rpartition(" #")[0] or path
+
+    def breaks_at(self, index: int) -> tuple[BreakView, ...]:
+        """The breakpoints that sit at an operation of the frame that is looked at."""
+        frame = self.frame
+        return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))

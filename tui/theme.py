@@ -1,0 +1,90 @@
+"""How everything looks: two themes, the glyphs with their ASCII twins, and what a terminal without colours gets."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from textual.theme import Theme
+
+DARK: Final = Theme(
+    name="stepper-dark",
+    dark=True,
+    background="#14171c",
+    surface="#191d24",
+    panel="#232933",
+    foreground="#d5dae3",
+    primary="#5cc8bc",
+    accent="#5cc8bc",
+    secondary="#8fa3bf",
+    warning="#e0b050",
+    error="#ff6f6f",
+    success="#8fbf8f",
+    variables={"warm": "#e8a04c", "cool": "#5b8fd9"},
+)
+LIGHT: Final = Theme(
+    name="stepper-light",
+    dark=False,
+    background="#fcfbf8",
+    surface="#f5f3ee",
+    panel="#e7e4dc",
+    foreground="#262b33",
+    primary="#0b7a70",
+    accent="#0b7a70",
+    secondary="#4f6076",
+    warning="#8f5c00",
+    error="#b8231b",
+    success="#3d6e3d",
+    variables={"warm": "#c06a00", "cool": "#2f62b5"},
+)
+THEMES: Final = (DARK, LIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the terminal can show. `ascii`: no character beyond ASCII; `plain`: shades carry a figure as well."""
+
+    ascii: bool = False
+    plain: bool = False
+
+    @staticmethod
+    def of_environment(*, ascii: bool = False) -> Look:
+        """As asked for, and as NO_COLOR says."""
+        return Look(ascii=ascii, plain=ascii or bool(os.environ.get("NO_COLOR")))
+
+
+GLYPHS: Final = {
+    "now": "▸",  # the moment: its value is there
+    "pending": "·",  # not yet; shows the value of the iteration before
+    "break": "●",
+    "break-off": "○",
+    "break-if": "◆",
+    "shape": "~",  # the shape changed
+    "edit": "*",  # changed by hand
+    "stuck": "=",
+    "grow": "^",
+    "diff": "≠",
+    "watch": "◦",
+    "back": "↺",
+    "scan": "⊞",
+    "fold": "▸",
+    "unfold": "▾",
+    "true": "T",
+    "false": "F",
+    "free": "·",
+    "focus": "▌",
+}
+"""All are one cell wide."""
+
+_TWINS: Final = (
+    "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "
+    "…. →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~"
+)
+ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()}
+"""For `str.translate`: each glyph and the character that stands for it in a terminal without them."""
+
+
+def in_ascii(text: str) -> str:
+    """The text with twins for the glyphs, and a question mark for whatever else is not ASCII."""
+    return text.translate(ASCII_TWINS).encode("ascii", "replace").decode("ascii")
