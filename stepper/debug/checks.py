@@ -27,7 +27,8 @@ class Check:
     A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
     computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
     `at_entry`: to be made as well where a loop is entered that runs no iteration.
-    `guard` is shared by many checks and says quickly whether any of them can hold.
+    `guard` is shared by many checks and says quickly whether any of them can hold; `may_hold` says so of this one, or
+    raises a StepperError, of which the test has the words.
     """
 
     program: Program
@@ -36,6 +37,7 @@ class Check:
     prompt: bool = False
     at_entry: bool = False
     guard: Guard | None = None
+    may_hold: Callable[[Sequence[Frame]], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from stepper.debug.addresses import Address, Target, resolve
 from stepper.debug.addresses_atlas import Atlas
 from stepper.debug.checks import BEGUN, bodies, closed, is_body, iteration_in
@@ -101,14 +103,15 @@ class OnlyScope(StackScope):
 
 
 def _holding(expression: Expression, scope: StackScope) -> Callable[[Sequence[Frame]], bool]:
-    truth = expression.truth
+    read, judged = expression.reading, expression.judged
 
     def holds(stack: Sequence[Frame]) -> bool:
         scope.stack = stack
         try:
-            return truth(scope)
+            value = read(scope)
         except NotThere:
             return False
+        return judged(value) if type(value) is not np.bool_ else bool(value)
 
     return holds
 

@@ -306,17 +306,28 @@ class Compiler:
         items = [self._item(item) for item in node.items]
         read, text, position = base.code, self.text, node.position
         fixed = None if any(callable(item) for item in items) else tuple(items)
+        kind = base.kind
 
-        def code(scope: Scope) -> Value:
-            value = read(scope)
+        def element(value: Value, index: tuple[Any, ...]) -> Value:
             try:
-                index = fixed or tuple(item(scope) if callable(item) else item for item in items)
                 return values.element(value, index if kind is Kind.TENSOR else index[0])
             except ValueFailure as error:
                 raise ExpressionError(str(error), text, position) from None
 
-        kind = base.kind
-        part = Part(code, kind, raw=base.raw)
+        def chosen(scope: Scope) -> Value:
+            value = read(scope)
+            return element(value, tuple(item(scope) if callable(item) else item for item in items))
+
+        def code(scope: Scope) -> Value:
+            value = read(scope)
+            if type(value) is np.ndarray:  # what fails is done again for the words
+                try:
+                    return value[fixed]
+                except FAILURES:
+                    pass
+            return element(value, fixed or ())
+
+        part = Part(chosen if fixed is None else code, kind, raw=base.raw)
         return replace(part, kind=Kind.PLAIN) if kind is Kind.SHAPE and not isinstance(node.items[0], Slice) else part
 
     def _item(self, item: Node | Slice | None) -> Any:

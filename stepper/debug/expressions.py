@@ -51,7 +51,15 @@ class Expression:
 
     def truth(self, scope: Scope) -> bool:
         """Whether the condition holds: the value is one element and not 0. Raises ExpressionError for an array."""
-        value = _quietly(self._code, scope) if self._may_warn else self._code(scope)
+        return self.judged(self.evaluate(scope))
+
+    @property
+    def reading(self) -> Code:
+        """What `evaluate` does, where numpy's warnings are off already, as they are while a machine runs."""
+        return self._code
+
+    def judged(self, value: Any) -> bool:
+        """Whether a value that the expression had is true; as `truth` has it."""
         if type(value) is np.bool_ or type(value) is bool:
             return bool(value)
         if self._kind in (Kind.SHAPE, Kind.TYPE):

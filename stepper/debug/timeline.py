@@ -248,13 +248,17 @@ class Timeline:
         """The tick of the last event that fits, of those after tick `begin` up to and with tick `last`."""
         machine = self.machine
         self.goto(begin)
+        watcher, machine.watcher = machine.watcher, None  # it has no say in where this ends
         found = None
-        while machine.tick <= last and not machine.finished:
-            event = self._advance(every, last + 1)
-            if event.kind is EventKind.PAUSED:
-                break
-            if event.kind not in (EventKind.REACHED, EventKind.FINISHED) and event.tick <= last and fits(event):
-                found = event.tick
+        try:
+            while machine.tick <= last and not machine.finished:
+                event = self._advance(every, last + 1)
+                if event.kind is EventKind.PAUSED:
+                    break
+                if event.kind not in (EventKind.REACHED, EventKind.FINISHED) and event.tick <= last and fits(event):
+                    found = event.tick
+        finally:
+            machine.watcher = watcher
         return found
 
     def _last_stop_within(self, begin: int, last: int, lookout: Lookout) -> int | None:

@@ -203,7 +203,7 @@ def at_place(place: Place, condition: Condition | None, *, prompt: bool) -> Chec
         reason = "" if condition is None else f", and '{condition.expression.text}' is true"
         return (*_edge_sentence(place, stack[depth]), f"{place.what} {where(stack[depth])}{reason}")
 
-    return Check(place.program, place.index, test, prompt=prompt)
+    return Check(place.program, place.index, test, prompt=prompt, may_hold=holds)
 
 
 def _edge_sentence(place: Place, frame: Frame) -> Sentences:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -21,6 +21,7 @@ from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
+from stepper.errors import StepperError
 
 Asked = tuple[int, Check, Breakpoint]
 """A check with its index (for sorting) and whose it is."""
@@ -76,7 +77,7 @@ class Sections:
         self.last = Section(bounds[-1] + 1, closed(program), asked, trails)
         # The most frequent case by far has a short way: one breakpoint, which most of the time does not hold.
         is_one = len(self.last.plain) == 1 and not (self.last.guarded or trails)
-        self.only_test = self.last.plain[0][1].test if is_one else None
+        self.only = self.last.plain[0][1] if is_one else None
         self.never_begun = Section(closed(program), closed(program), [one for one in asked if one[1].at_entry], ())
 
     def at(self, index: int) -> Section:
@@ -194,15 +195,30 @@ class Lookout:
         index = closed(frame.program)
         return index, self.machine.tick - index
 
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
+        """What to call after each iteration of this frame."""
+        sections = self._programs.get(id(frame.program))
+        if sections is None:
+            return None
+        only, stack = sections.only, self.machine.stack
+        if only is None or only.may_hold is None:
+            return self.after_iteration
+        may_hold, ask = only.may_hold, self.after_iteration
+
+        def watch(frame: Frame) -> bool:
+            try:
+                if not may_hold(stack):
+                    return False
+            except StepperError:
+                pass  # told by whoever is asked
+            return ask(frame)
+
+        return watch
+
     def after_iteration(self, frame: Frame) -> bool:
         """An iteration has been closed; whether to stop."""
         sections = self._programs.get(id(frame.program))
-        if sections is None:
-            return False
-        only = sections.only_test
-        if only is not None and only(self.machine.stack) is None:
-            return False
-        return self._examine(sections.last, *self._closed_now(frame))
+        return sections is not None and self._examine(sections.last, *self._closed_now(frame))
 
     def examine(self) -> bool:
         """Ask about what was passed since the machine asked last; whether to stop. For whoever interrupts a run."""

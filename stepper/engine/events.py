@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -49,6 +49,9 @@ class Watcher(Protocol):
     @property
     def watches_iterations(self) -> bool:
         """Whether `after_iteration` is to be asked."""
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
+        """`after_iteration` for this frame alone, as fast as may be; None where its iterations are of no interest."""
 
     def after_operation(self, frame: Frame, index: int) -> bool:
         """An operation that it named has run; whether to stop."""

@@ -1,4 +1,4 @@
-"""Whole iterations of a body without nested graphs, made in one go: the hot loop of a run that nobody watches.
+"""Whole iterations of a body without nested graphs, made in one go: the hot loop of a run.
 
 Begin, operations and close are one call; and of those iterations that cannot be a loop's first or last, as many as the
 caller allows. The frame is at every moment as it would be had each move been made by itself, also after an exception.
@@ -7,6 +7,7 @@ caller allows. The frame is at every moment as it would be had each move been ma
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from stepper.engine.frames import Activation, Frame, Phase
@@ -18,10 +19,19 @@ from stepper.engine.transitions import begin_iteration, close_iteration, only_ca
 _BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING
 
 
-class Interruptible(Protocol):
-    """Where another thread can ask for a pause."""
+class Caller(Protocol):
+    """Where another thread can ask for a pause, and where a watcher sees which moment it is."""
 
     pause_requested: bool
+    tick: int
+
+
+class WatcherRaised(Exception):
+    """What a watcher raised, which is no error of the run."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def moves_made(frame: Frame) -> int:
@@ -56,8 +66,10 @@ def iterations_within(activation: Activation, rules: Rules, limit: int | None) -
     return min(ends) - activation.iteration - 2
 
 
-def iterate_on(frame: Frame, most: int, caller: Interruptible) -> None:  # noqa: C901  # one loop: calls would be felt
-    """Up to `most` iterations that are neither the first nor, by their number, the last.
+def iterate_on(  # noqa: C901  # one loop: calls would be felt
+    frame: Frame, most: int, caller: Caller, watch: Callable[[Frame], bool] | None
+) -> bool:
+    """Up to `most` iterations that are neither the first nor, by their number, the last; whether `watch` stopped it.
 
     Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
     none: what that means is for `close_iteration` to say.
@@ -71,9 +83,10 @@ def iterate_on(frame: Frame, most: int, caller: Interruptible) -> None:  # noqa:
     plain = only_carries(activation)
     first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
     end = frame.pc = len(code)
+    cost = end + 2
     for iteration in range(first, first + most):
         if caller.pause_requested:
-            return
+            return False
         if plain:
             for parameter, result in carried:
                 values[parameter] = values[result]
@@ -95,9 +108,17 @@ def iterate_on(frame: Frame, most: int, caller: Interruptible) -> None:  # noqa:
             raise
         try:
             if condition is not None and not values[condition]:
-                return
+                return False
         except ValueError:
-            return
+            return False
         for append, slot in scans:
             append(values[slot])
         frame.phase = between
+        if watch is not None:
+            caller.tick += cost
+            try:
+                if watch(frame):
+                    return True
+            except Exception as error:
+                raise WatcherRaised(error) from error
+    return False

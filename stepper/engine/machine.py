@@ -173,26 +173,40 @@ class Machine:
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
-        activation, rules, one = frame.activation, self.rules, every is Every.ITERATION
+        activation = frame.activation
         assert activation is not None
-        watcher = self.watcher if self.watcher is not None and self.watcher.watches_iterations else None
+        watcher = self.watcher
+        watch = watcher.iteration_watch(frame) if watcher is not None and watcher.watches_iterations else None
         cost, entered = len(frame.program.code) + 2, self.tick - iterations.moves_made(frame)
         while frame.phase is Phase.BETWEEN and self.tick + cost <= self._until and not self.pause_requested:
             try:
                 self._check_limit(activation)
-                iterations.iterate(frame, rules)
-                if not one and watcher is None and frame.phase is Phase.BETWEEN:
-                    within = iterations.iterations_within(activation, rules, self.max_iterations)
-                    iterations.iterate_on(frame, min(within, (self._until - self.tick) // cost - 1), self)
+                iterations.iterate(frame, self.rules)
             except Exception as error:
                 raise self._failed(frame, error) from error
             finally:
                 self.tick = entered + iterations.moves_made(frame)
-            if watcher is not None and watcher.after_iteration(frame):
+            if watch is not None and watch(frame):
                 return EventKind.STOPPED
-            if one:
+            if every is Every.ITERATION:
                 return EventKind.ITERATION
+            if frame.phase is Phase.BETWEEN and self._iterate_on(frame, entered, watch):
+                return EventKind.STOPPED
         return None
+
+    def _iterate_on(self, frame: Frame, entered: int, watch: Callable[[Frame], bool] | None) -> bool:
+        """Those iterations that cannot be the last, of a loop entered at this tick; whether the watcher stopped."""
+        assert frame.activation is not None
+        within = iterations.iterations_within(frame.activation, self.rules, self.max_iterations)
+        room = (self._until - self.tick) // (len(frame.program.code) + 2)
+        try:
+            return iterations.iterate_on(frame, min(within, room), self, watch)
+        except iterations.WatcherRaised as raised:
+            raise raised.error from raised.error.__cause__
+        except Exception as error:
+            raise self._failed(frame, error) from error
+        finally:
+            self.tick = entered + iterations.moves_made(frame)
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
         """One iteration of a body without nested graphs, halting after each operation that the watcher named."""

@@ -8,7 +8,7 @@ closed already; the run then goes back to the stop, and what came after it has n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ class RecordingLookout(Lookout):
         """Ask about these breakpoints; every iteration is of interest to the recorder."""
         super().watch(owners)
         self.watches_iterations = True
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
+        """Every iteration is of interest."""
+        return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
         """An iteration has been closed; whether to stop. Where the stop is before its end, it is not recorded."""

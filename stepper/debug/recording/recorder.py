@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -131,6 +131,10 @@ class Recorder:
     def after_operation(self, frame: Frame, index: int) -> bool:
         """Nothing is asked for after operations."""
         return False
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
+        """Every iteration is of interest."""
+        return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
         """An iteration has been closed: remember its values; from time to time write them. Never stops the run."""
