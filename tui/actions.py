@@ -132,6 +132,32 @@ def _scroll(app: Stage, text: str) -> None:
         pane.scroll_rows({"page": page, "-page": -page}.get(text) or _integer(text or "1"))
 
 
+@action("pan", syntax="N|-N", help="see earlier or later iterations, without moving")
+def _pan(app: Stage, text: str) -> None:
+    pan = getattr(app.focused_pane, "pan", None)
+    if pan is not None:
+        pan(_integer(text or "1"))
+
+
+@action(
+    "anomaly", syntax="next|previous", help="to where NaN, Inf or another shape begins, in the grid or the timeline"
+)
+def _anomaly(app: Stage, text: str) -> None:
+    seek = getattr(app.focused_pane, "seek_anomaly", None)
+    if seek is None:
+        raise UsageError("anomalies are sought in the grid and on the full timeline (view grid, view timeline)")
+    line = seek(backward=text == "previous")
+    if not line:
+        raise UsageError("none is known in this direction")
+    app.perform(line)
+
+
+@action("go-to-cell", help="go to the operation and iteration selected in the grid; open the value of the moment")
+def _go_to_cell(app: Stage, _text: str) -> None:
+    go = getattr(app.focused_pane, "go_line", None)
+    app.perform((go() if go is not None else "") or "open")
+
+
 @action("fold", help="fold or unfold what is selected")
 def _fold(app: Stage, _text: str) -> None:
     for pane in app.screen.query(Pane):

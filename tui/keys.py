@@ -66,15 +66,18 @@ NAMES: Final = {
     "ctrl+c": "Ctrl+C",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
 
-IN_TIME: Final = ("operations", "timeline")
+IN_TIME: Final = ("operations", "timeline", "grid", "chart")
 """Panes in which the arrows move the moment itself."""
+
+WITH_ANOMALIES: Final = ("grid", "chart")
+"""Panes in which iterations are seen side by side."""
 
 KEYS: Final = (
     # forward and backward in time
     Key(("n", "f10"), "next {n}", "op", "next operation, a nested loop or branch as one"),
     Key(("N",), "reverse-next {n}", "op back", "the operation before"),
-    Key(("down", "j"), "next {n}", "op", "next operation", ("operations",)),
-    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations",)),
+    Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "grid")),
+    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "grid")),
     Key(("s", "f11"), "step {n}", "into", "next operation, into nested bodies"),
     Key(("S",), "reverse-step {n}", "into, back", "the operation before, in nested bodies too"),
     Key(("f", "shift+f11", "f23"), "finish", "finish", "after the last iteration of this loop; from there, out of it"),
@@ -93,8 +96,8 @@ KEYS: Final = (
     # looking
     Key(("u",), "up", "outwards", "look at the frame around this one"),
     Key(("d",), "down", "inwards", "look at the frame inside this one"),
-    Key(("J",), "select +{n}", "select", "select the operation below, without moving", ("operations", "graph")),
-    Key(("K",), "select -{n}", "select", "select the operation above, without moving", ("operations", "graph")),
+    Key(("J",), "select +{n}", "select", "select the operation below, without moving", ("operations", "graph", "grid")),
+    Key(("K",), "select -{n}", "select", "select the operation above, without moving", ("operations", "graph", "grid")),
     Key(("down",), "wire down", "along wires", "the operation that reads this one", ("graph",)),
     Key(("up",), "wire up", "along wires", "the operation that this one reads", ("graph",)),
     Key(("left",), "wire left", "along wires", "the box to the left", ("graph",)),
@@ -107,6 +110,16 @@ KEYS: Final = (
     Key(("space",), "fold", "fold", "fold, unfold"),
     Key(("v",), "look next", "view", "the next view of this pane, such as another statistic"),
     Key(("V",), "look previous", "view back", "the view before"),
+    Key(("v",), "view grid", "grid", "all iterations of the operations, unrolled", ("operations",)),
+    Key(("v",), "back", "list", "back to the list of operations", ("grid",)),
+    Key(("v",), "view timeline", "full size", "the timeline on a screen of its own", ("timeline",)),
+    Key(("v",), "back", "back", "back to the main screen", ("chart",)),
+    Key(("V",), "look next", "statistic", "the next statistic", ("operations", "grid")),
+    Key(("enter",), "go-to-cell", "go there", "go to the selected cell; open the value of the moment", ("grid",)),
+    Key(("x", "f8"), "anomaly next", "anomaly", "to where NaN, Inf or another shape begins next", WITH_ANOMALIES),
+    Key(("X",), "anomaly previous", "anomaly back", "to the one before", WITH_ANOMALIES),
+    Key(("H", "shift+left"), "pan -{n}", "scroll", "see earlier iterations, without moving", WITH_ANOMALIES),
+    Key(("L", "shift+right"), "pan {n}", "scroll", "see later iterations, without moving", WITH_ANOMALIES),
     Key(("e",), "explain", "explain", "all that there is to say about this stop, with the rules"),
     Key(("o",), "why {op}", "origin", "where the selected value comes from or goes to"),
     Key(("p",), "prompt print ", "print", "print a value, with slices"),
@@ -137,8 +150,20 @@ KEYS: Final = (
 )
 
 FOOTERS: Final = {
-    "operations": ("next", "iter +", "continue", "toggle-break", "open", "look next", "prompt", "help-keys"),
+    "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),
     "graph": ("next", "iter +", "wire down", "continue", "toggle-break", "zoom in", "prompt", "help-keys"),
+    "grid": (
+        "next",
+        "iter +",
+        "anomaly next",
+        "why {op}",
+        "back",
+        "look next",
+        "edge first",
+        "toggle-break",
+        "help-keys",
+    ),
+    "chart": ("iter +", "anomaly next", "zoom in", "pan", "edge first", "continue", "watch {op}", "back", "help-keys"),
     "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "prompt", "help-keys"),
     "stop": ("why {op}", "reverse-next", "explain", "reverse-continue", "continue", "prompt", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
@@ -146,7 +171,7 @@ FOOTERS: Final = {
 }
 """By pane: which commands the last line names, by how they begin."""
 
-PAIRS: Final = {"n": "N", "]": "[", "c": "C", "s": "S", "f": "F", "+": "-", "↓": "↑"}
+PAIRS: Final = {"n": "N", "]": "[", "c": "C", "s": "S", "f": "F", "+": "-", "↓": "↑", "x": "X", "g": "G", "L": "H"}
 """Keys that are shown together with the way back."""
 
 
@@ -159,9 +184,11 @@ def keys_of(pane: str) -> Iterator[Key]:
 def footer(pane: str) -> list[tuple[str, str]]:
     """What the last line says: keys and words."""
     found = []
+    own = {name for key in KEYS if pane in key.panes for name in key.keys}
     for command in FOOTERS.get(pane, FOOTERS[""]):
         known = [key for key in keys_of(pane) if key.command.removesuffix("{n}").strip() == command]
-        key = next((key for key in known if not key.panes or command.startswith(("wire", "scroll"))), None)
+        general = (key for key in known if not key.panes and key.keys[0] not in own)
+        key = known[0] if command.startswith(("wire", "scroll")) else next(general, known[0] if known else None)
         if key is not None:
             shown = key.shown
             found.append((f"{shown} {PAIRS[shown]}" if shown in PAIRS else shown, key.word))

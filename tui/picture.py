@@ -10,10 +10,13 @@ from stepper.debug.commands import Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.frame_views import frame_views
 from stepper.debug.iteration_statistics import IterationStatistics
+from stepper.debug.iteration_sweep import Sweeps
+from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Reason
 from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
+from stepper.engine.frames import Phase
 from tui.state import Happening, State, TimelineEvent
 
 MOST_EVENTS: Final = 1_000
@@ -21,6 +24,8 @@ _FILLED: Final = (16, 64, 512)
 """Iterations back that are filled in, the nearest first."""
 _PATIENCE: Final = 0.5
 """Seconds that one filling may take."""
+_CALM: Final = 0.3
+"""Seconds after a command in which no long walk begins: it would share the processor with the screen."""
 
 
 class Pictures:
@@ -34,6 +39,18 @@ class Pictures:
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
         self._course: tuple[str, int] = (debugger.branches.name, 0)
         self._failure: tuple[int, str] = (-1, "")
+        self._cells: tuple[int, int] | None = None
+        self._span: tuple[int, int] | None = None
+        self._acted = 0.0
+        self.sweeps = Sweeps(debugger)
+
+    def look_at_cells(self, window: tuple[int, int] | None) -> None:
+        """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
+        self._cells = window
+
+    def look_at_time(self, span: tuple[int, int] | None) -> None:
+        """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
+        self._span = span
 
     def choose(self, statistic: str) -> None:
         """Show another number for each tensor."""
@@ -41,12 +58,14 @@ class Pictures:
 
     def after(self, failure: str) -> None:
         """A command has ended; `failure` is the message of an error."""
+        self._acted = time.monotonic()
         debugger = self._debugger
         course = debugger.branches.name, sum(len(edits) for edits in debugger.timeline.edits.values())
         tick = debugger.machine.tick
         if course != self._course:
             self._course = course
             self.statistics.forget()
+            self.sweeps.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")
@@ -67,7 +86,18 @@ class Pictures:
         if level.iteration is not None:
             tick = self._debugger.machine.tick
             run = level.path.rpartition(" #")[0]
-            self._events[tick, kind] = TimelineEvent(tick, run, level.iteration, kind, text)
+            self._events[tick, kind] = TimelineEvent(tick, run, level.iteration, kind, text, self._place(kind))
+
+    def _place(self, kind: Happening) -> tuple[int, int] | None:
+        """The operation just executed; of an edit that whose value was changed."""
+        machine, timeline = self._debugger.machine, self._debugger.timeline
+        frame = machine.stack[-1]
+        index = frame.pc - 1 if frame.phase is Phase.RUNNING else len(frame.program.operations) - 1
+        if kind is Happening.EDIT:
+            edit = timeline.edits[machine.tick][-1]
+            frame = machine.stack[edit.depth - 1]
+            index = frame.program.computed_at.get(edit.slot, -1)
+        return (id(frame.program), index) if index >= 0 else None
 
     def take(self) -> State:
         """The present moment."""
@@ -90,6 +120,8 @@ class Pictures:
             loop_depth=loop_depth,
             history=self.statistics.view(depth) if stack else None,
             loop_history=self.statistics.view(loop_depth) if loop_depth is not None else None,
+            cells=self._window(depth if loop_depth is None else loop_depth),
+            sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
             breaks=break_views(debugger.breakpoints),
             watches=watch_views(debugger.watches, "" if loop is None else loop.level.path),
             events=tuple(self._events.values()),
@@ -108,6 +140,11 @@ class Pictures:
             return view.loop
         return self._debugger.loop(depth)
 
+    def _window(self, depth: int) -> CellsView | None:
+        if self._cells is None or depth >= len(self._debugger.machine.stack):
+            return None
+        return self.statistics.cells(depth, *self._cells)
+
     def fill(self, enough: Callable[[], bool]) -> bool:
         """Fetch what the histories of the present loop lack; whether there is more to see."""
         stack = self._debugger.machine.stack
@@ -115,7 +152,17 @@ class Pictures:
         if depth is None:
             return False
         deadline = time.monotonic() + _PATIENCE
-        for back in _FILLED:
-            if self.statistics.fill(depth, back, lambda: enough() or time.monotonic() > deadline):
-                return True
-        return False
+
+        def is_due() -> bool:
+            return enough() or time.monotonic() > deadline
+
+        if self._cells is not None and self.statistics.fill_between(depth, *self._cells, is_due):
+            return True
+        if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
+            return True
+        if self._span is None or self.sweeps.is_complete(depth, self._span):
+            return False
+        while not enough() and time.monotonic() < self._acted + _CALM:
+            time.sleep(0.002)
+        deadline = time.monotonic() + _PATIENCE
+        return not enough() and self.sweeps.fill(depth, self._span, is_due)

@@ -28,6 +28,8 @@ VIEWS: Final = {
     view.name: view
     for view in (
         View("main", "tui.screens.main:MainScreen", "operations, graph, loop, timeline"),
+        View("grid", "tui.screens.grid:GridScreen", "operations by iterations, one shade a value"),
+        View("timeline", "tui.screens.timeline:TimelineScreen", "all iterations: watches, what is carried, anomalies"),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
     )
 }

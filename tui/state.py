@@ -7,6 +7,8 @@ from enum import Enum, auto
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
+from stepper.debug.iteration_sweep import SweepView
+from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
@@ -22,13 +24,17 @@ class Happening(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """Something that happened in an iteration of a run of a loop; `run` is its place without the iteration."""
+    """Something that happened in an iteration of a run of a loop; `run` is its place without the iteration.
+
+    `place` is the operation at which it did, as (id of the program, index).
+    """
 
     tick: int
     run: str
     iteration: int
     kind: Happening
     text: str
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +52,9 @@ class State:
 
     `frames` are the stack; `depth` is that which is looked at (u and d move it). `loop` is the loop that runs in or
     around that frame, at the depth `loop_depth`. `history` is of the frame that is looked at, `loop_history` of the
-    loop's. `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of
-    an error of the run that was met here. `output_names` are those of the model's outputs.
+    loop's. `cells` and `sweep` are there while a screen asks for them (Pictures.look_at_cells, look_at_time).
+    `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
+    error of the run that was met here. `output_names` are those of the model's outputs.
     """
 
     model: str = ""
@@ -60,6 +67,8 @@ class State:
     loop_depth: int | None = None
     history: HistoryView | None = None
     loop_history: HistoryView | None = None
+    cells: CellsView | None = None
+    sweep: SweepView | None = None
     breaks: tuple[BreakView, ...] = ()
     watches: tuple[WatchView, ...] = ()
     events: tuple[TimelineEvent, ...] = ()

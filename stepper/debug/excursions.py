@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
@@ -17,21 +18,25 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import Program
 from stepper.errors import StepperError
 
+PAUSED: Final = "paused"
+"""Why a walk ended early, where it was asked to pause."""
+
 Visit = Callable[[Frame, int], bool]
 """What to do at a moment, given the frame and the moment's tick; whether to go no further."""
 
 
 @contextmanager
 def excursion(timeline: Timeline) -> Iterator[None]:
-    """Leave the present and come back to it; nobody watches meanwhile."""
+    """Leave the present and come back to it; nobody watches meanwhile, and what was met counts as still to come."""
     machine = timeline.machine
-    present, watcher, observer = machine.snapshot(), machine.watcher, machine.on_loop_end
+    present, watcher, observer, furthest = machine.snapshot(), machine.watcher, machine.on_loop_end, timeline.furthest
     machine.watcher = machine.on_loop_end = None
     try:
         yield
     finally:
         machine.watcher, machine.on_loop_end = watcher, observer
         machine.restore(present)
+        timeline.furthest = furthest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +109,7 @@ class _Walk:
             every = finest if inside else Every.LOOP
             event = self.timeline.forward(every, partial(self._seen, inside=inside), until)
             if event.kind is EventKind.PAUSED:
-                return "paused"
+                return PAUSED
             if event.kind is EventKind.REACHED:
                 break
         return ""
@@ -147,7 +152,7 @@ def _on_to(timeline: Timeline, tick: int, depth: int) -> str:
     machine = timeline.machine
     with suppress(StepperError):  # who walks on from here meets it again, and reports it
         event = timeline.forward(Every.LOOP, lambda _event: len(machine.stack) <= depth, until=tick)
-        return "paused" if event.kind is EventKind.PAUSED else ""
+        return PAUSED if event.kind is EventKind.PAUSED else ""
     return ""
 
 

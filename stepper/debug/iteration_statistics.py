@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from stepper.debug.excursions import Spot, before_iteration, excursion, walk
+from stepper.debug.excursions import PAUSED, Spot, before_iteration, excursion, walk
+from stepper.debug.iteration_tiles import MOST_CELLS, CellsView, Tile, TileStore
 from stepper.debug.moments import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
@@ -26,9 +27,10 @@ from stepper.plain_values import storable
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
-"""Iterations after the present that are kept, too, where one has been there."""
+"""Iterations after the present that a history has, too, where one has been there."""
 MOST_POINTS: Final = 100_000
 MOST_RUNS: Final = 32
+MOST_SHAPES: Final = 2**16
 
 
 # --- one number for a tensor ----------------------------------------------------------------------------------------
@@ -46,6 +48,8 @@ STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
     "peak": lambda numbers: float(np.abs(numbers).max()),
 }
 """By name: root of the mean square, mean, least, largest, largest magnitude."""
+_HIDING: Final = ("min", "max")
+"""Those that may be finite where an element is not."""
 
 
 def number_of(value: Value, statistic: str = "rms") -> float | None:
@@ -64,8 +68,7 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
     numbers = array.reshape(-1)
     with np.errstate(all="ignore"):
         found = STATISTICS[statistic](numbers)
-        # An extreme may be finite where others are not; their sum is not.
-        if math.isfinite(found) and (statistic not in ("min", "max") or math.isfinite(float(numbers.sum()))):
+        if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
             return found
         wide = numbers.astype(np.float64)
         if np.isnan(wide).any():
@@ -110,83 +113,64 @@ class HistoryView:
 
 
 class _Run:
-    """One activation of a program: a row of numbers for each iteration, and the carried values of all."""
+    """One activation of a program: a number for each operation and iteration, and the carried values of all.
+
+    `ended` is the first iteration that there is not (the loop is over, or fails), where that was found out.
+    """
 
     def __init__(self, program: Program, carried: tuple[int, ...]) -> None:
         self.program = program
-        self.rows: dict[int, tuple[Array, Array]] = {}
         self.carried: dict[int, dict[int, float]] = {slot: {} for slot in carried}
         self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
+        self.tiles = TileStore(len(self.slots))
+        self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
-        self.numbers = np.zeros(len(self.slots))
-        self.known = np.zeros(len(self.slots), bool)
-        self.present = 0
-        self.tried: set[tuple[int, bool]] = set()
+        self.row = Tile.empty(1, len(self.slots))
+        self.shapes: dict[tuple[int, ...], int] = {}
 
     def see(self, frame: Frame, statistic: str) -> None:
         """Take in what the frame holds."""
         iteration = _iteration(frame)
         if iteration is None:
             return
-        self._go_to(iteration)
-        self.update(frame.values, statistic)
-        done = frame.pc if frame.phase is Phase.RUNNING else len(self.slots)
-        self.put(iteration, 0, done)
+        self._update(frame.values, statistic)
+        is_running = frame.phase is Phase.RUNNING
+        done = frame.pc if is_running else len(self.slots)
+        self.tiles.put(iteration, 0, done, self.row, closed=not is_running)
         if iteration > 0 and done < len(self.slots):
-            self.put(iteration - 1, done, len(self.slots))
-        self.see_carried(frame, iteration)
+            self.tiles.put(iteration - 1, done, len(self.slots), self.row)
+        self._see_carried(frame, iteration)
 
-    def see_carried(self, frame: Frame, iteration: int) -> None:
-        """Take in what was carried into the iteration."""
+    def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
+        """All operations of the iteration have run, and their values are there."""
+        self._update(frame.values, statistic)
+        self.tiles.put(iteration, 0, len(self.slots), self.row, closed=True)
+        self._see_carried(frame, iteration)
+
+    def _see_carried(self, frame: Frame, iteration: int) -> None:
         for slot, points in self.carried.items():
             if iteration not in points and len(points) < MOST_POINTS:
                 number = number_of(frame.values[slot])
                 if number is not None:
                     points[iteration] = number
 
-    def update(self, values: list[Value], statistic: str) -> None:
-        """The number of each value; of those that are not the same object as before."""
+    def _update(self, values: list[Value], statistic: str) -> None:
+        numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
         for index, slot in enumerate(self.slots):
             value = values[slot] if slot >= 0 else None
             if value is self.held[index]:
                 continue
             number = None if value is None else number_of(value, statistic)
             self.held[index] = value
-            self.known[index] = number is not None
-            self.numbers[index] = 0.0 if number is None else number
+            known[index] = number is not None
+            numbers[index] = 0.0 if number is None else number
+            shapes[index] = -1 if value is None else self._shape(np.shape(value))
 
-    def put(self, iteration: int, begin: int, end: int) -> None:
-        """Keep the present numbers of some operations as those of an iteration."""
-        if not self.is_near(iteration):
-            return
-        if iteration not in self.rows:
-            self.rows[iteration] = np.zeros(len(self.slots)), np.zeros(len(self.slots), bool)
-        numbers, known = self.rows[iteration]
-        numbers[begin:end] = self.numbers[begin:end]
-        known[begin:end] = self.known[begin:end]
-
-    def _go_to(self, iteration: int) -> None:
-        """The run is in another iteration: those that are far from it go."""
-        if iteration != self.present:
-            self.present = iteration
-            for known in [known for known in self.rows if not self.is_near(known)]:
-                del self.rows[known]
-                self.tried.discard((known, True))
-
-    def is_near(self, iteration: int) -> bool:
-        """Whether all operations of an iteration are kept, and not only what was carried into it."""
-        return -_AHEAD <= self.present - iteration < MOST_ITERATIONS
-
-    def is_wanted(self, iteration: int) -> bool:
-        """Whether an iteration is to be fetched: what it lacks may be what it never has, such as an empty tensor."""
-        return (iteration, self.is_near(iteration)) not in self.tried and self.lacks(iteration)
-
-    def lacks(self, iteration: int) -> bool:
-        """Whether something of an iteration that is over is not known."""
-        if any(iteration not in points for points in self.carried.values()):
-            return True
-        row = self.rows.get(iteration)
-        return self.is_near(iteration) and (row is None or not bool(row[1].all()))
+    def _shape(self, shape: tuple[int, ...]) -> int:
+        """A number for a shape; beyond so many, one for all others."""
+        if shape not in self.shapes and len(self.shapes) >= MOST_SHAPES:
+            return MOST_SHAPES
+        return self.shapes.setdefault(shape, len(self.shapes))
 
 
 class IterationStatistics:
@@ -214,53 +198,67 @@ class IterationStatistics:
             self._run(frame).see(frame, self.statistic)
 
     def view(self, depth: int) -> HistoryView:
-        """What is known of the run of the frame at this depth."""
-        run = self._run(self._timeline.machine.stack[depth])
-        first, last = min(run.rows, default=0), max(run.rows, default=-1)
-        numbers = np.zeros((last - first + 1, len(run.slots)))
-        known = np.zeros(numbers.shape, bool)
-        for iteration, (row, known_row) in run.rows.items():
-            numbers[iteration - first], known[iteration - first] = row, known_row
+        """What is known of the iterations around the present one of the run of the frame at this depth."""
+        frame = self._timeline.machine.stack[depth]
+        run, present = self._run(frame), _iteration(frame) or 0
+        first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
+        part = self._cells(run, first, last).window(first, last - first + 1)
         carried = tuple(_carried(run.program, slot, points) for slot, points in run.carried.items())
-        return HistoryView(self.statistic, first, numbers, known, carried)
+        return HistoryView(self.statistic, first, part.numbers, part.known, carried)
+
+    def cells(self, depth: int, first: int, last: int) -> CellsView:
+        """What is known of these iterations of the run of the frame at this depth."""
+        return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
+
+    def _cells(self, run: _Run, first: int, last: int) -> CellsView:
+        return CellsView(run.program, self.statistic, run.tiles.view(first, last), dict(run.tiles.firsts), run.ended)
 
     def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
-        """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not.
+        """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not."""
+        present = self._present(depth)
+        return present is not None and self.fill_between(depth, present - back, present - 1, enough)
 
-        One excursion, which ends early where `enough` says so, or a pause was asked for. The present stays.
+    def fill_between(self, depth: int, first: int, last: int, enough: Callable[[], bool]) -> bool:
+        """Fetch these iterations of the loop at this depth, where they are not known; whether any was not.
+
+        One excursion, which ends early where `enough` says so, or a pause was asked for. Iterations that are still to
+        come are computed. The present stays.
         """
         machine = self._timeline.machine
-        if depth >= len(machine.stack):
+        if self._present(depth) is None or not machine.stack[depth].program.operations:
             return False
-        frame = machine.stack[depth]
-        present = iteration_of(frame)
-        if present is None or not frame.program.operations:
-            return False
-        run, key = self._run(frame), _key(frame)
-        wanted = [i for i in range(max(present - back, 0), present) if run.is_wanted(i)]
-        if not wanted:
-            return False
-        with excursion(self._timeline):
+        run = self._run(machine.stack[depth])
+        end = last + 1 if run.ended is None else min(last + 1, run.ended)
+        wanted = [iteration for iteration in range(max(first, 0), end) if run.tiles.lacks(iteration)]
+        if wanted:
+            with excursion(self._timeline):
+                self._fetch(run, depth, wanted[0], wanted[-1], enough)
+        return bool(wanted)
 
-            def visit(seen: Frame, _tick: int) -> bool:
-                reached = iteration_of(seen)
-                if reached is None or _key(seen) != key:
-                    return True
-                self._see_closed(run, seen, reached)
-                run.tried.add((reached, run.is_near(reached)))
-                return reached >= wanted[-1] or enough()
+    def _fetch(self, run: _Run, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
+        """Walk through these iterations; the run stays where the walk ended."""
+        frame = self._timeline.machine.stack[depth]
+        key, seen, is_left = _key(frame), first - 1, False
 
-            if not before_iteration(self._timeline, depth, wanted[0]):
-                spot = Spot(frame.program, len(frame.program.operations) - 1)
-                walk(self._timeline, spot, visit, least_depth=depth + 1)
-        return True
+        def visit(now: Frame, _tick: int) -> bool:
+            nonlocal seen, is_left
+            reached = iteration_of(now)
+            if reached is not None and _key(now) == key:
+                run.see_closed(now, reached, self.statistic)
+                seen = max(seen, reached)
+                is_left = reached >= last or enough()
+            return is_left or reached is None
 
-    def _see_closed(self, run: _Run, frame: Frame, reached: int) -> None:
-        """All operations of the iteration have run, and their values are there."""
-        if run.is_near(reached):
-            run.update(frame.values, self.statistic)
-            run.put(reached, 0, len(run.slots))
-        run.see_carried(frame, reached)
+        stopped = before_iteration(self._timeline, depth, first)
+        spot = Spot(frame.program, len(frame.program.operations) - 1)
+        stopped = stopped or walk(self._timeline, spot, visit, least_depth=depth + 1)
+        if not is_left and stopped != PAUSED:
+            run.ended = seen + 1
+
+    def _present(self, depth: int) -> int | None:
+        """The iteration of the loop at this depth; None where there is none."""
+        stack = self._timeline.machine.stack
+        return iteration_of(stack[depth]) if depth < len(stack) else None
 
     def _run(self, frame: Frame) -> _Run:
         key = _key(frame)
@@ -269,10 +267,13 @@ class IterationStatistics:
             plan = None if frame.activation is None else frame.activation.plan
             merged = tuple(entry.parameter for entry in plan.merged) if isinstance(plan, LoopPlan) else ()
             run = self._runs[key] = _Run(frame.program, merged)
-            while len(self._runs) > MOST_RUNS:
-                self._runs.popitem(last=False)
         self._runs.move_to_end(key)
+        while len(self._runs) > MOST_RUNS or (len(self._runs) > 1 and self._size() > MOST_CELLS):
+            self._runs.popitem(last=False)
         return run
+
+    def _size(self) -> int:
+        return sum(run.tiles.cells for run in self._runs.values())
 
 
 def _key(frame: Frame) -> tuple[int, int]:

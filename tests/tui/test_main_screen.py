@@ -192,13 +192,13 @@ def test_in_the_graph_the_arrows_go_along_wires() -> None:
 
 def test_another_statistic_stands_in_the_list() -> None:
     async def script(driven: Driven) -> None:
-        await driven.press("v")
+        await driven.press("V")
         assert driven.state.statistic == "mean" and "mean" in driven.text("operations").splitlines()[0]
         await driven.filled()
         value = driven.state.frame.output(driven.state.cursor).array
         row = next(line for line in driven.text("operations").splitlines() if "▸ Softmax" in line)
         assert f"{float(value.mean()):.3f}".lstrip("0") in row
-        await driven.press("V")
+        await driven.type("statistic rms")
         assert driven.state.statistic == "rms"
 
     drive("date_normaliser", script, lines=AT_SOFTMAX)

@@ -20,7 +20,7 @@ from tui.theme import GLYPHS
 
 _LABEL: Final = 9
 _STEPS: Final = tuple(digit * 10**power for power in range(9) for digit in (1, 2, 5))
-_HAPPENINGS: Final = {
+HAPPENINGS: Final = {
     Happening.STOP: (GLYPHS["break-if"], "edit"),
     Happening.EDIT: (GLYPHS["edit"], "edit"),
     Happening.FAILURE: ("✗", "bad"),
@@ -189,7 +189,7 @@ class TimelineBar(Pane):
     def _event(self, event: TimelineEvent | None, *, is_now: bool) -> tuple[str, str]:
         if event is None:
             return f"{GLYPHS['now']} now", "accent"
-        glyph, tone = _HAPPENINGS[event.kind]
+        glyph, tone = HAPPENINGS[event.kind]
         words = {"breakpoint": "b"}
         first = event.text.split(":")[0].split()
         label = words.get(first[0], first[0]) + (first[1] if len(first) > 1 and first[0] == "breakpoint" else "")

@@ -1,0 +1,51 @@
+"""Numbers of operations by iteration: fetched without moving the run, and bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from stepper.debug.iteration_statistics import IterationStatistics, number_of
+from stepper.debug.iteration_tiles import BLOCK, Tile, TileStore
+from tests.debug.debugged import at_iteration, sample, state_of
+
+
+def test_iterations_to_come_are_computed_and_the_present_stays(tmp_path: Path) -> None:
+    debugger = sample("date_normaliser")
+    at_iteration(debugger, 2)
+    statistics = IterationStatistics(debugger.timeline)
+    before, furthest = state_of(debugger.timeline), debugger.timeline.furthest
+    while statistics.fill_between(1, 0, 19, lambda: False):
+        pass
+    assert state_of(debugger.timeline) == before and debugger.timeline.furthest == furthest
+    cells = statistics.cells(1, 0, 19)
+    assert cells.ended == 11  # the date has ten letters and a stop token
+    part = cells.window(0, 12)
+    assert part.known[:11].any() and not part.known[11].any()
+    other = sample("date_normaliser")
+    at_iteration(other, 0)
+    for iteration in range(11):
+        at_iteration(other, iteration)
+        for index, operation in enumerate(other.frame.program.operations):
+            wanted = number_of(other.frame.values[operation.outputs[0]])
+            known = part.numbers[iteration, index] if part.known[iteration, index] else None
+            assert known == wanted or (known is not None and np.isnan(known))
+
+
+def test_tiles_used_longest_ago_go_first() -> None:
+    store = TileStore(3, most_cells=3 * BLOCK * 4)
+    row = Tile(np.array([[1.0, np.inf, np.nan]]), np.ones((1, 3), bool), np.zeros((1, 3), np.int32))
+    for iteration in range(0, 100 * BLOCK, BLOCK):
+        store.put(iteration, 0, 3, row, closed=True)
+    assert store.cells == 3 * BLOCK * 4
+    assert store.lacks(0) and not store.lacks(99 * BLOCK)
+    assert store.firsts == {"Inf": (0, 1), "NaN": (0, 2)}
+    shown = store.view(99 * BLOCK, 99 * BLOCK)[99]
+    store.put(99 * BLOCK + 1, 0, 3, row)
+    assert not shown.known[1].any() and store.view(99 * BLOCK, 99 * BLOCK)[99].known[1].all()
+
+
+def test_an_infinity_is_not_hidden_by_the_least_or_largest_element() -> None:
+    values = np.array([1.0, -np.inf], np.float32)
+    assert number_of(values, "max") == np.inf and number_of(-values, "min") == np.inf

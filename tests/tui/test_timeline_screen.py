@@ -1,0 +1,109 @@
+"""The timeline on a screen of its own: from 5 to a million iterations, what is carried, watched, and what happened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepper.debug.iteration_sweep import MOST_BINS
+from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.time_models import squaring, squaring_in_numpy, swinging, swinging_in_numpy
+from tui.panes.chart import TimelineChart
+from tui.theme import Look
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+
+
+def chart_of(driven: Driven) -> TimelineChart:
+    pane = driven.pane("chart")
+    assert isinstance(pane, TimelineChart)
+    return pane
+
+
+async def looked_through(driven: Driven) -> None:
+    """Until all that has run is known."""
+    for _ in range(60):
+        await driven.filled()
+        if driven.state.sweep is not None and driven.state.sweep.complete:
+            assert not driven.app._faults
+            return
+    raise AssertionError("the run was not looked through in time")
+
+
+@SIZES
+def test_watches_carried_values_the_condition_and_stops_are_seen(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await looked_through(driven)
+        driven.golden(f"timeline_{size[0]}x{size[1]}", "top", "chart", "keys")
+
+    lines = (f"run-to {DECODER}@0", "watch max(id=53)", "break id=76 if iter % 3 == 2", "continue 3", "view timeline")
+    drive("date_normaliser", script, size=size, lines=lines)
+
+
+def test_a_click_and_the_arrows_move_in_time() -> None:
+    async def script(driven: Driven) -> None:
+        await looked_through(driven)
+        chart = chart_of(driven)
+        span = chart.span(chart.size.width)
+        await driven.pilot.click("#chart", offset=(chart.gutter.left + 14 + span.at(2), 3))
+        await driven.settle()
+        assert driven.state.iteration == 2
+        await driven.press("right", "right", "left")
+        assert driven.state.iteration == 3
+        await driven.press("v")
+        assert driven.app.focused_pane is driven.pane("operations")
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 8", "view timeline"))
+
+
+def test_the_first_infinity_is_told_and_x_goes_there() -> None:
+    async def script(driven: Driven) -> None:
+        await looked_through(driven)
+        expected = squaring_in_numpy(16)[0].index("I") + 1  # carried into the iteration after it was computed
+        assert "✗ h NaN or Inf" in driven.text("chart") and "I" in driven.text("chart")
+        await driven.press("X")
+        assert driven.state.iteration == expected
+
+    drive(squaring(16), script, lines=("run-to squares@0", "iter 14", "view timeline"))
+
+
+def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() -> None:
+    reached = 100_000
+    values = swinging_in_numpy(reached + 1)
+
+    async def script(driven: Driven) -> None:
+        chart = chart_of(driven)
+        await driven.press("left")  # while the run is looked through
+        assert driven.state.iteration == reached - 1
+        await looked_through(driven)
+        sweep = driven.state.sweep
+        assert sweep is not None and sweep.reached >= reached
+        track = sweep.tracks[0]
+        assert track.bins.step == 4 and len(track.bins.numbers) <= MOST_BINS
+        span = chart.span(chart.size.width)
+        assert (span.begin, span.end) == (0, 1_000_000)
+        numbers, counts = track.spread_over(0, 100_000, 100)
+        blocks = values[:100_000].reshape(100, 1000)
+        largest = blocks[np.arange(100), np.abs(blocks).argmax(axis=1)]
+        np.testing.assert_allclose(numbers, largest, rtol=1e-6)
+        assert (counts == 1000).all()
+        while chart.span(chart.size.width).end - chart.span(chart.size.width).begin > 200:
+            await driven.press("plus")
+        await looked_through(driven)
+        span = chart.span(chart.size.width)
+        assert span.begin <= reached - 1 < span.end
+        close = driven.state.sweep.close[0] if driven.state.sweep else track
+        for iteration in range(span.begin, reached):
+            assert close.at(iteration) == pytest.approx(float(values[iteration]), rel=1e-6)
+
+    lines = ("run-to swing@0", f"iter {reached}", "view timeline")
+    drive(swinging(1_000_000), script, lines=lines)
+
+
+def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
+    async def script(driven: Driven) -> None:
+        await looked_through(driven)
+        assert driven.text("chart").isascii() and "?" not in driven.text("chart")
+
+    lines = (f"run-to {DECODER}@0", "iter 8", "view timeline")
+    drive("date_normaliser", script, size=(120, 40), lines=lines, look=Look(ascii=True, plain=True))

@@ -1,0 +1,74 @@
+"""Loops for the grid and the timeline whose values a few lines of numpy compute as well."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from stepper.debug.debugger import Debugger
+from tests.models import Graph, carried, last
+
+SQUARED = ("square", "nothing", "kept")
+"""The operations of `squaring`."""
+
+
+def squaring(iterations: int) -> Debugger:
+    """h is squared until it overflows: `square` is Inf first, then `nothing` (their difference) and `kept` are NaN."""
+    net = Graph()
+    body = net.body()
+    h = body.parameter("h", "f32", (2,))
+    square = body.apply("Multiply", h, h, name="square")
+    nothing = body.apply("Subtract", square, square, name="nothing")
+    kept = body.apply("Add", nothing, h, name="kept")
+    following, end = body.result(square, "h_next"), body.result(kept, "kept_out")
+    start = net.parameter("h0", "f32", (2,))
+    outputs = net.loop("squares", body, iterations, True, [carried(start, h, following)], [last(end)])
+    net.result(outputs[0], "out")
+    return _opened(net, np.array([1.5, 1.25], np.float32))
+
+
+def squaring_in_numpy(iterations: int) -> list[list[str]]:
+    """For each operation its letters over the iterations: N, I or nothing."""
+    h = np.array([1.5, 1.25], np.float32)
+    found: list[list[str]] = [[], [], []]
+    with np.errstate(all="ignore"):
+        for _ in range(iterations):
+            square = h * h
+            values = square, square - square, (square - square) + h
+            for letters, value in zip(found, values, strict=True):
+                letters.append("N" if np.isnan(value).any() else "I" if np.isinf(value).any() else "")
+            h = square
+    return found
+
+
+def swinging(iterations: int) -> Debugger:
+    """A scalar: h becomes sin(h + 1), and c counts."""
+    net = Graph()
+    body = net.body()
+    h, c = (body.parameter(name, "f32", (1,)) for name in ("h", "c"))
+    one = body.constant([1.0], np.float32)
+    h_next = body.result(body.apply("Sin", body.apply("Add", h, one, name="plus"), name="sine"), "h_next")
+    c_next = body.result(body.apply("Add", c, one, name="count"), "c_next")
+    outer = [net.parameter(name, "f32", (1,)) for name in ("h0", "c0")]
+    entries = [carried(outer[0], h, h_next), carried(outer[1], c, c_next)]
+    outputs = net.loop("swing", body, iterations, True, entries, [last(h_next), last(c_next)])
+    for index, output in enumerate(outputs):
+        net.result(output, f"out_{index}")
+    return _opened(net, np.array([-7.0], np.float32), np.zeros(1, np.float32))
+
+
+def swinging_in_numpy(iterations: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """What h is when each iteration begins."""
+    found = np.empty(iterations, np.float32)
+    h = np.float32(-7.0)
+    for iteration in range(iterations):
+        found[iteration] = h
+        h = np.sin(h + np.float32(1.0))
+    return found
+
+
+def _opened(net: Graph, *inputs: object) -> Debugger:
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), dict(enumerate(inputs)))

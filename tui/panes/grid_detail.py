@@ -1,0 +1,153 @@
+"""What there is to say about one cell of the grid: what its value is, how it came about and spreads; and the legend."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.iteration_tiles import Cell, CellsView
+from stepper.debug.statistics import statistics
+from stepper.debug.value_origins import Oddity, oddity_of
+from stepper.element_types import Array
+from stepper.ops.axes import shape_text
+from tui.names import carried_name, layer_name, operation_names
+from tui.panes.base import Pane
+from tui.panes.grid import Grid
+from tui.panes.value import MOST_AT_ONCE
+from tui.rows import Row, clip, number, spread, width_of
+from tui.theme import GLYPHS
+
+
+class GridDetail(Pane, can_focus=False):
+    """Three lines about the cell that is selected, else about the moment."""
+
+    DEFAULT_CSS = "GridDetail { border-top: solid $foreground 14%; height: auto; }"
+    has_legend = True
+
+    def __init__(self, grid: Grid, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._grid = grid
+
+    def rows(self, width: int) -> list[Row]:
+        """The cell, then the legend."""
+        cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
+        rows: list[Row] = [[], [], []]
+        if cell is not None and frame is not None and cells is not None and cells.program is frame.program:
+            rows = [self._title(cell, width), self._value_row(cell, cells, width), self._over_time(cell, cells, width)]
+        return [*rows, [], self._legend(width)] if self.has_legend else rows
+
+    def _held(self, cell: Cell) -> Array | None:
+        """The value itself, where the run holds it: that of the present iteration."""
+        frame = self._grid.frame
+        if frame is None or (frame.iteration or 0) != cell.iteration or not frame.is_done(cell.operation):
+            return None
+        return frame.held(cell.operation)
+
+    def _title(self, cell: Cell, width: int) -> Row:
+        frame = self._grid.frame
+        assert frame is not None
+        array = self._held(cell)
+        kind = "" if array is None else f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   "
+        keys = "Enter opens" if cell == self._grid.moment else "Enter goes there" if self._grid.picked else ""
+        name = clip(operation_names(frame.program)[cell.operation], max(width - 40, 10))
+        number_ = "" if frame.iteration is None else f"@{cell.iteration}"
+        return spread([(" ", ""), (f"{name}{number_}", "strong")], [(f"{kind}{keys} ", "note")], width)
+
+    # --- the value -----------------------------------------------------------------------------------------------
+
+    def _value_row(self, cell: Cell, cells: CellsView, width: int) -> Row:
+        array, frame = self._held(cell), self._grid.frame
+        known = cells.number(cell)
+        if array is not None and frame is not None and array.size <= MOST_AT_ONCE:
+            odd = oddity_of(frame.operation(cell.operation))
+            return self._odd_row(odd, width) if odd is not None else self._ordinary_row(array, cell, cells)
+        if known is None:
+            return [("   not computed yet, or jumped over", "dim")]
+        row: Row = [("   ", ""), (f"{cells.statistic} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
+        return [*row, *self._before(cell, cells)]
+
+    def _odd_row(self, odd: Oddity, width: int) -> Row:
+        first = f"[{','.join(map(str, odd.first))}]"
+        row: Row = [("   ", ""), (odd.kind, "bad"), (f" in {odd.count} of {odd.size}, first {first}", "")]
+        if odd.came_from is not None:
+            more: Row = [("   came in", "dim"), (" with ", "dim"), (layer_name(odd.came_from), "")]
+        else:
+            more = [("   born here", "bad"), (f": no {odd.kind} in the inputs", "dim")]
+            if odd.other is not None:
+                where = f"[{','.join(map(str, odd.other_first))}] of "
+                more += [(", but ", "dim"), (odd.other_kind, "bad")]
+                if width > 98:
+                    more += [(f" at {where}", "dim"), (layer_name(odd.other), "")]
+        return row + more
+
+    def _ordinary_row(self, array: Array, cell: Cell, cells: CellsView) -> Row:
+        found = statistics(array)
+        row: Row = [("   ", "")]
+        shown = cells.number(cell)
+        if shown is not None:
+            row += [(f"{cells.statistic if array.size > 1 else 'value'} ", "dim"), (number(shown), "")]
+        if found.size > 1 and found.min is not None and found.max is not None:
+            row += [("   from ", "dim"), (number(found.min), ""), (" to ", "dim"), (number(found.max), "")]
+        return [*row, *self._before(cell, cells)]
+
+    def _before(self, cell: Cell, cells: CellsView) -> Row:
+        before = cells.number(Cell(cell.iteration - 1, cell.operation))
+        return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
+
+    # --- over time -----------------------------------------------------------------------------------------------
+
+    def _over_time(self, cell: Cell, cells: CellsView, width: int) -> Row:
+        shown = cells.number(cell)
+        kind = "" if shown is None or math.isfinite(shown) else "NaN" if math.isnan(shown) else "Inf"
+        row = self._spread(cell, cells, kind, width) if kind else self._firsts(cells)
+        return row if row else [("   no NaN and no Inf in what is known", "dim")]
+
+    def _spread(self, cell: Cell, cells: CellsView, kind: str, width: int) -> Row:
+        row: Row = [("   ", ""), (f"{kind} spreads", "dim")]
+        for iteration in range(cell.iteration, cell.iteration + 3):
+            odd = cells.odd(iteration, kind)
+            text = f"   iteration {iteration}: {odd} ops"
+            if odd is not None and width_of(row) + len(text) < width:
+                row.append((text, ""))
+        by = [*self._carried(cell.iteration + 1), *self._carried(cell.iteration + 2)]
+        for place, name in enumerate(dict.fromkeys(by)):
+            more: Row = [("   by " if not place else " then ", "dim"), (f"{GLYPHS['back']} {name}", "")]
+            if width_of([*row, *more]) < width:
+                row += more
+        return row
+
+    def _carried(self, iteration: int) -> list[str]:
+        """Which carried values begin to have NaN or Inf with this iteration."""
+        history = self.state.loop_history
+        found = []
+        for one in history.carried if history is not None else ():
+            at = int(np.searchsorted(one.iterations, iteration))
+            here = at < len(one.iterations) and one.iterations[at] == iteration and not math.isfinite(one.numbers[at])
+            was = at > 0 and one.iterations[at - 1] == iteration - 1 and not math.isfinite(one.numbers[at - 1])
+            if here and not was:
+                found.append(carried_name(one.parameter))
+        return found
+
+    def _firsts(self, cells: CellsView) -> Row:
+        row: Row = [("   ", "")]
+        for kind, cell in sorted(cells.firsts.items(), key=lambda item: item[1]):
+            name = operation_names(cells.program)[cell.operation]
+            row += [("first ", "dim"), (kind, "bad"), (" of this run ", "dim"), (f"{name}@{cell.iteration}   ", "")]
+        return row if cells.firsts else []
+
+    def _legend(self, width: int) -> Row:
+        row: Row = [("   ", "")]
+        entries: list[Row] = [
+            [("N", "bad"), (" NaN  ", "dim"), ("I", "bad"), (" Inf  ", "dim")],
+            [(" I ", "badbg"), (" first of its kind  ", "dim")],
+            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self._grid.edited, "edit"), (" edited  ", "dim")],
+            [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
+            [(GLYPHS["free"], ""), (" not known  ", "dim")],
+            [("low ", "dim"), *[("  ", style) for style in self._grid.shades()], (" high", "dim")],
+        ]
+        for entry in entries:
+            if width_of([*row, *entry]) <= width:
+                row += entry
+        return row
