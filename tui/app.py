@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
+import tui.tensor_actions  # noqa: F401  # registers its actions
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
@@ -141,6 +142,8 @@ class StepperApp(Stage):
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         try:
             text = self.filled(line).strip() if not line.startswith("prompt ") else line
+            if text.startswith("@"):
+                text = f"@ {text[1:]}"
             word, _, rest = text.partition(" ")
             action = ACTIONS.get(word) or self._action_beginning(word)
             if action is not None:
@@ -215,7 +218,7 @@ class StepperApp(Stage):
         """Close what covers something."""
         if self._front.close_card():
             return True
-        if self.state.selected is not None:
+        if self.state.selected is not None and len(self.screen_stack) < 2:
             self.select(None)
             return True
         return False

@@ -46,10 +46,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something to find out from the debugger, and who wants to know."""
+    """Something to find out from the debugger, and who wants to know. `gives_way`: whatever else comes goes first."""
 
     ask: Callable[[Debugger], Any]
     then: Callable[[Any], None]
+    gives_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Driver:
         self._lock = threading.Lock()
         self._command = ""
         self._filling = False
+        self._yielding = False
         self._waiting = 0
+        self._pressing = 0
         self._resting = False
         self._rate = _Rate()
         self._timer: Timer | None = None
@@ -93,9 +96,24 @@ class Driver:
         """Carry out a line of the command language; `Changed` says what came of it."""
         self._put(Command(line, echo))
 
-    def ask(self, question: Callable[[Debugger], Any], then: Callable[[Any], None]) -> None:
-        """Find something out: `question` is called in the worker, `then` with its answer in the application."""
-        self._put(Question(question, then))
+    def ask(self, question: Callable[[Debugger], Any], then: Callable[[Any], None], *, gives_way: bool = False) -> None:
+        """Find something out: `question` is called in the worker, `then` with its answer in the application.
+
+        One that gives way is for what takes long: a replay in it is paused as soon as anything else is asked for, and
+        it should itself leave off when `is_pressed`.
+        """
+        self._put(Question(question, then, gives_way))
+
+    def leave_off(self) -> None:
+        """Pause the replay of a question that gives way, for nobody wants it any more."""
+        with self._lock:
+            if self._yielding:
+                self._debugger.pause()
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether something waits that does not give way."""
+        return self._pressing > 0
 
     def adjust(self, change: Callable[[Pictures], None]) -> None:
         """Take other pictures from now on, and one at once."""
@@ -133,7 +151,9 @@ class Driver:
         with self._lock:
             self._waiting += 1
             self._resting = False
-            if self._filling:
+            presses = not _gives_way(job)
+            self._pressing += presses
+            if self._filling or (self._yielding and presses):
                 self._debugger.pause()
         self._jobs.put(job)
 
@@ -166,9 +186,13 @@ class Driver:
             finally:
                 with self._lock:
                     self._waiting -= 1
+                    self._pressing -= not _gives_way(job)
+                    self._yielding = False
 
     def _carry_out(self, job: Job) -> None:
-        self._debugger.machine.request_pause(wanted=False)
+        with self._lock:
+            self._yielding = _gives_way(job)
+            self._debugger.machine.request_pause(wanted=self._yielding and self.is_pressed)
         if isinstance(job, Question):
             self._app.post_message(self._found(job))
             return
@@ -249,6 +273,10 @@ def _moves(line: str) -> bool:
     except StepperError:
         return False
     return command.moves or command.group in ("movement", "changing")
+
+
+def _gives_way(job: Job) -> bool:
+    return isinstance(job, Question) and job.gives_way
 
 
 class _Rate:

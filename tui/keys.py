@@ -59,6 +59,10 @@ NAMES: Final = {
     "right": "→",
     "home": "Home",
     "end": "End",
+    "ctrl+home": "Ctrl+Home",
+    "ctrl+end": "Ctrl+End",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
     "pagedown": "PgDn",
     "pageup": "PgUp",
     "ctrl+p": "Ctrl+P",
@@ -71,6 +75,10 @@ IN_TIME: Final = ("operations", "timeline", "grid", "chart")
 
 WITH_ANOMALIES: Final = ("grid", "chart")
 """Panes in which iterations are seen side by side."""
+
+TENSOR: Final = ("tensor",)
+
+SELECTING: Final = ("operations", "graph", "grid", "tensor")
 
 KEYS: Final = (
     # forward and backward in time
@@ -96,8 +104,34 @@ KEYS: Final = (
     # looking
     Key(("u",), "up", "outwards", "look at the frame around this one"),
     Key(("d",), "down", "inwards", "look at the frame inside this one"),
-    Key(("J",), "select +{n}", "select", "select the operation below, without moving", ("operations", "graph", "grid")),
-    Key(("K",), "select -{n}", "select", "select the operation above, without moving", ("operations", "graph", "grid")),
+    Key(("J",), "select +{n}", "select", "select the operation below, without moving", SELECTING),
+    Key(("K",), "select -{n}", "select", "select the operation above, without moving", SELECTING),
+    # one value
+    Key(("down", "j"), "element down {n}", "element", "the element below", TENSOR),
+    Key(("up", "k"), "element up {n}", "element", "the element above", TENSOR),
+    Key(("left", "h"), "element left {n}", "element", "the element to the left", TENSOR),
+    Key(("right", "l"), "element right {n}", "element", "the element to the right", TENSOR),
+    Key(("home",), "element home", "row's first", "the first element of the row", TENSOR),
+    Key(("end",), "element end", "row's last", "the last element of the row", TENSOR),
+    Key(("ctrl+home",), "element first", "first", "the first element of the value", TENSOR),
+    Key(("ctrl+end",), "element last", "last", "the last element of the value", TENSOR),
+    Key(("pagedown",), "element page {n}", "page", "a page further down", TENSOR),
+    Key(("pageup",), "element -page {n}", "page", "a page further up", TENSOR),
+    Key(("at",), "prompt @", "go to", "go to an element: @ 0,3", TENSOR),
+    Key(("equals_sign",), "against", "against before", "the difference from the iteration before, and back", TENSOR),
+    Key(("x", "f8"), "non-finite next", "next NaN", "the next NaN or Inf", TENSOR),
+    Key(("X",), "non-finite previous", "NaN before", "the NaN or Inf before", TENSOR),
+    Key(("a",), "axis next", "axis", "pick the next axis", TENSOR),
+    Key(("greater_than_sign",), "axis +{n}", "index", "the next index of the picked axis", TENSOR),
+    Key(("less_than_sign",), "axis -{n}", "index", "the index of the picked axis before", TENSOR),
+    Key(("r",), "axis rows", "axis down", "show the picked axis down the rows", TENSOR),
+    Key(("R",), "axis columns", "axis across", "show the picked axis across the columns", TENSOR),
+    Key(("i",), "other-value next", "input", "another output of the operation, or one of its inputs", TENSOR),
+    Key(("I",), "other-value previous", "input back", "the output or input before", TENSOR),
+    Key(("y",), "copy-element value", "copy", "copy the element with all its digits", TENSOR),
+    Key(("Y",), "copy-element address", "copy address", "copy the address of the element", TENSOR),
+    Key(("P",), "save-value", "save", "write the value into a .npy file", TENSOR),
+    Key(("enter",), "back", "back", "close the value", TENSOR),
     Key(("down",), "wire down", "along wires", "the operation that reads this one", ("graph",)),
     Key(("up",), "wire up", "along wires", "the operation that this one reads", ("graph",)),
     Key(("left",), "wire left", "along wires", "the box to the left", ("graph",)),
@@ -166,12 +200,30 @@ FOOTERS: Final = {
     "chart": ("iter +", "anomaly next", "zoom in", "pan", "edge first", "continue", "watch {op}", "back", "help-keys"),
     "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "prompt", "help-keys"),
     "stop": ("why {op}", "reverse-next", "explain", "reverse-continue", "continue", "prompt", "help-keys"),
+    "tensor": (
+        "element down",
+        "look next",
+        "against",
+        "axis next",
+        "axis +",
+        "iter +",
+        "prompt @",
+        "non-finite next",
+        "zoom in",
+        "other-value next",
+        "copy-element value",
+        "save-value",
+        "help-keys",
+    ),
     "card": ("scroll", "pause", "prompt", "help-keys"),
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
 
-PAIRS: Final = {"n": "N", "]": "[", "c": "C", "s": "S", "f": "F", "+": "-", "↓": "↑", "x": "X", "g": "G", "L": "H"}
+PAIRS: Final = {
+    "n": "N", "]": "[", "c": "C", "s": "S", "f": "F", "+": "-", "↓": "↑", ">": "<", "x": "X", "g": "G",
+    "L": "H", "i": "I",
+}
 """Keys that are shown together with the way back."""
 
 

@@ -30,6 +30,7 @@ VIEWS: Final = {
         View("main", "tui.screens.main:MainScreen", "operations, graph, loop, timeline"),
         View("grid", "tui.screens.grid:GridScreen", "operations by iterations, one shade a value"),
         View("timeline", "tui.screens.timeline:TimelineScreen", "all iterations: watches, what is carried, anomalies"),
+        View("value", "tui.screens.value:ValueScreen", "one tensor: colours, numbers, difference, bits, statistics"),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
     )
 }

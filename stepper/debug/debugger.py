@@ -114,9 +114,9 @@ class Debugger:
         """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
         return over_iterations(self.timeline, address, statistic, most=most)
 
-    def previous_value(self, address: str | Address) -> PreviousValue:
-        """A value now and one iteration before, and their difference. The present stays."""
-        return previous_value(self.timeline, address)
+    def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
+        """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
+        return previous_value(self.timeline, address, compared=compared)
 
     # --- stopping ------------------------------------------------------------------------------------------------
 

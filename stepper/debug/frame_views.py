@@ -68,18 +68,27 @@ class FrameView:
         value = self._frame.values[outputs[output]] if output < len(outputs) else None
         return None if value is None else slots.read_only(value)
 
+    def kept(self, layer: int, output: int = 0) -> Array | None:
+        """The same by a layer's id: what its output holds, of this iteration or still of the one before."""
+        slot = self.program.slots.get((layer, output), -1)
+        value = self._frame.values[slot] if slot >= 0 else None
+        return None if value is None else slots.read_only(value)
+
     def is_done(self, index: int) -> bool:
         """Whether the operation has run in this iteration."""
         return index <= self.last
 
     def address(self, index: int, compiled: CompiledModel) -> str:
         """How the operation is written at the prompt, wherever the run stands."""
-        operation = self.program.operations[index]
-        path = self.program.path
-        slot = operation.outputs[0] if operation.outputs else -1
-        target = Target(self.program, operation.layer, 0, slot, operation.layer, (None,) * len(path))
-        text = str(address_of(target, compiled))
-        return text.rsplit(":", 1)[0] if len(operation.layer.outputs) > 1 else text
+        layer = self.program.operations[index].layer
+        text = self.address_of(layer, 0, compiled)
+        return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
+
+    def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
+        """How an output of a layer of this graph is written at the prompt, wherever the run stands."""
+        slot = self.program.slots.get((layer.id, output), -1)
+        target = Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
+        return str(address_of(target, compiled))
 
 
 def frame_views(stack: Sequence[Frame]) -> tuple[FrameView, ...]:

@@ -70,10 +70,9 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
         found = STATISTICS[statistic](numbers)
         if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
             return found
-        wide = numbers.astype(np.float64)
-        if np.isnan(wide).any():
+        if np.isnan(numbers).any():
             return math.nan
-        return math.inf if np.isinf(wide).any() else STATISTICS[statistic](wide)
+        return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------

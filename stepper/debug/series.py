@@ -99,8 +99,11 @@ def over_iterations(
     return Series(name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped)
 
 
-def previous_value(timeline: Timeline, address: str | Address) -> PreviousValue:
-    """A value and what it was in the iteration before. Raises UsageError where there is no iteration before."""
+def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
+    """A value and what it was in the iteration before; unless `compared`, without the change.
+
+    Raises UsageError where there is no iteration before.
+    """
     address = parse_address(address) if isinstance(address, str) else address
     target = _target(timeline, address)
     read = _reader(address, None, limited=False)
@@ -112,7 +115,8 @@ def previous_value(timeline: Timeline, address: str | Address) -> PreviousValue:
     except UsageError:
         now = None
     before = read(value_before(timeline, target))
-    change = differences(now, before) if now is not None and now.shape == before.shape else None
+    comparable = compared and now is not None and now.shape == before.shape
+    change = differences(now, before) if comparable else None
     return PreviousValue(iteration, now, before, change)
 
 

@@ -8,7 +8,7 @@ integers of 64 bits exactly. Where chunks meet, means and deviations are combine
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -22,6 +22,9 @@ from stepper.ops.convert import convert
 
 CHUNK: Final = 2**13
 """Elements that are looked at together: in a cache, and too few for a BLAS to wake its threads for a dot product."""
+
+_STEP: Final = 32
+"""Chunks between two yields."""
 
 _CODES: Final = {ELEMENT_TYPES[name].dtype: I32 for name in ("i4", "u1", "u2", "u3", "u4", "u6")} | {
     ELEMENT_TYPES["nf4"].dtype: F32
@@ -64,19 +67,32 @@ class Statistics:
 
 def statistics(array: Any) -> Statistics:
     """The statistics of a tensor of any element type: an ndarray or a numpy scalar, of any shape."""
-    array = np.asarray(array)
+    steps = statistics_in_steps(np.asarray(array))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Statistics = end.value
+            return found
+
+
+def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
+    """The same, with a yield after each some hundred thousand elements, so that one can leave off."""
     name, shape, size = element_types.name_of(array.dtype), array.shape, array.size
     if size == 0 or array.dtype == STRING_DTYPE or array.dtype.kind in "SUO":
         return Statistics(name, shape, size)
     collected = _Collected()
     tiny = _smallest_normal(array.dtype)
-    with np.errstate(all="ignore"):
-        for chunk in chunks(array):
+    for number, chunk in enumerate(chunks(array), 1):
+        with np.errstate(all="ignore"):
             if tiny:
                 collected.add_floats(chunk.astype(np.float64), tiny)
             else:
                 collected.add_integers(chunk)
-        if tiny and not _SAFE_SQUARES[0] < collected.squares < _SAFE_SQUARES[1]:
+        if number % _STEP == 0:
+            yield
+    if tiny and not _SAFE_SQUARES[0] < collected.squares < _SAFE_SQUARES[1]:
+        with np.errstate(all="ignore"):
             collected = _rescaled(array, collected, tiny)
     return collected.statistics(name, shape, size)
 
