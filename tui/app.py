@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,15 +14,21 @@ from textual.widgets import Input
 import tui.tensor_actions  # noqa: F401  # registers its actions
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
+from tui import compare_actions as compare_actions
+from tui import input_actions as input_actions
+from tui import port_actions as port_actions
 from tui.actions import ACTIONS
 from tui.driver import Driver
-from tui.messages import Changed, Fault, Found, Progress, Reply
+from tui.inputs import InputChoices, Opening
+from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.palette import Actions
 from tui.panes.base import Pane
 from tui.panes.prompt import Prompt
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
+from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
 from tui.stage import Stage
 from tui.state import State
@@ -43,16 +49,25 @@ class StepperApp(Stage):
     ESCAPE_TO_MINIMIZE = False
 
     def __init__(
-        self, debugger: Debugger, name: str, look: Look | None = None, lines: Sequence[str] = (), *, light: bool = False
+        self,
+        debugger: Debugger | Opening,
+        name: str,
+        look: Look | None = None,
+        lines: Sequence[str] = (),
+        *,
+        light: bool = False,
     ) -> None:
+        """A debugger; or a model whose inputs are chosen first, on the inputs screen."""
         super().__init__()
         self.look = Look() if look is None else look
         self.state = State(model=name)
         self.sought = ""
         self.asked_pane: Pane | None = None
-        self.driver = Driver(self, debugger, name)
+        self.inputs = InputChoices(debugger) if isinstance(debugger, Opening) else None
+        self.driver = Driver(self, None if isinstance(debugger, Opening) else debugger, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
+        self._begins = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -68,10 +83,33 @@ class StepperApp(Stage):
 
     def on_mount(self) -> None:
         """Begin."""
+        if self.inputs is None:
+            self._start()
+        else:
+            self.push_screen(InputsScreen())
+        self.call_after_refresh(self._settle)
+
+    def _start(self) -> None:
         self.driver.start()
         for line in self._lines:
             self.driver.execute(line)
-        self.call_after_refresh(self._settle)
+
+    def begin(self, inputs: Mapping[int, Array]) -> None:
+        """Run the model on these inputs; the main screen opens when the run stands at its start."""
+        if self.inputs is None:
+            raise UsageError("the model's inputs were given")
+        make = self.inputs.opening.make
+        self.say("reading the model")
+        self.driver.close()
+        self._begins = True
+        self.driver = Driver(self, lambda: make(inputs), self.state.model)
+        self._start()
+
+    def on_refused(self, message: Refused) -> None:
+        """The inputs do not do."""
+        self._begins = False
+        self.driver = Driver(self, None, self.state.model)
+        self.say(message.text, "bad")
 
     def _settle(self) -> None:
         """What is there now stays: without this the collector's pauses are the longest frames."""
@@ -81,12 +119,15 @@ class StepperApp(Stage):
     # --- what the driver tells -----------------------------------------------------------------------------------
 
     def on_changed(self, message: Changed) -> None:
-        """A new picture."""
+        """A new picture; the first one after inputs were chosen opens the main screen."""
         before, reply = self.state, message.reply
         same = before.frame is not None and message.state.frame is not None
         same = same and before.frame.program is message.state.frame.program  # type: ignore[union-attr]
         keeps = same and (reply is None or not reply.moved)
         self.state = replace(message.state, selected=before.selected if keeps else None)
+        if self._begins:
+            self._begins = False
+            self.open_view("main")
         if reply is not None and reply.moved:
             self._front.put_card("", ())
         self._front.show(self.state)
@@ -209,8 +250,8 @@ class StepperApp(Stage):
 
     def close_view(self) -> bool:
         """Close the screen in front; whether it was not the last."""
-        if len(self.screen_stack) < 2:
-            return False
+        if len(self.screen_stack) < 2 or (self.inputs is not None and self.state.view is None):
+            return False  # without a run the inputs are all that there is to see
         self.pop_screen()
         return True
 

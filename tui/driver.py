@@ -24,7 +24,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.run_views import Glance, glance
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
-from tui.messages import Changed, Fault, Found, Progress, Reply
+from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.picture import Pictures
 from tui.state import Running
 
@@ -66,14 +66,20 @@ Job = Command | Question | Adjustment
 class Driver:
     """Carries out commands on a debugger in a thread of its own, and posts what comes of it to the application."""
 
-    def __init__(self, app: App[Any], debugger: Debugger, name: str) -> None:
+    _debugger: Debugger
+    _interpreter: Interpreter
+    _pictures: Pictures
+
+    def __init__(self, app: App[Any], debugger: Debugger | Callable[[], Debugger] | None, name: str) -> None:
+        """The debugger, or how one is made (in the worker); None: there will be another driver that has one."""
         self._app = app
-        self._debugger = debugger
-        self._interpreter = Interpreter(debugger)
-        self._pictures = Pictures(debugger, self._interpreter.session, name)
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._name = name
+        self._make = debugger
         self._logged: deque[str] = deque(maxlen=_LOGGED)
-        debugger.breakpoints.sink = self._logged.append
+        self._is_open = isinstance(debugger, Debugger)
+        if isinstance(debugger, Debugger):
+            self._open(debugger)
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._command = ""
         self._filling = False
@@ -84,6 +90,13 @@ class Driver:
         self._rate = _Rate()
         self._timer: Timer | None = None
         self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
+
+    def _open(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+        self._interpreter = Interpreter(debugger)
+        self._pictures = Pictures(debugger, self._interpreter.session, self._name)
+        debugger.breakpoints.sink = self._logged.append
+        self._is_open = True
 
     # --- asked by the application, in its thread -----------------------------------------------------------------
 
@@ -144,10 +157,15 @@ class Driver:
 
     def close(self) -> None:
         """End; a movement under way is left where it is."""
-        self._debugger.pause()
+        if self._is_open:
+            self._debugger.pause()
+        if self._timer is not None:
+            self._timer.stop()
         self._jobs.put(None)
 
     def _put(self, job: Job) -> None:
+        if self._make is None:
+            raise UsageError("the model does not run yet: choose its inputs, F5 runs")
         with self._lock:
             self._waiting += 1
             self._resting = False
@@ -167,6 +185,8 @@ class Driver:
     # --- the worker ----------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        if not self._is_open and not self._made():
+            return
         self._show(None)
         while True:
             try:
@@ -188,6 +208,17 @@ class Driver:
                     self._waiting -= 1
                     self._pressing -= not _gives_way(job)
                     self._yielding = False
+
+    def _made(self) -> bool:
+        """Make the debugger; whether that went well."""
+        assert callable(self._make)
+        try:
+            self._open(self._make())
+        except (StepperError, MemoryError) as error:
+            self._app.post_message(Refused(str(error) or "there is not enough memory"))
+        except Exception as error:
+            self._app.post_message(Refused(f"a fault in the program: {error!r}"))
+        return self._is_open
 
     def _carry_out(self, job: Job) -> None:
         with self._lock:

@@ -79,6 +79,8 @@ WITH_ANOMALIES: Final = ("grid", "chart")
 TENSOR: Final = ("tensor",)
 
 SELECTING: Final = ("operations", "graph", "grid", "tensor")
+CHOOSING: Final = ("inputs", "dimensions")
+"""Panes of the inputs screen."""
 
 KEYS: Final = (
     # forward and backward in time
@@ -118,7 +120,13 @@ KEYS: Final = (
     Key(("pagedown",), "element page {n}", "page", "a page further down", TENSOR),
     Key(("pageup",), "element -page {n}", "page", "a page further up", TENSOR),
     Key(("at",), "prompt @", "go to", "go to an element: @ 0,3", TENSOR),
-    Key(("equals_sign",), "against", "against before", "the difference from the iteration before, and back", TENSOR),
+    Key(
+        ("equals_sign",),
+        "element-against",
+        "against before",
+        "the difference from the iteration before, and back",
+        TENSOR,
+    ),
     Key(("x", "f8"), "non-finite next", "next NaN", "the next NaN or Inf", TENSOR),
     Key(("X",), "non-finite previous", "NaN before", "the NaN or Inf before", TENSOR),
     Key(("a",), "axis next", "axis", "pick the next axis", TENSOR),
@@ -138,6 +146,21 @@ KEYS: Final = (
     Key(("right",), "wire right", "along wires", "the box to the right", ("graph",)),
     Key(("down",), "scroll {n}", "scroll", "scroll", ("value", "scans", "card")),
     Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "scans", "card")),
+    *(Key((way,), f"port {way}", "entry", "another entry of the port map", ("ports",)) for way in ("down", "up")),
+    *(Key((way,), f"port {way}", "side", "into the body, or out of it", ("ports",)) for way in ("left", "right")),
+    Key(("enter",), "open-port", "value", "the value of the chosen entry", ("ports",)),
+    *(Key((way,), f"choose {way}", "input", "another input or dimension", CHOOSING) for way in ("down", "up")),
+    *(Key((way,), f"choose {way}", "from", "another source for the value", ("inputs",)) for way in ("right", "left")),
+    Key(("enter",), "edit-input", "type", "type a path, a literal, a seed, a size", CHOOSING),
+    Key(("f5", "c"), "start", "run", "run the model on these inputs", CHOOSING),
+    Key(("y",), "copy-inputs", "copy", "copy the choices as options of the command line", CHOOSING),
+    Key(("equals_sign",), "against", "compare", "compare with: nothing, the iteration before, a reference"),
+    Key(("x", "f8"), "difference next", "difference", "the next operation above its tolerance", ("differences",)),
+    Key(("X",), "difference previous", "difference back", "the one before", ("differences",)),
+    Key(("down",), "select +{n}", "op", "the operation below", ("differences",)),
+    Key(("up",), "select -{n}", "op", "the operation above", ("differences",)),
+    Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
+    Key(("i",), "view ports", "port map", "the port map: into the body, out of it, the next iteration"),
     Key(("pagedown",), "scroll page", "scroll", "scroll a page"),
     Key(("pageup",), "scroll -page", "scroll", "scroll a page back"),
     Key(("enter",), "open", "value", "open what is selected full screen; step into a loop"),
@@ -184,6 +207,7 @@ KEYS: Final = (
 )
 
 FOOTERS: Final = {
+    "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
     "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),
     "graph": ("next", "iter +", "wire down", "continue", "toggle-break", "zoom in", "prompt", "help-keys"),
     "grid": (
@@ -203,7 +227,7 @@ FOOTERS: Final = {
     "tensor": (
         "element down",
         "look next",
-        "against",
+        "element-against",
         "axis next",
         "axis +",
         "iter +",
@@ -215,14 +239,38 @@ FOOTERS: Final = {
         "save-value",
         "help-keys",
     ),
+    "ports": ("port down", "port left", "iter +", "next", "open-port", "explain", "back", "help-keys"),
+    "inputs": (
+        "choose down",
+        "choose right",
+        "edit-input",
+        "focus next",
+        "copy-inputs",
+        "start",
+        "prompt",
+        "help-keys",
+    ),
+    "dimensions": ("choose down", "edit-input", "focus next", "start", "prompt", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
 
 PAIRS: Final = {
-    "n": "N", "]": "[", "c": "C", "s": "S", "f": "F", "+": "-", "↓": "↑", ">": "<", "x": "X", "g": "G",
-    "L": "H", "i": "I",
+    "n": "N",
+    "]": "[",
+    "c": "C",
+    "s": "S",
+    "f": "F",
+    "+": "-",
+    "↓": "↑",
+    ">": "<",
+    "x": "X",
+    "g": "G",
+    "L": "H",
+    "i": "I",
+    "←": "→",
+    "→": "←",
 }
 """Keys that are shown together with the way back."""
 

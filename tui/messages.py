@@ -57,3 +57,11 @@ class Fault(Message):
         super().__init__()
         self.where = where
         self.text = text
+
+
+class Refused(Message):
+    """The model cannot be run on the inputs that were chosen."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

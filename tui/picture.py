@@ -17,6 +17,7 @@ from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
+from tui.comparing import Comparing
 from tui.state import Happening, State, TimelineEvent
 
 MOST_EVENTS: Final = 1_000
@@ -36,6 +37,7 @@ class Pictures:
         self._session = session
         self._name = name
         self.statistics = IterationStatistics(debugger.timeline)
+        self.comparing = Comparing(debugger)
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
         self._course: tuple[str, int] = (debugger.branches.name, 0)
         self._failure: tuple[int, str] = (-1, "")
@@ -66,6 +68,7 @@ class Pictures:
             self._course = course
             self.statistics.forget()
             self.sweeps.forget()
+            self.comparing.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")
@@ -129,6 +132,7 @@ class Pictures:
             is_edited=debugger.branches.is_edited,
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
+            comparison=self.comparing.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             failure=failure if tick == debugger.machine.tick else "",
         )
@@ -150,7 +154,7 @@ class Pictures:
         stack = self._debugger.machine.stack
         depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
         if depth is None:
-            return False
+            return self.comparing.fill(enough)
         deadline = time.monotonic() + _PATIENCE
 
         def is_due() -> bool:
@@ -161,8 +165,10 @@ class Pictures:
         if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
             return True
         if self._span is None or self.sweeps.is_complete(depth, self._span):
-            return False
+            return self.comparing.fill(enough)
         while not enough() and time.monotonic() < self._acted + _CALM:
             time.sleep(0.002)
         deadline = time.monotonic() + _PATIENCE
-        return not enough() and self.sweeps.fill(depth, self._span, is_due)
+        if not enough() and self.sweeps.fill(depth, self._span, is_due):
+            return True
+        return self.comparing.fill(enough)

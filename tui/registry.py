@@ -31,6 +31,9 @@ VIEWS: Final = {
         View("grid", "tui.screens.grid:GridScreen", "operations by iterations, one shade a value"),
         View("timeline", "tui.screens.timeline:TimelineScreen", "all iterations: watches, what is carried, anomalies"),
         View("value", "tui.screens.value:ValueScreen", "one tensor: colours, numbers, difference, bits, statistics"),
+        View("compare", "tui.screens.compare:CompareScreen", "the run beside a reference: where they part, op by op"),
+        View("inputs", "tui.screens.inputs:InputsScreen", "what was chosen for the model's inputs"),
+        View("ports", "tui.screens.ports:PortsScreen", "the port map: into the body, out of it, the next iteration"),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
     )
 }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.app import App
 
+from stepper.element_types import Array
 from tui.driver import Driver
+from tui.inputs import InputChoices
 from tui.panes.base import Pane
 from tui.state import State
 from tui.theme import Look
@@ -14,7 +18,7 @@ class Stage(App[int]):
     """The application as its parts see it; tui.app fills it in.
 
     `state` is what is shown, `sought` the text that was searched last, `asked_pane` the pane that had the focus when
-    the prompt or another screen was opened.
+    the prompt or another screen was opened, `inputs` what was chosen for the model's inputs (None: they were given).
     """
 
     look: Look
@@ -22,6 +26,11 @@ class Stage(App[int]):
     driver: Driver
     sought: str
     asked_pane: Pane | None
+    inputs: InputChoices | None
+
+    def begin(self, inputs: Mapping[int, Array]) -> None:
+        """Run the model on these inputs, by position."""
+        raise NotImplementedError
 
     @property
     def focused_pane(self) -> Pane | None:

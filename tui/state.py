@@ -12,6 +12,7 @@ from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
+from tui.comparing import Comparison
 
 
 class Happening(Enum):
@@ -54,7 +55,8 @@ class State:
     around that frame, at the depth `loop_depth`. `history` is of the frame that is looked at, `loop_history` of the
     loop's. `cells` and `sweep` are there while a screen asks for them (Pictures.look_at_cells, look_at_time).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
-    error of the run that was met here. `output_names` are those of the model's outputs.
+    error of the run that was met here. `output_names` are those of the model's outputs; `opening` is how far the inputs
+    are chosen, before there is a run.
     """
 
     model: str = ""
@@ -79,7 +81,9 @@ class State:
     failure: str = ""
     output_names: tuple[str, ...] = ()
     selected: int | None = None
+    comparison: Comparison | None = None
     running: Running | None = None
+    opening: str = ""
 
     @property
     def frame(self) -> FrameView | None:

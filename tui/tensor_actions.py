@@ -109,7 +109,7 @@ def _moved(plane: Plane, axis: int, by: int, app: Stage) -> Plane:
     return plane.at(axis, plane.index[axis] + by)
 
 
-@action("against", help="the difference of the value from the iteration before, and back")
+@action("element-against", help="the difference of the value from the iteration before, and back")
 def _against(app: Stage, _text: str) -> None:
     screen, seen, _array = _shown(app)
     seen.against = not seen.against

@@ -19,10 +19,12 @@ from stepper.debug.commands import Answer, Interpreter, ScriptError, script_line
 from stepper.debug.commands.registry import commands
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.element_types import Array
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Model
 
 PROMPT: Final = "(stepper) "
 
@@ -66,9 +68,14 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
     given = given_inputs(model, options.input, options.inputs, options.shape)
     inputs = bind_inputs(model, {**(kept or {}), **given})
+    return debugger_on(model, dict(enumerate(inputs)), options, memory)
+
+
+def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
+    """A debugger of the model on these inputs, by position."""
     return Debugger(
         open_sequences(model) if options.open_sequences else model,
-        dict(enumerate(inputs)),
+        dict(inputs.items()),
         options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,

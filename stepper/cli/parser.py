@@ -249,6 +249,9 @@ def _add_tui(tui: argparse.ArgumentParser) -> None:
         "--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3"
     )
     tui.add_argument("--script", metavar="FILE", help="begin with the commands of this file")
+    tui.add_argument(
+        "--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with"
+    )
     _add_rules(tui)
     tui.add_argument(
         "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"

@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from stepper.cli.debug_command import debugger_of
-from stepper.debug.debugger import DEFAULT_MEMORY
-from stepper.errors import UsageError
+from stepper.cli.debug_command import debugger_on
+from stepper.cli.engine_options import opened_model
+from stepper.cli.specs import given_inputs, given_texts
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.element_types import Array
+from stepper.engine.feeds import bind_inputs
+from stepper.errors import InputError, UsageError
 
 APPLICATION: Final = "tui.launch"
 """Named as text and imported when it is called for: the engine and its command line work without a screen."""
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Open the application; 0 when the user leaves. UsageError where there is no terminal."""
+    """Open the application, where inputs are missing or do not fit on the screen for them; 0 when the user leaves.
+
+    UsageError where there is no terminal.
+    """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
-    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY)
+    model = opened_model(options)
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
-    code: int = import_module(APPLICATION).open_application(debugger, lines, ascii=options.ascii, light=options.light)
-    return code
+
+    def make(inputs: Mapping[int, Array]) -> Debugger:
+        debugger = debugger_on(model, inputs, options, options.memory or DEFAULT_MEMORY)
+        if options.reference is not None:
+            from stepper.compare.debug_reference import debug_reference  # loads what compares
+
+            debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
+        return debugger
+
+    look = {"ascii": options.ascii, "light": options.light}
+    try:
+        inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    except (UsageError, InputError):
+        # Raises again for what no choice of values would mend.
+        texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
+        return int(import_module(APPLICATION).open_inputs(model, texts, shapes, make, lines, **look))
+    return int(import_module(APPLICATION).open_application(make(dict(enumerate(inputs))), lines, **look))
 
 
 def _is_terminal(stream: object) -> bool:

@@ -45,6 +45,7 @@ class PlacedValues:
 
     def __init__(self, reference: Any) -> None:
         self.title: str = reference.title
+        self.is_exact: bool = reference.is_exact
         self._reference = reference
 
     def value_at(self, spot: Spot) -> Array | None:
@@ -59,6 +60,8 @@ class ModelValues:
 
     The values of the latest iterations are kept; for one further back the run begins again.
     """
+
+    is_exact = True
 
     def __init__(self, compiled: CompiledModel, theirs: Model, inputs: Sequence[Array], title: str) -> None:
         self.title = title

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,20 +29,35 @@ def made(
 
     An input that the reference does not have (a layer of ours that has no partner) counts as part of the operation.
     """
-    inputs, agree, moved = _inputs(frame, operation, found, tolerances)
+    results, agree, moved = recomputed(frame, operation, found, tolerances)
     if not moved:
         return Made.HERE, agree
     if operation.kind is not Kind.KERNEL or operation.function is None:
         return (Made.HERE if agree else Made.UNKNOWN), agree
+    if results is None:
+        return Made.UNKNOWN, agree
+    again = results[output]
+    tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
+    left = measure(again, difference.theirs, tolerance)
+    return (Made.HERE if left is not None and left.differs else Made.CARRIED), agree
+
+
+def recomputed(
+    frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances
+) -> tuple[Sequence[Any] | None, bool, bool]:
+    """Our operation's outputs on the reference's inputs, None where it does not take them or is none that computes.
+
+    Also whether the inputs agree with ours within their tolerances, and whether any is not the same.
+    """
+    inputs, agree, moved = _inputs(frame, operation, found, tolerances)
+    if not moved or operation.kind is not Kind.KERNEL or operation.function is None:
+        return None, agree, moved
     try:
         with np.errstate(all="ignore"):
             results = operation.function(*inputs)
     except Exception:  # the reference's inputs may be of another type or shape, which the kernel does not take
-        return Made.UNKNOWN, agree
-    again = results[output] if operation.several_outputs else results
-    tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
-    left = measure(again, difference.theirs, tolerance)
-    return (Made.HERE if left is not None and left.differs else Made.CARRIED), agree
+        return None, agree, moved
+    return results if operation.several_outputs else (results,), agree, moved
 
 
 def departure(operation: Operation, ours: Any) -> Made | None:

@@ -36,7 +36,7 @@ def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
     missing = [parameter for index, parameter in enumerate(parameters) if index not in found]
     if missing:
         raise UsageError(_missing_text(model, missing))
-    return [_converted(parameter, found[index]) for index, parameter in enumerate(parameters)]
+    return [converted(parameter, found[index]) for index, parameter in enumerate(parameters)]
 
 
 def input_names(parameter: Layer) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def _missing_text(model: Model, missing: list[Layer]) -> str:
     return "\n".join(lines)
 
 
-def _converted(parameter: Layer, value: Any) -> Array:
-    """The value as an array of the Parameter's type; refused where that loses something, or the shape does not fit."""
+def converted(parameter: Layer, value: Any) -> Array:
+    """The value as an array of the Parameter's type; InputError where that loses something, or does not fit."""
     element_type = parameter_type(parameter)
     try:
         array = np.asarray(value)

@@ -25,6 +25,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import SAMPLES
 from tui.app import StepperApp
+from tui.inputs import Opening
 from tui.panes.base import Pane
 from tui.state import State
 from tui.theme import Look
@@ -109,14 +110,14 @@ def debugger_of_sample(name: str, **options: Any) -> Debugger:
 
 
 def drive(
-    subject: str | Debugger,
+    subject: str | Debugger | Opening,
     script: Script,
     *,
     size: tuple[int, int] = (160, 48),
     lines: Sequence[str] = (),
     look: Look | None = None,
 ) -> None:
-    """Run a script in the application on a sample model, or another debugger; `lines` are commands to begin with."""
+    """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 
     async def run() -> None:
         debugger = debugger_of_sample(subject) if isinstance(subject, str) else subject

@@ -59,6 +59,8 @@ class TopBar(Line):
 
     def _right(self, width: int) -> Row:
         state = self.state
+        if state.opening:
+            return [(state.opening, "dim")]
         if state.running is not None:
             rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
             row: Row = [(f"running{rate}", "accent")]

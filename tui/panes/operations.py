@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 from textual import events
 
+from stepper.compare.moments import Standing
 from stepper.debug.frame_views import FrameView
+from tui.comparing import Comparison
 from tui.listing import Entry, Listing, listing_of
 from tui.names import operation_names
 from tui.panes.base import Pane
@@ -60,7 +62,10 @@ class Operations(Pane):
 
     def update(self, state: State) -> None:
         """The moment stays at two thirds of the height; what is selected is seen."""
-        self.note = state.statistic
+        against = state.comparison
+        self.note = (
+            state.statistic if against is None else f"from {clip_head(printable(against.title or against.mode), 18)}"
+        )
         before, self.state = self.state, state
         if _moment(before) != _moment(state) or not self._is_seen():
             self._centre()
@@ -166,6 +171,12 @@ class Operations(Pane):
         values = history.of(index, last, bars) if last >= 0 else []
         latest = values[-1] if values else None
         mark = self._mark(frame, index, latest) if frame.is_done(index) else ""
+        if self.state.comparison is not None:
+            whole = bars + 8 + mark_width
+            drawn = bars + 1 if whole - bars - 1 >= 11 else max(whole - 11, 0)
+            line = spark(values[-(drawn - 1) :]) if len(values) > 1 and drawn > 1 else ""
+            cells = _difference_cells(self.state.comparison, index, frame.iteration, whole - drawn, tone)
+            return [(line.rjust(drawn), fade), *cells]
         bad = tone != "now" and mark[:1] in ("N", "I") and bool(mark)
         under = " cursor" if "cursor" in tone else ""
         shown = spark(values) if len(values) > 1 else " " * len(values)
@@ -209,3 +220,19 @@ def _moment(state: State) -> tuple[int, int] | None:
     """What the list follows."""
     frame = state.frame
     return None if frame is None else (id(frame.program), frame.moment)
+
+
+def _difference_cells(comparison: Comparison, index: int, iteration: int | None, width: int, tone: str) -> Row:
+    """How far the value is from the other run's, and whether that is too far; the first of the whole run has a `!`."""
+    found = comparison.operations.get(index)
+    if found is None:
+        return [(" " * width, tone)]
+    text = "same" if found.measure is None else number(found.distance, 8)
+    under = " cursor" if "cursor" in tone else ""
+    plain = "now" if tone == "now" else under.strip() if found.is_above else f"dim{under}"
+    bad = "now" if tone == "now" else f"bad{under}"
+    first = comparison.first
+    is_first = first is not None and first.difference is not None and first.iteration == iteration
+    is_first = is_first and first.difference.layer is found.layer  # type: ignore[union-attr]
+    mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
+    return [(f"{text:>{width - 3}}", bad if found.standing is Standing.HERE else plain), (f" {mark}", bad)]

@@ -1,0 +1,205 @@
+"""The compare screen: a twin with one other weight beside the run; every number from numpy's own arithmetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.compare.moments import Standing, ValueDifference
+from stepper.debug.debugger import Debugger
+from tests.compare.twins import WEIGHTS, X, recurrence
+from tests.tui.driven import Driven, drive
+from tui.comparing import Comparison
+from tui.screens.compare import CompareScreen
+from tui.theme import Look
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+FAULT = "one weight"
+
+
+@pytest.fixture
+def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Debugger:
+    """The healthy recurrence, and in the working folder `theirs/model.xml` with another W."""
+    for name in ("ours", "theirs"):
+        (tmp_path / name).mkdir()
+    recurrence().write(tmp_path / "ours")
+    recurrence(FAULT).write(tmp_path / "theirs")
+    monkeypatch.chdir(tmp_path)
+    return Debugger(stepper.read_model(Path("ours/model.xml")), {0: X})
+
+
+def comparison_of(driven: Driven) -> Comparison:
+    found = driven.state.comparison
+    assert found is not None
+    return found
+
+
+def difference(driven: Driven, name: str) -> ValueDifference:
+    frame = driven.state.frame
+    assert frame is not None
+    index = next(at for at, layer in enumerate(frame.layers) if layer.name == name)
+    return comparison_of(driven).operations[index]
+
+
+AT_3 = ("reference theirs/model.xml", "run-to cell@0", "iter 3", "run-to y", "compare")
+
+
+def apart(iteration: int) -> np.ndarray:
+    """How far x_t W is from the reference's, by numpy in 64 bits."""
+    changed = WEIGHTS.astype(np.float64)
+    changed[1, 2] += 1e-3
+    return np.abs(X[iteration].astype(np.float64) @ (WEIGHTS.astype(np.float64) - changed))
+
+
+@SIZES
+def test_the_run_beside_its_twin(twins: Debugger, size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        driven.golden(f"compare_{size[0]}x{size[1]}", "first", "differences", "carried", "keys")
+
+    drive(twins, script, size=size, lines=AT_3)
+
+
+def test_each_difference_is_told_as_made_here_or_carried_in(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        made = difference(driven, "xW")
+        assert made.standing is Standing.HERE and made.measure is not None and made.measure.index == (0, 2)
+        np.testing.assert_allclose(made.distance, apart(3)[2], rtol=1e-3)
+        np.testing.assert_allclose(made.made_here, made.distance, rtol=1e-6)
+        for name in ("hU", "summed", "h_next"):
+            found = difference(driven, name)
+            assert found.standing is Standing.CARRIED and found.made_here == 0, name
+        assert difference(driven, "row_t").standing is Standing.SAME
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_the_first_difference_is_found_and_gone_to(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        first = comparison_of(driven).first
+        assert first is not None and first.difference is not None
+        assert (first.difference.layer.name, first.iteration) == ("xW", 0)
+        np.testing.assert_allclose(first.difference.distance, apart(0)[2], rtol=1e-3)
+        assert "made here" in driven.text("first") and "100%" in driven.text("first")
+        await driven.type("difference first")
+        frame = driven.state.frame
+        assert driven.state.iteration == 0 and frame is not None and frame.layers[frame.moment].name == "xW"
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_what_is_carried_parts_from_the_second_iteration_on(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        (carried,) = comparison_of(driven).carried.values()
+        assert sorted(carried) == [0, 1, 2, 3]
+        assert carried[0].distance == 0 and all(carried[one].distance > 0 for one in (1, 2, 3))
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_x_goes_from_one_to_the_next_and_the_mouse_selects(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("select 0")
+        above = comparison_of(driven).above
+        await driven.press("x")
+        assert driven.state.cursor == next(index for index in above if index > 0)
+        await driven.type(f"select {above[-1]}")
+        await driven.press("X")
+        assert driven.state.cursor == above[-2]
+        await driven.pilot.click("#differences", offset=(8, 2))
+        await driven.settle()
+        assert driven.state.cursor == 0
+        await driven.press("v")
+        assert "same" not in driven.text("differences")
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_a_wider_tolerance_lets_all_agree(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        assert comparison_of(driven).above
+        await driven.type("tolerance 0 0.1")
+        await driven.filled()
+        assert not comparison_of(driven).above and "values agree" in driven.text("first")
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_the_key_goes_through_off_previous_reference_and_the_list_has_a_column(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("equals_sign")
+        assert comparison_of(driven).mode == "previous" and "from iteration 2" in driven.text("operations")
+        frame = driven.state.frame
+        assert frame is not None
+        at = [layer.name for layer in frame.layers].index("xW")
+        expected = np.abs((X[3] - X[2]).astype(np.float64) @ WEIGHTS.astype(np.float64)).max()
+        np.testing.assert_allclose(comparison_of(driven).operations[at].distance, expected, rtol=1e-5)
+        await driven.press("equals_sign")
+        assert comparison_of(driven).mode == "reference" and "there is no reference" in comparison_of(driven).problem
+        await driven.press("equals_sign")
+        assert driven.state.comparison is None
+
+    drive(twins, script, lines=("run-to cell@0", "iter 3", "run-to y"))
+
+
+def test_an_archive_of_values_is_a_reference_too(twins: Debugger, tmp_path: Path) -> None:
+    values = {
+        f"xW@{iteration}": X[iteration][None] @ WEIGHTS + (0.5 if iteration == 3 else 0) for iteration in range(6)
+    }
+    np.savez(tmp_path / "values.npz", **values)
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        shown = comparison_of(driven)
+        assert len(shown.operations) == 1 and difference(driven, "xW").standing is Standing.HERE
+        np.testing.assert_allclose(difference(driven, "xW").distance, 0.5, rtol=1e-5)
+        assert shown.first is not None and shown.first.iteration == 3
+        await driven.press("left_square_bracket")
+        assert not comparison_of(driven).above
+
+    drive(twins, script, lines=("reference values.npz", "run-to cell@0", "iter 3", "run-to y", "compare"))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("reference nowhere.xml", "nowhere.xml"),
+        ("reference nowhere.npz", "nowhere.npz"),
+        ("reference", "expected a model"),
+        ("against it", "against takes off, previous, reference"),
+        ("tolerance x", "expected a relative tolerance"),
+        ("difference next", "nothing is compared"),
+    ],
+)
+def test_what_cannot_be_is_said_in_place(twins: Debugger, line: str, says: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(line)
+        assert says in driven.text("answer")
+
+    drive(twins, script)
+
+
+def test_the_view_closes_and_opens_by_key(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        assert isinstance(driven.app.screen, CompareScreen)
+        await driven.press("q")
+        assert not isinstance(driven.app.screen, CompareScreen)
+        assert "≠" in driven.text("operations")
+        await driven.press("D")
+        assert isinstance(driven.app.screen, CompareScreen)
+
+    drive(twins, script, lines=AT_3)
+
+
+def test_without_symbols_ascii_alone(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        for pane in ("first", "differences", "carried", "keys"):
+            assert driven.text(pane).isascii(), pane
+
+    drive(twins, script, size=(80, 24), lines=AT_3, look=Look(ascii=True, plain=True))

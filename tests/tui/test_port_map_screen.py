@@ -1,0 +1,159 @@
+"""The port map full screen: roles, slices and places in words and pictures, as the specification's formulas say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepper.debug.views import SliceView
+from tests.tui.driven import DECODER, Driven, drive
+from tui.axis_picture import picture_of_scan, picture_of_slice
+from tui.panes.port_map import PortMap
+from tui.ports import Port, Side
+from tui.theme import Look
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+REVERSED = ("run-to from_the_end@0", "iter 3", "view ports")
+
+
+def map_of(driven: Driven) -> PortMap:
+    pane = driven.pane("ports")
+    assert isinstance(pane, PortMap)
+    return pane
+
+
+def port_called(driven: Driven, side: Side, role: str) -> Port:
+    return next(port for port in map_of(driven).ports if (port.side, port.role) == (side, role))
+
+
+def text_of(picture: object) -> str:
+    return "".join(text for text, _ in picture.row(100))  # type: ignore[attr-defined]
+
+
+@SIZES
+def test_the_port_map_of_the_decoder(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        driven.golden(f"ports_{size[0]}x{size[1]}", "top", "ports", "port", "keys")
+
+    lines = (f"run-to {DECODER}@0", "iter 7", "view ports")
+    drive("date_normaliser", script, size=size, lines=lines)
+
+
+@SIZES
+def test_the_port_map_of_a_loop_that_goes_backward(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        driven.golden(f"ports_reverse_{size[0]}x{size[1]}", "ports", "port")
+
+    drive("reverse", script, size=size, lines=REVERSED)
+
+
+def test_each_iteration_names_the_slice_and_the_place_that_the_specification_gives_it() -> None:
+    """start -1, end 0, stride -1 over 8 elements: iteration i reads element 7 - i, and writes place 7 - i."""
+
+    async def script(driven: Driven) -> None:
+        for iteration in range(8):
+            assert driven.state.iteration == iteration
+            place = 7 - iteration
+            assert port_called(driven, Side.IN, "slice").words[0] == f"piece {place} of 0–7, axis 1, stride -1"
+            written = port_called(driven, Side.OUT, "piece").words[0]
+            assert written == f"will be place {place}, axis 1, backward"
+            cells = text_of(port_called(driven, Side.IN, "slice").below)
+            assert cells == "".join(2 * ("█" if at == place else "▒" if at > place else "░") for at in range(8))
+            if iteration < 7:
+                await driven.press("right_square_bracket")
+
+    drive("reverse", script, lines=("run-to from_the_end@0", "view ports"))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "stride", "extent"),
+    [(0, 12, 1, 12), (0, 12, 3, 12), (2, 10, 2, 12), (12, 0, -1, 12), (12, 0, -4, 12), (9, 3, -2, 12)],
+)
+def test_the_picture_shows_what_was_read_is_read_and_will_be(start: int, end: int, stride: int, extent: int) -> None:
+    size, count = abs(stride), abs(end - start) // abs(stride)
+    slices = [(begin, begin + size) if stride > 0 else (begin - size, begin) for begin in range(start, end, stride)]
+    for iteration, (begin, stop) in enumerate(slices):
+        expected = np.full(extent, "╌")
+        for past, (low, high) in enumerate(slices):
+            expected[low:high] = "▒" if past < iteration else "█" if past == iteration else "░"
+        picture = picture_of_slice(SliceView(0, begin, stop, extent, count), iteration, stride < 0)
+        cells = text_of(picture)
+        assert cells[:: len(cells) // extent] == "".join(expected)
+
+
+def test_of_a_long_axis_a_cell_stands_for_many_elements_and_the_present_one_is_seen() -> None:
+    for iteration in (0, 1, 500, 999):
+        picture = picture_of_slice(SliceView(0, iteration, iteration + 1, 1000, 1000), iteration, False)
+        cells = text_of(picture)
+        assert len(cells) == 24 and cells.count("█") == 1 and cells.index("█") == iteration * 24 // 1000
+
+
+def test_an_output_of_unknown_length_shows_the_places_that_there_are() -> None:
+    assert text_of(picture_of_scan(3, None, now=3, backwards=False)).replace("██", "█") == "▒▒▒▒▒▒█ …"
+    assert text_of(picture_of_scan(2, None, now=2, backwards=True)).startswith("██▒▒")
+
+
+def test_it_follows_the_moment_and_says_what_is_known_already() -> None:
+    async def script(driven: Driven) -> None:
+        assert "not computed yet" in driven.text("ports")
+        await driven.press("n", "n")
+        edge = port_called(driven, Side.OUT, "carried")
+        assert edge.outer.name == "later_return@4" and edge.outer.type == "f32[1,1,1]"
+        assert "not computed yet" not in driven.text("ports")
+        await driven.press("G", "f")
+        assert port_called(driven, Side.OUT, "carried").words[0] == "no iteration follows"
+
+    drive("reverse", script, lines=REVERSED)
+
+
+def test_arrows_choose_an_entry_which_is_explained_and_enter_opens_its_value() -> None:
+    async def script(driven: Driven) -> None:
+        assert "later_return" in driven.text("port")
+        await driven.press("down")
+        assert "elements [4, 5) of 8 along axis 1" in driven.text("port")
+        assert 'axis="1" start="-1" end="0" stride="-1" part_size="1"' in driven.text("port")
+        await driven.press("enter")
+        assert "reward" in driven.text("answer")
+        await driven.press("right")
+        assert map_of(driven).chosen is port_called(driven, Side.OUT, "piece")
+        await driven.press("escape", "q")
+        assert not driven.app.screen.query(PortMap)
+
+    drive("reverse", script, lines=REVERSED)
+
+
+def test_the_mouse_chooses_an_entry() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.pilot.click("#ports", offset=(150, 6))
+        await driven.settle()
+        assert map_of(driven).chosen is port_called(driven, Side.OUT, "piece")
+
+    drive("reverse", script, lines=REVERSED, size=(160, 40))
+
+
+def test_trip_count_condition_and_iteration_number_have_their_arrows() -> None:
+    async def script(driven: Driven) -> None:
+        assert port_called(driven, Side.IN, "count").words == ("the number 4",)
+        assert port_called(driven, Side.IN, "limit").words[0] == "10 iterations"
+        assert port_called(driven, Side.OUT, "condition").words[0] == "true: there is another"
+
+    drive("for_loop", script, lines=("run-to years@4", "view ports"))
+
+
+def test_outside_of_loops_it_says_which_one_comes_next() -> None:
+    async def script(driven: Driven) -> None:
+        assert "no loop" in driven.text("ports") and "from_the_end" in driven.text("ports")
+        await driven.press("s", "s", "s")
+        assert "body" in driven.text("ports")
+
+    drive("reverse", script, lines=("view ports",))
+
+
+def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
+    async def script(driven: Driven) -> None:
+        for pane in ("top", "ports", "port", "keys"):
+            assert driven.text(pane).isascii(), pane
+
+    drive("reverse", script, size=(80, 24), lines=REVERSED, look=Look(ascii=True, plain=True))

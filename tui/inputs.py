@@ -1,0 +1,298 @@
+"""What was chosen for each input of a model before it runs: where the value comes from, and whether it fits.
+
+Nothing is invented: an input without a choice is not ready. The words are those of the command line (engine.specs).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from stepper import element_types
+from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
+from stepper.engine.feeds import converted
+from stepper.engine.roles import parameter_type
+from stepper.engine.specs import value_of
+from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Layer, Model, parameter_shape
+from tui.rows import printable
+
+
+class Source(StrEnum):
+    """Where a value comes from."""
+
+    FILE = "file"
+    LITERAL = "literal"
+    RANDOM = "random"
+    ZEROS = "zeros"
+    ONES = "ones"
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it makes a tensor of whatever shape is asked for."""
+        return self in (Source.RANDOM, Source.ZEROS, Source.ONES)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether something is to be typed for it."""
+        return self not in (Source.ZEROS, Source.ONES)
+
+
+_LETTERS: Final = "TSRQPNMLKJHGFEDCBA"
+
+
+@dataclass(slots=True)
+class OpenDimension:
+    """A dimension that the file leaves open; `size` is what was typed for it (None: nothing)."""
+
+    letter: str
+    position: int
+    axis: int
+    least: int
+    most: int | None
+    size: int | None = None
+
+
+@dataclass(slots=True)
+class Choice:
+    """What was chosen for one input; `texts` keeps what was typed for each source."""
+
+    parameter: Layer
+    source: Source | None = None
+    texts: dict[Source, str] = field(default_factory=lambda: {Source.RANDOM: "0"})
+
+    @property
+    def text(self) -> str:
+        """What was typed for the present source."""
+        return "" if self.source is None else self.texts.get(self.source, "")
+
+    @property
+    def spec(self) -> str:
+        """The words of the command line for it; empty for none."""
+        if self.source is None:
+            return ""
+        if self.source is Source.RANDOM:
+            return f"rand:{self.text}"
+        return self.text if self.source.is_typed else str(self.source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What comes of a choice: the tensor, or why there is none (empty: nothing was chosen yet)."""
+
+    array: Array | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opening:
+    """A model whose inputs are still to be chosen: what was given already, and how a debugger is made of it."""
+
+    model: Model
+    texts: Mapping[int, str]
+    shapes: Mapping[int, tuple[int, ...]]
+    make: Callable[[Mapping[int, Array]], Debugger]
+
+
+class InputChoices:
+    """All inputs of a model and what was chosen for them."""
+
+    def __init__(self, opening: Opening) -> None:
+        self.opening = opening
+        self.choices = [Choice(parameter) for parameter in opening.model.graph.parameters]
+        self.dimensions = list(_open_dimensions(self.choices))
+        self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], Outcome]] = {}
+        for position, text in opening.texts.items():
+            self.put(position, text)
+        for position, shape in opening.shapes.items():
+            for dimension in self.of(position):
+                dimension.size = shape[dimension.axis] if dimension.axis < len(shape) else None
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    def put(self, position: int, spec: str) -> None:
+        """Choose by the words of the command line."""
+        choice, text = self.choices[position], spec.strip()
+        word, _, rest = text.partition(":")
+        if text in (Source.ZEROS, Source.ONES):
+            choice.source = Source(text)
+        elif word in ("rand", "random"):
+            choice.source = Source.RANDOM
+            choice.texts[Source.RANDOM] = rest or "0"
+        else:
+            choice.source = Source.FILE if ".np" in text else Source.LITERAL
+            choice.texts[choice.source] = text
+
+    def turn(self, position: int, by: int) -> None:
+        """The next source, or the one before."""
+        sources, choice = list(Source), self.choices[position]
+        at = -1 if choice.source is None and by > 0 else 0 if choice.source is None else sources.index(choice.source)
+        choice.source = sources[(at + by) % len(sources)]
+
+    def type(self, position: int, text: str) -> None:
+        """What is typed for the present source; of an input without one, that which the text looks like."""
+        choice = self.choices[position]
+        if choice.source is None or not choice.source.is_typed:
+            choice.source = Source.LITERAL
+        choice.texts[choice.source] = text
+
+    def of(self, position: int) -> list[OpenDimension]:
+        """The open dimensions of an input."""
+        return [dimension for dimension in self.dimensions if dimension.position == position]
+
+    def set_size(self, letter: str, text: str) -> None:
+        """A size for an open dimension, * for all that have none. UsageError for what is none."""
+        if letter == "*":
+            wanted = [dimension for dimension in self.dimensions if dimension.size is None]
+        else:
+            wanted = [dimension for dimension in self.dimensions if dimension.letter == letter]
+        if not wanted:
+            known = ", ".join(dimension.letter for dimension in self.dimensions) or "none"
+            raise UsageError(f"there is no open dimension '{letter}'; there are {known}")
+        if not text.isdecimal() or len(text) > 12:
+            raise UsageError(f"'{text}' is no size; type a number such as 8")
+        for dimension in wanted:
+            size = int(text)
+            if size < dimension.least or (dimension.most is not None and size > dimension.most):
+                raise UsageError(f"{dimension.letter} may be {bounds(dimension)}, not {size}")
+            dimension.size = size
+
+    # --- what comes of it ----------------------------------------------------------------------------------------
+
+    def outcome(self, position: int) -> Outcome:
+        """What comes of the choice for an input; computed once for each choice."""
+        choice = self.choices[position]
+        if choice.source is None:
+            return Outcome(None)
+        shape, problem = self._shape(position) if choice.source.is_filled else (None, "")
+        if problem:
+            return Outcome(None, problem)
+        key = choice.spec, shape
+        known = self._outcomes.get(position)
+        if known is None or known[0] != key:
+            known = self._outcomes[position] = key, _outcome(choice, shape)
+        return known[1]
+
+    def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+        """The shape to fill, where the file leaves any of it open; or what is missing for it."""
+        dimensions = parameter_shape(self.choices[position].parameter).dimensions
+        if dimensions is None:
+            return self.opening.shapes.get(position), (
+                "" if position in self.opening.shapes else "any rank: type a literal"
+            )
+        mine = {dimension.axis: dimension for dimension in self.of(position)}
+        unset = [dimension.letter for dimension in mine.values() if dimension.size is None]
+        if unset:
+            return None, f"size of {', '.join(unset)}?"
+        if not mine:
+            return None, ""
+        sizes = [mine[axis].size if axis in mine else one.least for axis, one in enumerate(dimensions)]
+        return tuple(size or 0 for size in sizes), ""
+
+    def size_of(self, dimension: OpenDimension) -> tuple[int | None, str]:
+        """What an open dimension is now, and by what: typed, or as the value has it."""
+        choice = self.choices[dimension.position]
+        if choice.source is not None and not choice.source.is_filled:
+            array = self.outcome(dimension.position).array
+            size = None if array is None or dimension.axis >= array.ndim else array.shape[dimension.axis]
+            return size, f"by {choice.source}"
+        return dimension.size, "typed" if dimension.size is not None else "Enter types"
+
+    @property
+    def ready(self) -> int:
+        """How many inputs have a value that fits."""
+        return sum(self.outcome(position).array is not None for position in range(len(self.choices)))
+
+    def arrays(self) -> dict[int, Array]:
+        """All values by position. UsageError where one is missing."""
+        found = {position: self.outcome(position).array for position in range(len(self.choices))}
+        missing = [printable(self.choices[position].parameter.name) for position, one in found.items() if one is None]
+        if missing:
+            raise UsageError(f"not ready: {', '.join(missing[:8])}{' ...' if len(missing) > 8 else ''}")
+        return {position: array for position, array in found.items() if array is not None}
+
+    def position_of(self, name: str) -> list[int]:
+        """The inputs that a name means; * are those without a choice. UsageError for an unknown one."""
+        if name == "*":
+            return [position for position, choice in enumerate(self.choices) if choice.source is None]
+        found = [position for position, choice in enumerate(self.choices) if choice.parameter.name == name]
+        if not found:
+            known = ", ".join(printable(choice.parameter.name) for choice in self.choices[:20])
+            raise UsageError(f"the model has no input '{printable(name)}'; its inputs are {known}")
+        return found
+
+    def command_line(self) -> list[str]:
+        """The same as options of the command line, one or two an input."""
+        options = []
+        for position, choice in enumerate(self.choices):
+            if choice.source is None:
+                continue
+            name = choice.parameter.name
+            options.append(f"--input {shlex.quote(f'{name}={choice.spec}')}")
+            if choice.source.is_filled and (shape := self._shape(position)[0]) is not None:
+                sizes = ",".join(map(str, shape))
+                options.append(f"--shape {shlex.quote(f'{name}={sizes}')}")
+        return options
+
+    def type_text(self, position: int) -> str:
+        """Type and shape of an input, a letter for each open dimension."""
+        parameter = self.choices[position].parameter
+        kind = parameter_type(parameter)
+        shape = parameter_shape(parameter)
+        if shape.dimensions is None:
+            return f"{kind or 'any'}[...]"
+        letters = {dimension.axis: dimension.letter for dimension in self.of(position)}
+        sizes = (letters.get(axis, str(size)) for axis, size in enumerate(shape.dimensions))
+        return f"{kind or 'any'}[{','.join(sizes)}]"
+
+
+def _open_dimensions(choices: Iterable[Choice]) -> Iterable[OpenDimension]:
+    number = 0
+    for position, choice in enumerate(choices):
+        for axis, one in enumerate(parameter_shape(choice.parameter).dimensions or ()):
+            if one.least != one.most:
+                turn, place = divmod(number, len(_LETTERS))
+                yield OpenDimension(f"{_LETTERS[place]}{turn or ''}", position, axis, one.least, one.most)
+                number += 1
+
+
+def _outcome(choice: Choice, shape: tuple[int, ...] | None) -> Outcome:
+    if not choice.spec:
+        return Outcome(None, f"type a {'path' if choice.source is Source.FILE else choice.source}")
+    if choice.source is Source.FILE and not is_file(choice.spec):
+        return Outcome(None, "no such file")
+    try:
+        return Outcome(converted(choice.parameter, value_of(choice.parameter, choice.spec, shape)))
+    except StepperError as error:
+        return Outcome(None, short_problem(str(error), choice.parameter.name))
+
+
+def is_file(spec: str) -> bool:
+    """Whether the file of a SPEC is there."""
+    try:
+        return Path(spec).is_file() or Path(spec.rpartition(":")[0]).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def short_problem(text: str, name: str) -> str:
+    """The message without what stands beside it anyway."""
+    text = text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
+    return printable(text)
+
+
+def bounds(dimension: OpenDimension) -> str:
+    """The sizes that an open dimension may have, in words."""
+    if dimension.most is None:
+        return f"{dimension.least} or more" if dimension.least else "any size"
+    return f"{dimension.least} to {dimension.most}"
+
+
+def described(array: Array) -> str:
+    """Type and shape."""
+    return f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"

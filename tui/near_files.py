@@ -1,0 +1,131 @@
+"""Values near to what was typed: files in the folder that the path names, and a literal in more brackets.
+
+Of a file only the header is read. At most so many files are looked at; whatever is damaged is left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.engine.feeds import converted
+from stepper.engine.roles import parameter_type
+from stepper.engine.specs import value_of
+from stepper.errors import StepperError
+from stepper.ir.model import Layer, parameter_shape
+
+_MOST_ENTRIES: Final = 500
+_MOST_FILES: Final = 24
+_MOST_MEMBERS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Something that may be meant: the words for it, type and shape, bytes (0: not known), and whether it fits."""
+
+    spec: str
+    type: str
+    bytes: int
+    verdict: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether type and shape are those of the input."""
+        return self.verdict == "fits"
+
+
+def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -> list[Near]:
+    """Arrays that may be meant, those that fit first, then by how alike the names are."""
+    found = [near for path in _paths(text, model_folder) for near in _arrays(parameter, path)]
+    plain = text.strip()
+    alike = {
+        near.spec: difflib.SequenceMatcher(None, plain, near.spec, autojunk=False).ratio()
+        + (1.0 if plain and near.spec.startswith(plain) else 0.0)
+        + (0.4 if near.spec.endswith(f":{parameter.name}") else 0.0)
+        for near in found
+    }
+    return sorted(found, key=lambda near: (not near.fits, -alike[near.spec], near.spec))[:most]
+
+
+def near_literals(parameter: Layer, text: str) -> list[Near]:
+    """The same literal in more brackets, where that fits."""
+    dimensions = parameter_shape(parameter).dimensions
+    for more in range(1, len(dimensions or ()) + 1):
+        spec = f"{'[' * more}{text.strip()}{']' * more}"
+        try:
+            array = converted(parameter, value_of(parameter, spec))
+        except StepperError:
+            continue
+        return [Near(spec, _type(array.dtype, array.shape), 0, "fits")]
+    return []
+
+
+def _paths(text: str, model_folder: Path) -> list[Path]:
+    """The files of the folder that the text names; without one, here and beside the model."""
+    head = Path(text.strip().partition(".npz:")[0] or ".")
+    named = head if text.endswith(("/", os.sep)) else head.parent
+    folders = [named] if str(named) != "." else [Path(), model_folder]
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False):
+                    if entry.name.endswith((".npy", ".npz")) and entry.is_file():
+                        path = folder / entry.name
+                        found.setdefault(path.resolve(), path)
+        except OSError:
+            continue
+    wanted = head.name
+    ranked = sorted(found.values(), key=lambda path: -difflib.SequenceMatcher(None, wanted, path.name).ratio())
+    return ranked[:_MOST_FILES]
+
+
+def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
+    try:
+        if path.suffix == ".npy":
+            with path.open("rb") as file:
+                shape, dtype = _header(file)
+            yield Near(str(path), _type(dtype, shape), path.stat().st_size, _verdict(parameter, shape, dtype))
+            return
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist()[:_MOST_MEMBERS]:
+                with archive.open(member) as inside:
+                    shape, dtype = _header(inside)
+                spec = f"{path}:{member.filename.removesuffix('.npy')}"
+                yield Near(spec, _type(dtype, shape), member.file_size, _verdict(parameter, shape, dtype))
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        return
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    # Later versions have headers of up to 4 GB; a tensor needs none of these.
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("a header of another version")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject:
+        raise ValueError("objects are never read")
+    return shape, dtype
+
+
+def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    return f"{element_types.name_of(dtype)}[{','.join(map(str, shape))}]"
+
+
+def _verdict(parameter: Layer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
+    declared = parameter_shape(parameter)
+    if not declared.accepts(shape):
+        for axis in range(len(shape) - 1):
+            turned = (*shape[:axis], shape[axis + 1], shape[axis], *shape[axis + 2 :])
+            if declared.accepts(turned):
+                return f"axes {axis} and {axis + 1} swapped?"
+        return "another shape"
+    kind = parameter_type(parameter)
+    return "fits" if kind is None or kind.dtype == dtype else f"is {element_types.name_of(dtype)}"

@@ -1,0 +1,33 @@
+"""The compare screen: the first difference in a sentence, each operation beside the reference, what is carried."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from tui.panes.carried_differences import CarriedDifferences
+from tui.panes.differences import Differences
+from tui.panes.first_difference import FirstDifferencePane
+from tui.screens.base import DebugScreen
+
+
+class CompareScreen(DebugScreen):
+    """The run beside a reference."""
+
+    DEFAULT_CSS = """
+    CompareScreen #low { height: 1fr; }
+    CompareScreen #carried { width: 62; border-left: solid $foreground 14%; }
+    CompareScreen.-huge #carried { width: 80; }
+    CompareScreen.-narrow #carried { width: 40; }
+    CompareScreen.-ascii #carried { border-left: ascii $foreground 14%; }
+    CompareScreen.-tiny #low { layout: vertical; }
+    CompareScreen.-tiny #carried { width: 1fr; height: 5; border-left: none; }
+    """
+    view_name = "compare"
+
+    def body(self) -> ComposeResult:
+        """Verdict above, operations and carried values below."""
+        yield FirstDifferencePane(id="first")
+        with Horizontal(id="low"):
+            yield Differences(id="differences")
+            yield CarriedDifferences(id="carried")
