@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sample_models import picture
 from stepper.cli import main as stepper
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +29,7 @@ UNROLLED = {
     "specification_lstm": "--values shape --iters 0:2,-1",
     "reverse": "--values full",
     "for_loop": "--values full --iters 0:2,-1",
-    "while_loop": "--values full --iters 0:2,-1",
+    "while_loop": "--values full --depth 1 --iters 0:2,-1",
     "do_while_loop": "--values shape --iters 0:2,-1",
     "for_with_condition": "--values full --iters 0:2,-1",
     "nested_loop": "--values full",
@@ -64,6 +65,9 @@ def figures(name: str) -> Iterator[tuple[str, Drawn]]:
         if view == "model" and name == "nested_loop":
             extra = tuple(DEEP.split())
         yield shown, Drawn(FOLDER / name / f"{view}.svg", (model, "--view", view, *extra))
+    if name == "while_loop":
+        words = (model, "--view", "ports", "--loop", "number_next")
+        yield "the port maps of the If in its body", Drawn(FOLDER / name / "if.svg", words)
     if name == "nested_loop":
         words = (model, "--view", "unrolled", *inputs, *INSIDE.split())
         yield "the inner loop in the first pass, for print", Drawn(FOLDER / name / "inner.svg", words)
@@ -74,6 +78,17 @@ def draw(drawn: Drawn, *, check: bool) -> int:
     aim = ("--check", str(drawn.file)) if check else ("-o", str(drawn.file))
     words = [str(ROOT / word) if word.startswith("sample_models/") else word for word in drawn.words]
     return stepper(["export", *words, *aim, "--quiet"])
+
+
+def draw_picture(*, check: bool) -> int:
+    """Write the picture of the README, or compare it; 1 where it is out of date."""
+    if not check:
+        picture.FILE.write_text(picture.drawn_now(), encoding="utf-8")
+        return 0
+    if picture.FILE.is_file() and picture.is_current(picture.FILE.read_text(encoding="utf-8")):
+        return 0
+    print(f"{picture.FILE.name} is out of date", file=sys.stderr)
+    return 1
 
 
 def page() -> str:
@@ -100,6 +115,7 @@ def main(words: list[str]) -> int:
         return 2
     check = bool(words)
     code = max(draw(drawn, check=check) for name in UNROLLED for _, drawn in figures(name))
+    code = max(code, draw_picture(check=check))
     if not check:
         PAGE.write_text(page(), encoding="utf-8")
     elif PAGE.read_text(encoding="utf-8") != page():

@@ -69,6 +69,8 @@ def _subject(options: argparse.Namespace) -> Subject:
     """The model and what makes a run of it at its beginning; None for that where no inputs are given."""
     if Path(options.model).suffix.lower() not in (".xml", ".bin") and Path(options.model).is_file():
         return _recorded(options)
+    if options.model_path is not None:
+        raise UsageError("--model says where the model of a recording is")
     model = read(options.model)
     opened = open_sequences(model) if options.open_sequences else model
     if not options.input and options.inputs is None and model.graph.parameters:
@@ -82,7 +84,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
     if options.input or options.inputs is not None or options.open_sequences:
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
-        model = read(recording.model_path())
+        model = read(recording.model_path(options.model_path))
         opened = open_sequences(model) if recording.origin.open_sequences else model
         inputs = bind_inputs(model, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
@@ -102,7 +104,7 @@ def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Mach
         view = View.UNROLLED
     if view is not View.UNROLLED and options.values not in ("none", "shape"):
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
-    values = Values.FULL if format is Format.HTML and options.values in ("none", "thumbnails") else options.values
+    values = Values.FULL if format is Format.HTML and options.values == "none" else options.values
     choice = Choice(
         depth=default_depth(view) if options.depth is None else options.depth,
         only=patterns(options.only),
@@ -123,6 +125,8 @@ def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Mach
     )
     if format in (Format.JSON, Format.CSV) and options.iters is None:
         request = replace(request, iterations="")
+    if values == Values.THUMBNAILS and format not in (Format.SVG, Format.HTML):
+        request.warn(f"thumbnails are drawn in svg and html alone; {format} says the shapes instead")
     found = picture(model, machine, request)
     if format is Format.SVG:
         request.warn(f"laid out by {'Graphviz' if request.placer is Placer.DOT else 'the program itself'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from stepper import __version__
@@ -52,6 +53,17 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
     return top
+
+
+def with_ranges(words: Sequence[str]) -> list[str]:
+    """The words with a range that begins with a minus joined to its option, which argparse takes for an option else."""
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] in ("--iters", "--record-iters") and re.match(r"-[0-9]", word):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _add_run(run: argparse.ArgumentParser) -> None:
@@ -323,6 +335,7 @@ def _add_export(export: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="which loop of several; OUTER@2::INNER: its run in iteration 2 of OUTER",
     )
+    say("--model", dest="model_path", metavar="PATH", help="where the model of a recording is, if it has moved")
     say("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
     values = ("none", "shape", "stats", "full", "thumbnails")
     say("--values", choices=values, default="none", help="how much is said of each value (none)")

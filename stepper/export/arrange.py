@@ -26,11 +26,11 @@ def arrange_layered(figure: Figure) -> Drawing:
 def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> Drawing:
     """What stands directly in a cluster, with what is in the clusters inside of it.
 
-    `sizes` are the least sizes of nodes, by id; `first` and `last` go to the first and last rank besides the ends of
-    back edges.
+    `sizes` are the least sizes of nodes and frames, by id.
     """
     inner = {
-        inside.id: framed(inside, arrange_level(figure, inside.id, sizes)) for inside in figure.clusters_in[cluster]
+        inside.id: framed(inside, arrange_level(figure, inside.id, sizes), sizes.get(inside.id, (0, 0))[0])
+        for inside in figure.clusters_in[cluster]
     }
     items = {node.id: _larger(size_of(node), sizes.get(node.id)) for node in figure.nodes_in[cluster]}
     items.update({id: (drawing.width, drawing.height) for id, drawing in inner.items()})
@@ -122,10 +122,14 @@ def _draw_back_edges(drawing: Drawing, layout: Layout[str], back: list[Edge]) ->
     drawing.height = above
 
 
-def framed(cluster: Cluster, inside: Drawing) -> Drawing:
+def title_width(cluster: Cluster) -> int:
+    """How wide a frame is for its title."""
+    return max(columns(text) for text in (cluster.label, *cluster.lines)) + 2 * SIDE
+
+
+def framed(cluster: Cluster, inside: Drawing, least: int = 0) -> Drawing:
     """A cluster's drawing in its frame, the title above."""
-    title = [cluster.label, *cluster.lines]
-    width = max(inside.width + 2 * SIDE, max(columns(text) for text in title) + 2 * SIDE)
+    width = max(inside.width + 2 * SIDE, title_width(cluster), least)
     top = TITLE + len(cluster.lines)
     drawing = Drawing(width, inside.height + top + BOTTOM)
     drawing.frames.append(FrameShape(cluster, 0, 0, width, drawing.height))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Final
 
+from stepper.export.arrange import title_width
 from stepper.export.drawing import SMALL, BoxShape, Drawing, FrameShape, Line, Text, columns, largest, size_of
-from stepper.export.figure import Edge, Figure, Node
+from stepper.export.figure import Cluster, Edge, EdgeKind, Figure, Node
 from stepper.export.layout_model import Segment
 
 GAP: Final = 2
 TOP: Final = 5
+FRAME: Final = 3
+STEP: Final = 2
 
 
 def arrange_columns(figure: Figure) -> Drawing:
@@ -23,14 +27,18 @@ class _Columns:
 
     def __init__(self, figure: Figure) -> None:
         self.figure, self.drawing = figure, Drawing()
-        (self.cluster,) = figure.clusters
-        self.inside = figure.nodes_in[self.cluster.id]
+        self.inside = tuple(node for cluster in figure.clusters for node in figure.nodes_in[cluster.id])
         self.into = [edge for edge in figure.edges if edge.source not in {node.id for node in self.inside}]
         self.out = [edge for edge in figure.edges if edge not in self.into]
         left = [figure.by_id[id] for id in dict.fromkeys(edge.source for edge in self.into)]
         right = [figure.by_id[id] for id in dict.fromkeys(edge.target for edge in self.out)]
-        self.widths = [_width(left), _width(self.inside), _width(right)]
-        self.gaps = [_labels(self.into), _labels(self.out)]
+        titles = max((title_width(cluster) - 2 * GAP for cluster in figure.clusters), default=0)
+        self.widths = [_width(left), max(_width(self.inside), titles), _width(right)]
+        self.elbows = [_elbows([edge.source for edge in self.into]), _elbows([edge.target for edge in self.out])]
+        self.gaps = [
+            _labels(edges) + STEP * len(elbows)
+            for edges, elbows in zip((self.into, self.out), self.elbows, strict=True)
+        ]
         self.middle = self.widths[0] + self.gaps[0]
         self.right = self.middle + self.widths[1] + self.gaps[1]
         self.rows: dict[str, tuple[int, int]] = {}
@@ -38,16 +46,29 @@ class _Columns:
 
     def _draw(self, left: list[Node], right: list[Node]) -> None:
         y = TOP
-        placed: set[str] = set()
-        for node in self.inside:
+        for cluster in self.figure.clusters:
+            begin = y - FRAME
+            y = self._rows(cluster, y)
+            frame = FrameShape(cluster, self.middle - GAP, begin, self.widths[1] + 2 * GAP, y - begin)
+            self.drawing.frames.append(frame)
+            self.drawing.height = y + 1
+            y += 1 + FRAME
+        self.drawing.width = self.right + (self.widths[2] if right else 0)
+        following = any(edge.kind is EdgeKind.BACK for edge in self.out)
+        for x, text in ((0, "outside"), (self.right, "outside and next iteration" if following else "outside")):
+            if left if x == 0 else right:
+                self.drawing.texts.append(Text(x, 0, text, "title", "start"))
+
+    def _rows(self, cluster: Cluster, y: int) -> int:
+        """The boxes of one body with all that leads in and out; the row below the last."""
+        for node in self.figure.nodes_in[cluster.id]:
             into = [edge for edge in self.into if edge.target == node.id]
             out = [edge for edge in self.out if edge.source == node.id]
             height = size_of(node)[1]
             rows = y
             for edge in [*into, *out]:
                 other = edge.source if edge in into else edge.target
-                if other not in placed:
-                    placed.add(other)
+                if other not in self.rows:
                     column = 0 if edge in into else self.right
                     self._box(self.figure.by_id[other], column, rows, self.widths[0 if edge in into else 2])
                 self._line(edge, rows, inwards=edge in into)
@@ -55,13 +76,7 @@ class _Columns:
             tall = max(height, rows - y - 1)
             self._box(node, self.middle, y, self.widths[1], tall)
             y += tall + 1
-        self.drawing.width = self.right + (self.widths[2] if right else 0)
-        self.drawing.height = y + 1
-        frame = FrameShape(self.cluster, self.middle - GAP, 2, self.widths[1] + 2 * GAP, y - 1)
-        self.drawing.frames.append(frame)
-        for x, text in ((0, "outside"), (self.right, "outside and next iteration")):
-            if (text != "outside" or left) and (x != self.right or right):
-                self.drawing.texts.append(Text(x, 0, text, "title", "start"))
+        return y
 
     def _box(self, node: Node, x: int, y: int, width: int, height: int | None = None) -> None:
         tall = height or size_of(node)[1]
@@ -77,14 +92,14 @@ class _Columns:
         top, tall = self.rows[edge.source if inwards else edge.target]
         segments = [Segment(begin, y, end, y)]
         if inwards and not top <= y < top + tall:
-            elbow = begin + 1
+            elbow = begin + 1 + STEP * self.elbows[0][edge.source]
             segments = [
                 Segment(begin, top + 1, elbow, top + 1),
                 Segment(elbow, top + 1, elbow, y),
                 Segment(elbow, y, end, y),
             ]
         if not inwards and not top <= y < top + tall:
-            elbow = end - 2
+            elbow = end - 2 - STEP * self.elbows[1][edge.target]
             low, high = sorted((top + 1, y))
             segments = [
                 Segment(begin, y, elbow, y),
@@ -94,7 +109,11 @@ class _Columns:
             self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
         else:
             self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
-        self.drawing.texts.append(Text((begin + end) / 2, y - 0.85, edge.label, "small"))
+        role, _, details = edge.label.partition(": ")
+        middle = (begin + end) / 2
+        self.drawing.texts.append(Text(middle, y - 0.85, role, "small"))
+        if details:
+            self.drawing.texts.append(Text(middle, y + 0.6, details, "small"))
 
 
 def _width(nodes: list[Node] | tuple[Node, ...]) -> int:
@@ -102,5 +121,11 @@ def _width(nodes: list[Node] | tuple[Node, ...]) -> int:
 
 
 def _labels(edges: list[Edge]) -> int:
-    """Room for the longest label of a column's edges."""
-    return max((math.ceil(columns(edge.label) * SMALL) for edge in edges), default=4) + 8
+    """Room for the longest label of a column's edges: the role above the line, the details below."""
+    texts = [text for edge in edges for text in edge.label.split(": ")]
+    return max((math.ceil(columns(text) * SMALL) for text in texts), default=4) + 8
+
+
+def _elbows(ends: list[str]) -> dict[str, int]:
+    """Numbers for what has several edges, which bend beside it: each in a column of its own."""
+    return {id: index for index, id in enumerate(id for id, count in Counter(ends).items() if count > 1)}

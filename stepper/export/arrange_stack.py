@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from stepper.export.arrange import SIDE, arrange_level
+from stepper.export.arrange import SIDE, arrange_level, title_width
 from stepper.export.drawing import BoxShape, Drawing, FrameShape, Line, columns, largest, segment, size_of
 from stepper.export.figure import Cluster, Edge, EdgeKind, Figure, Kind, Node
 from stepper.export.layout_model import Segment
@@ -49,6 +49,8 @@ class _Stack:
         for edge in figure.edges:
             if edge.kind is EdgeKind.SLICE:
                 self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
+        self.controls = [edge for edge in figure.edges if edge.kind is EdgeKind.PORT and not edge.back_edge]
+        self.controls = [edge for edge in self.controls if edge.target in figure.clusters_by_id]
         self.kinds = self._kinds()
         self.template, self.positions = self._template()
         self.inputs = [node for node in figure.nodes_in[""] if node.kind is Kind.INPUT]
@@ -66,6 +68,8 @@ class _Stack:
         for cluster in self.shown:
             for node in _nodes_within(self.figure, cluster.id):
                 sizes.setdefault(_tail(node.id), []).append(size_of(node))
+            for inner in _clusters_within(self.figure, cluster.id):
+                sizes.setdefault(_tail(inner.id), []).append((title_width(inner), 0))
         first = self.shown[0]
         least = {f"{first.id}.{tail}": largest(found) for tail, found in sizes.items()}
         drawing = arrange_level(self.figure, first.id, least)
@@ -109,6 +113,8 @@ class _Stack:
         return found
 
     def _enter_column(self, edge: Edge) -> int:
+        if edge in self.controls:
+            return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
         tail = _tail(edge.target) if edge.target in self.figure.by_id else f"n{edge.back_edge.split('>')[1]}"
         return self.enters[tail]
 
@@ -166,7 +172,8 @@ class _Stack:
             if edge.kind is EdgeKind.SLICE:
                 net.kind = EdgeKind.SLICE
             if self._stage_of(edge.target) == self.stages[0].id:
-                net.ends[self._enter_column(edge)] = self._entry_depth(self.stages[0])
+                depth = -1 if edge in self.controls else self._entry_depth(self.stages[0])
+                net.ends[self._enter_column(edge)] = depth
         if node.id in self.left:
             net.ends[self.left[node.id]] = None
         return net

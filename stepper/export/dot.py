@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.errors import UsageError
+from stepper.export.dot_order import Ordering
 from stepper.export.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
 from stepper.export.themes import Palette, Theme, palette
 
@@ -38,54 +39,63 @@ _COLOURS: Final = {
 
 def dot(figure: Figure, theme: Theme = Theme.AUTO) -> str:
     """The figure in the DOT language; the same figure gives the same text."""
-    colours = palette(theme)
+    colours, ordering = palette(theme), Ordering(figure)
     direction = "LR" if figure.arrangement is Arrangement.COLUMNS else "TB"
     font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
     lines = [
+        *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
         "digraph stepper {",
-        f"  rankdir={direction}; compound=true; newrank=true; labelloc=t; labeljust=l;",
+        f"  rankdir={direction}; compound=true; newrank=true; splines=true; labelloc=t; labeljust=l;",
         f"  bgcolor={_quoted(colours['page'])}; label={_label([figure.title, *figure.facts, *figure.notes], 'l')};",
         f"  graph [{font}, fontsize=12, fontcolor={_quoted(colours['ink'])}];",
         f"  node [shape=box, {font}, fontsize=11, fontcolor={_quoted(colours['ink'])}];",
         f"  edge [{font}, fontsize=9, fontcolor={_quoted(colours['quiet'])}, color={_quoted(colours['wire'])}];",
-        *_inside(figure, "", colours, "  "),
+        *_inside(figure, "", colours, "  ", ordering),
         *(f"  {_edge(figure, edge, colours)}" for edge in figure.edges),
+        *(f"  {line}" for line in ordering.between()),
         "}",
     ]
     return "\n".join([*lines, ""])
 
 
-def _inside(figure: Figure, cluster: str, colours: Palette, indent: str) -> Iterator[str]:
+def _inside(figure: Figure, cluster: str, colours: Palette, indent: str, ordering: Ordering) -> Iterator[str]:
     for node in figure.nodes_in[cluster]:
-        yield f"{indent}{_node(node, colours)}"
+        yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
     for inner in figure.clusters_in[cluster]:
-        yield from _cluster(figure, inner, colours, indent)
+        yield from _cluster(figure, inner, colours, indent, ordering)
+    yield from (f"{indent}{line}" for line in ordering.within(cluster))
 
 
-def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str) -> Iterator[str]:
+def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, ordering: Ordering) -> Iterator[str]:
     if cluster.kind is Kind.ELLIPSIS:
-        yield f"{indent}{_node(Node(cluster.id, Kind.ELLIPSIS, cluster.label), colours)}"
+        node = Node(cluster.id, Kind.ELLIPSIS, cluster.label)
+        yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
         return
     edge = colours["now-edge" if cluster.highlighted else "body-edge"]
     yield f"{indent}subgraph {_quoted(f'cluster_{cluster.id}')} {{"
-    yield f'{indent}  label={_label([cluster.label, *cluster.lines], "l")}; style="rounded,filled";'
+    look = "rounded,dashed" if cluster.idle else "rounded,filled"
+    yield f'{indent}  label={_label([cluster.label, *cluster.lines], "l")}; style="{look}";'
     yield f"{indent}  fillcolor={_quoted(colours['body'])}; color={_quoted(edge)};"
-    yield from _inside(figure, cluster.id, colours, f"{indent}  ")
+    yield from (f"{indent}  {line}" for line in ordering.frame(cluster.id))
+    yield from _inside(figure, cluster.id, colours, f"{indent}  ", ordering)
     yield f"{indent}}}"
 
 
-def _node(node: Node, colours: Palette) -> str:
+def _node(node: Node, colours: Palette, *place: str) -> str:
     fill = _FILLS.get(node.kind, "box")
     fill, edge = (fill, f"{fill}-edge" if fill != "box" else "edge")
     style = _SHAPES.get(node.kind, "filled")
     if node.highlighted:
         fill, edge, style = "now", "now-edge", f"{style},bold"
+    if node.idle:
+        fill, edge, style = "body", "body-edge", "filled,dashed"
     attributes = [
         f"label={_label(node.texts)}",
         f'style="{style}"',
         f"fillcolor={_quoted(colours[fill])}",
         f"color={_quoted(colours['mark' if node.marks else edge])}",
     ]
+    attributes += place
     if node.marks:
         attributes.append("penwidth=2")
     if node.title:
@@ -110,6 +120,8 @@ def _edge(figure: Figure, edge: Edge, colours: Palette) -> str:
         attributes += ["style=dashed", *(() if figure.arrangement is Arrangement.COLUMNS else ("constraint=false",))]
     if edge.kind is EdgeKind.ENDS:
         attributes.append("style=dotted")
+    if figure.arrangement is Arrangement.STACK and edge.kind is not EdgeKind.DATA:
+        attributes.append("weight=0")
     listed = f" [{', '.join(attributes)}]" if attributes else ""
     return f"{_quoted(source)} -> {_quoted(target)}{listed};"
 

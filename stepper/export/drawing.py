@@ -43,6 +43,7 @@ class Line(NamedTuple):
 
     `stubs` are cells where it begins at the lower edge, not in the middle: it leaves a frame there. `rights` are heads
     that point to the right, each in the cell before what it enters; `joins` are cells where it runs into another line.
+    `idle`: it is in a side of an If that did not run.
     """
 
     kind: EdgeKind
@@ -52,6 +53,7 @@ class Line(NamedTuple):
     stubs: tuple[tuple[int, int], ...] = ()
     rights: tuple[tuple[int, int], ...] = ()
     joins: tuple[tuple[int, int], ...] = ()
+    idle: bool = False
 
 
 class Text(NamedTuple):
@@ -84,13 +86,22 @@ class Drawing:
 
     def renamed(self, nodes: dict[str, Node], clusters: dict[str, Cluster]) -> Drawing:
         """The same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
+        frames = [frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames]
+        idle = [frame for frame in frames if frame.cluster.idle]
         return replace(
             self,
-            frames=[frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames],
+            frames=frames,
             boxes=[box._replace(node=nodes[box.node.id]) for box in self.boxes],
-            lines=list(self.lines),
+            lines=[line._replace(idle=any(_is_in(line, frame) for frame in idle)) for line in self.lines],
             texts=list(self.texts),
         )
+
+
+def _is_in(line: Line, frame: FrameShape) -> bool:
+    right, bottom = frame.x + frame.width, frame.y + frame.height
+    return all(
+        frame.x <= part.x0 and part.x1 < right and frame.y <= part.y0 and part.y1 < bottom for part in line.segments
+    )
 
 
 def moved(line: Line, dx: int, dy: int) -> Line:

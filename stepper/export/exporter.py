@@ -40,6 +40,9 @@ S = TypeVar("S", bound=StrEnum)
 LONGEST_FLOWCHART: Final = 50_000
 """Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
 
+MOST_AROUND: Final = 150
+"""Boxes of iterations round which Graphviz leads lines in a second; of more it takes longer than a reader waits."""
+
 MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
@@ -108,7 +111,9 @@ class Picture:
         """The file's content. UsageError where the view has none in that format, or a program for it is missing."""
         chosen = Format(format)
         if chosen in (Format.PNG, Format.PDF, Format.SVG) and self.request.placer is Placer.DOT:
-            return drawn_by_dot(self.dot(), chosen)
+            few = len(self.figure.nodes) <= MOST_AROUND
+            has_places = self.figure.arrangement is Arrangement.STACK and few
+            return drawn_by_dot(self.dot(), chosen, placed=has_places)
         if chosen in (Format.PNG, Format.PDF):
             text = placed_dot(self.figure, arranged(self.figure), self.request.theme)
             return drawn_by_dot(text, chosen, placed=True)

@@ -76,7 +76,10 @@ class Thumbnail:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`)."""
+    """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
+
+    `idle`: it stands in a side of an If that did not run.
+    """
 
     id: str
     kind: Kind
@@ -87,6 +90,7 @@ class Node:
     cluster: str = ""
     highlighted: bool = False
     thumbnail: Thumbnail | None = None
+    idle: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -111,7 +115,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top."""
+    """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
+
+    `idle`: a side of an If that did not run.
+    """
 
     id: str
     kind: Kind
@@ -119,6 +126,7 @@ class Cluster:
     parent: str = ""
     lines: tuple[str, ...] = ()
     highlighted: bool = False
+    idle: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.export.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
 from stepper.export.choice import Choice, Values
-from stepper.export.figure import Cluster, Edge, EdgeKind, Kind, Node, Thumbnail
+from stepper.export.figure import Cluster, Edge, EdgeKind, Kind, Node
 from stepper.export.labels import labels_of, shortened
 from stepper.export.port_texts import input_text, output_text
 from stepper.ir.excerpts import excerpt
@@ -18,25 +19,22 @@ from stepper.ops.axes import shape_text
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """What a run adds to a box, by the box's id: lines in place of those of the file, marks, a thumbnail."""
+class DrawnBox(NamedTuple):
+    """What a node is drawn of."""
 
-    lines: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    thumbnail: Thumbnail | None = None
-    highlighted: bool = False
+    graph: Graph
+    node: DrawnNode
 
 
 @dataclass
 class Parts:
-    """What a figure is made of, while it is collected."""
+    """What a figure is made of, while it is collected; `drawn` says by the id of a node what that stands for."""
 
     choice: Choice
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     clusters: list[Cluster] = field(default_factory=list)
-    extras: dict[str, Extra] = field(default_factory=dict)
+    drawn: dict[str, DrawnBox] = field(default_factory=dict)
     _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
 
     def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> BodyGraph:
@@ -81,13 +79,14 @@ class Parts:
         return drawn
 
     def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> Node:
-        layer, extra = graph.by_id[node.key], self.extras.get(f"{prefix}n{node.key}")
+        layer, id = graph.by_id[node.key], f"{prefix}n{node.key}"
+        self.drawn[id] = DrawnBox(graph, node)
         if self.choice.values is not Values.NONE and len(node.layers) == 1:
             lines = (*lines, *declared_lines(layer))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
-        made = Node(
-            id=f"{prefix}n{node.key}",
+        return Node(
+            id=id,
             kind=Kind(node.kind),
             label=excerpt(node.label),
             lines=lines,
@@ -95,7 +94,6 @@ class Parts:
             cluster=cluster,
             highlighted=self.choice.highlights(graph, node.layers),
         )
-        return made if extra is None else with_extra(made, extra)
 
     def _add_edges(self, graph: Graph, drawn: BodyGraph, opened: Mapping[int, Layer], prefix: str) -> None:
         for edge in drawn.edges:
@@ -145,11 +143,6 @@ class Parts:
         """The box of a Parameter or Result of an opened layer's body."""
         inside = body_prefix(prefix, layer, body)
         return f"{inside}n{self._boxes[inside][identity]}"
-
-
-def with_extra(node: Node, extra: Extra) -> Node:
-    """A box with what a run says of it."""
-    return replace(node, lines=extra.lines, marks=extra.marks, thumbnail=extra.thumbnail, highlighted=extra.highlighted)
 
 
 def _opens(node: DrawnNode, depth: int) -> bool:

@@ -7,27 +7,67 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
-from stepper.export.arrange import arrange_level
+from stepper.export.arrange import arrange_level, title_width
 from stepper.export.drawing import Drawing, largest, size_of
-from stepper.export.figure import Figure, Node
-from stepper.export.svg import inline_svg, line_class, style
+from stepper.export.figure import Figure, Node, Thumbnail
+from stepper.export.svg import inline_svg, line_class, look_of, style
 from stepper.export.themes import FONT, Theme, variables
 
 _SCRIPT = """
 const slider = document.getElementById("iteration");
 const shown = document.getElementById("shown");
+const space = document.querySelector("svg").namespaceURI;
+const made = (name, look, attributes) => {
+  const element = document.createElementNS(space, name);
+  element.setAttribute("class", look);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+};
+function drawLine(place, shades, x, y, width, height) {
+  const step = width / (shades.length - 1);
+  let path = "", down = false;
+  shades.forEach((shade, index) => {
+    if (shade !== null) path += `${down ? "L" : "M"}${x + index * step} ${y + (1 - shade) * height}`;
+    down = shade !== null;
+  });
+  place.append(made("path", "spark", {d: path}));
+}
+function drawShades(place, rows, x, y, width, height) {
+  const high = height / rows.length;
+  rows.forEach((shades, row) => {
+    const wide = Math.min(width / shades.length, 2 * high);
+    const left = x + (width - wide * shades.length) / 2;
+    shades.forEach((shade, column) => place.append(made("rect", shade === null ? "mark" : "shade", {
+      x: left + column * wide, y: y + row * high, width: wide, height: high,
+      opacity: shade === null ? 1 : .06 + .94 * shade,
+    })));
+  });
+}
+function draw(place, rows) {
+  place.replaceChildren();
+  const area = place.dataset.area.split(" ").map(Number);
+  if (rows && rows.length === 1 && rows[0].length > 1) drawLine(place, rows[0], ...area);
+  else if (rows) drawShades(place, rows, ...area);
+}
 function show() {
   const step = DATA.iterations[slider.value];
   shown.textContent = step.label;
   slider.setAttribute("aria-valuetext", step.label);
+  for (const [id, [look, title]] of Object.entries(step.frames)) {
+    const frame = document.getElementById(id);
+    frame.setAttribute("class", look);
+    frame.querySelector("text").textContent = title;
+  }
   for (const [id, state] of Object.entries(step.boxes)) {
     const box = document.getElementById(id);
-    box.classList.toggle("highlighted", state.highlighted);
+    box.setAttribute("class", state.look);
     box.querySelectorAll("text").forEach((line, index) => {
       const [look, text] = state.lines[index] || ["small", ""];
       line.setAttribute("class", look);
       line.textContent = text;
     });
+    const place = box.querySelector(".picture");
+    if (place) draw(place, state.picture);
   }
 }
 function move(by) { slider.value = Number(slider.value) + by; show(); }
@@ -54,8 +94,7 @@ def html(figures: Sequence[Figure], theme: Theme = Theme.AUTO) -> str:
     if not figures:
         raise ValueError("no iteration to show")
     first = figures[0]
-    lines = {node.id: max(len(figure.by_id[node.id].texts) for figure in figures) for node in first.nodes}
-    drawing = _padded(_arranged(figures), lines)
+    drawing = _padded(_arranged(figures), figures)
     data = {"iterations": [_state(figure) for figure in figures]}
     code = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in first.facts)
@@ -92,17 +131,23 @@ def _arranged(figures: Sequence[Figure]) -> Drawing:
     """One layout for all iterations, with room for the texts of each."""
     first = figures[0]
     sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
+    for frame in first.clusters:
+        sizes[frame.id] = largest((title_width(figure.clusters_by_id[frame.id]), 0) for figure in figures)
     return arrange_level(first, "", sizes)
 
 
-def _padded(drawing: Drawing, lines: dict[str, int]) -> Drawing:
-    """The drawing with as many lines in each box as it has in some iteration."""
+def _padded(drawing: Drawing, figures: Sequence[Figure]) -> Drawing:
+    """The drawing with as many lines, and a picture as high, in each box as it has in some iteration."""
     padded: dict[str, Node] = {}
     for box in drawing.boxes:
-        node = box.node
-        missing = lines[node.id] - len(node.texts)
-        padded[node.id] = replace(node, lines=(*node.lines, *[""] * missing), thumbnail=None)
-    return drawing.renamed(padded, {})
+        node, states = box.node, [figure.by_id[box.node.id] for figure in figures]
+        missing = max(len(state.texts) for state in states) - len(node.texts)
+        pictures = [state.thumbnail for state in states if state.thumbnail is not None]
+        highest = max(pictures, key=lambda picture: picture.height, default=None)
+        padded[node.id] = replace(node, lines=(*node.lines, *[""] * missing), thumbnail=highest)
+    made = drawing.renamed(padded, {})
+    made.lines = [line._replace(idle=False) for line in made.lines]  # they stay while the sides of Ifs take turns
+    return made
 
 
 def _state(figure: Figure) -> dict[str, object]:
@@ -110,11 +155,17 @@ def _state(figure: Figure) -> dict[str, object]:
     boxes = {
         node.id: {
             "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],
-            "highlighted": node.highlighted,
+            "look": look_of(node),
+            **({} if node.thumbnail is None else {"picture": _shades(node.thumbnail)}),
         }
         for node in figure.nodes
     }
-    return {"label": _label(figure), "boxes": boxes}
+    frames = {frame.id: [look_of(frame), frame.label] for frame in figure.clusters}
+    return {"label": _label(figure), "frames": frames, "boxes": boxes}
+
+
+def _shades(picture: Thumbnail) -> list[list[float | None]]:
+    return [[None if shade is None else round(shade, 3) for shade in row] for row in picture.rows]
 
 
 def _label(figure: Figure) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -18,11 +18,12 @@ from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan
+from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
 from stepper.export.choice import Values
+from stepper.export.inner_runs import InnerRuns
 from stepper.export.places import LoopPlace
-from stepper.export.value_texts import ValueSummary, summary
+from stepper.export.value_texts import ValueSummary, number_text, summary
 
 WHOLE: Final = 8
 """Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""
@@ -42,17 +43,33 @@ class SliceRange:
     extent: int
 
 
+Summaries = Mapping[tuple[int, int], ValueSummary]
+"""What is to be said of values, by (layer id, output)."""
+
+
 @dataclass(frozen=True, slots=True)
 class IterationTrace:
-    """One iteration: values by (layer id, output), slices by Parameter id, what the condition Result was.
+    """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
 
-    `condition` is None for a loop without one.
+    `sides` are the values of the sides of Ifs that ran and `loops` the iterations of inner loops, as inner_runs.py
+    names them.
     """
 
     number: int
-    values: Mapping[tuple[int, int], ValueSummary]
+    values: Summaries
     slices: Mapping[int, SliceRange]
     condition: bool | None
+    sides: Mapping[str, Summaries]
+    loops: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a Loop got as its trip count or initial condition: the index of its input, which of the two, the value."""
+
+    input: int
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,7 @@ class LoopTrace:
 
     `view` is what the debugger shows of the loop after its last iteration (None: it ran none); `around` are the
     iterations of the loops around it. `ended` says in a sentence why it ended, or where
-    the run `failed`.
+    the run `failed`. `controls` are trip count and initial condition where something is connected.
     """
 
     place: LoopPlace
@@ -72,6 +89,7 @@ class LoopTrace:
     ended: str
     by_condition: bool
     failed: bool = False
+    controls: tuple[Control, ...] = ()
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -87,6 +105,7 @@ class _Raw:
     number: int
     frame_values: list[Any]
     before: list[Any] | None
+    inner: InnerRuns
 
 
 def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
@@ -119,6 +138,7 @@ class Tracer:
         self.values, self.measured = values, measured
         self._entered: Frame | None = None
         self._around: tuple[int, ...] = ()
+        self._controls: tuple[Control, ...] = ()
         self._done = 0
         self._kept: list[IterationTrace] = []
         self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
@@ -139,24 +159,31 @@ class Tracer:
             return self._finished(view, entered, f"stopped in iteration {self._done}: {str(error).splitlines()[0]}")
 
     def _walk(self) -> LoopTrace:
-        before: list[Any] | None = None
+        before, inner = None, InnerRuns()
         for event in self.machine.run(Every.ITERATION):
             entered = self._entered
             if entered is not None and all(entered is not frame for frame in self.machine.stack):
                 return self._finished(None, entered)  # it left without an iteration
+            if entered is not None and event.kind is EventKind.LEFT:
+                inner.note(event.frame, self._stack_within(entered))
             frame, activation = event.frame, event.frame.activation
             if activation is None or activation.operation.layer is not self.place.layer:
                 continue
             if event.kind is EventKind.ENTERED and entered is None:
                 if self._is_wanted():
                     self._entered, self._around = frame, self._iterations_around()
+                    self._controls = tuple(_controls(frame, self.machine.stack[-2]))
             elif event.kind is EventKind.ITERATION and frame is entered:
-                raw = _Raw(activation.iteration, list(frame.values), before)
-                before, self._done = raw.frame_values, raw.number + 1
+                raw = _Raw(activation.iteration, list(frame.values), before, inner)
+                before, inner, self._done = raw.frame_values, InnerRuns(), raw.number + 1
                 self._keep(raw, frame)
                 if activation.ended is not None:
                     return self._finished(inspect_loop(self.machine), frame)
         raise UsageError(self._never())
+
+    def _stack_within(self, entered: Frame) -> list[Frame]:
+        stack = self.machine.stack
+        return stack[next(index for index, frame in enumerate(stack) if frame is entered) + 1 :]
 
     def _is_wanted(self) -> bool:
         here = self._iterations_around()
@@ -194,14 +221,12 @@ class Tracer:
             ended=failure or ended,
             by_condition=activation.ended is EndReason.CONDITION,
             failed=bool(failure),
+            controls=self._controls,
         )
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
         activation, program = frame.activation, frame.program
         assert activation is not None and isinstance(activation.plan, LoopPlan)
-        values = {
-            key: self._summary(raw, slot) for key, slot in program.slots.items() if raw.frame_values[slot] is not None
-        }
         slices = {
             program.parameter(taken.parameter).id: SliceRange(
                 taken.walk.axis, *taken.walk.range(raw.number), taken.source.shape[taken.walk.axis]
@@ -210,8 +235,39 @@ class Tracer:
         }
         condition = activation.plan.condition_result
         truth = None if condition is None else bool(np.all(raw.frame_values[condition]))
-        return IterationTrace(raw.number, values, slices, truth)
+        return IterationTrace(
+            number=raw.number,
+            values=self._summaries(program, raw.frame_values, raw.before),
+            slices=slices,
+            condition=truth,
+            sides={key: self._summaries(side.program, side.frame_values) for key, side in raw.inner.sides.items()},
+            loops=raw.inner.loops,
+        )
 
-    def _summary(self, raw: _Raw, slot: int) -> ValueSummary:
-        before = None if raw.before is None else raw.before[slot]
-        return summary(raw.frame_values[slot], before, self.values, measured=self.measured)
+    def _summaries(self, program: Program, now: list[Any], before: list[Any] | None = None) -> Summaries:
+        return {
+            key: summary(now[slot], None if before is None else before[slot], self.values, measured=self.measured)
+            for key, slot in program.slots.items()
+            if now[slot] is not None
+        }
+
+
+def _controls(frame: Frame, outer: Frame) -> Iterator[Control]:
+    """Trip count and initial condition of a loop that was just entered."""
+    activation = frame.activation
+    assert activation is not None
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan):
+        return
+    for index, name in ((plan.trip_count, "trip count"), (plan.condition, "initial condition")):
+        value = None if index is None else outer.values[activation.operation.inputs[index]]
+        if index is not None and value is not None:
+            yield Control(index, name, _control_text(name, np.asarray(value).reshape(-1)[0], activation.limit))
+
+
+def _control_text(name: str, value: Any, limit: int | None) -> str:
+    """Such as `trip count 10`; what converters write where they mean no limit is said so."""
+    if name == "trip count" and value == np.iinfo(np.int64).max:
+        return f"{name}: the largest i64, no limit"
+    unlimited = name == "trip count" and limit is None
+    return f"{name} {number_text(np.asarray(value))}" + (": no limit" if unlimited else "")

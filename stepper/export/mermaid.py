@@ -31,12 +31,16 @@ def mermaid(figure: Figure) -> str:
         "  classDef highlighted stroke-width:4px",
         "  classDef marked stroke-width:3px,stroke:#cf222e",
     ]
+    idle = [_id(frame.id) for frame in figure.clusters if frame.idle]
+    idle += [_id(node.id) for node in figure.nodes if node.idle]
     highlighted = [_id(node.id) for node in figure.nodes if node.highlighted]
     marked = [_id(node.id) for node in figure.nodes if node.marks and not node.highlighted]
     if highlighted:
         lines.append(f"  class {','.join(highlighted)} highlighted")
     if marked:
         lines.append(f"  class {','.join(marked)} marked")
+    if idle:
+        lines += ["  classDef idle stroke-dasharray:3 3,opacity:0.6", f"  class {','.join(idle)} idle"]
     return "\n".join([*lines, ""])
 
 

@@ -21,6 +21,7 @@ LABEL: Final = 9.6
 SMALL: Final = 8.1
 HEADING: Final = 24.0
 
+_TABLE: Final = '<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0">'
 _ROUNDED: Final = (Kind.PARAMETER, Kind.RESULT, Kind.INPUT, Kind.OUTPUT)
 _IN: Final = (Kind.PARAMETER, Kind.INPUT)
 _OUT: Final = (Kind.RESULT, Kind.OUTPUT, Kind.CONCATENATION)
@@ -119,8 +120,10 @@ class _Placed:
             edge = f"{fill}-edge"
         if node.highlighted:
             fill, edge = "now", "now-edge"
+        if node.idle:
+            fill, edge = "body", "body-edge"
         rounded = ["rounded"] if node.kind in _ROUNDED else []
-        styles = ["filled", *rounded, *(["dashed"] if node.kind in _DASHED else [])]
+        styles = ["filled", *rounded, *(["dashed"] if node.kind in _DASHED or node.idle else [])]
         width, height = box.width * CELL, box.height * ROW - 3
         attributes = [
             f'pos="{box.x * CELL + width / 2:g},{self._y(box.y + box.height / 2):g}"',
@@ -128,16 +131,18 @@ class _Placed:
             f'style="{",".join(styles)}"',
             f'fillcolor="{self.colours[fill]}", color="{self.colours[edge]}"',
             f"penwidth={2.4 if node.highlighted else 1.5 if node.kind is Kind.RESULT else 0.9}",
-            f"label=<{'<BR/>'.join(self._lines(box))}>",
+            f"label=<{_TABLE}{''.join(self._lines(box))}</TABLE>>",
         ]
         return f"{_quoted(node.id)} [{', '.join(attributes)}];"
 
     def _lines(self, box: BoxShape) -> Iterator[str]:
+        """Rows of a table: they are as far apart as in the SVG, where line breaks are not."""
         for index, text in enumerate(box.node.texts):
             marks = bool(box.node.marks) and index == len(box.node.texts) - 1
-            colour = "ink" if index == 0 else "mark" if marks else "quiet"
+            colour = "ink" if index == 0 and not box.node.idle else "mark" if marks else "quiet"
             size = LABEL if index == 0 else SMALL
-            yield f'<FONT POINT-SIZE="{size}" COLOR="{self.colours[colour]}">{_html(text, bold=marks)}</FONT>'
+            font = f'<FONT POINT-SIZE="{size}" COLOR="{self.colours[colour]}">{_html(text, bold=marks)}</FONT>'
+            yield f'<TR><TD HEIGHT="{ROW:g}">{font}</TD></TR>'
 
     def _text(self, index: int, text: Text) -> str:
         width = (len(text.text) + 1) * SMALL * 0.62
@@ -156,7 +161,7 @@ class _Placed:
             yield from self._wire(index, line)
 
     def _wire(self, index: int, line: Line) -> Iterator[str]:
-        colour, style = _WIRES.get(line.kind, ("wire", "solid"))
+        colour, style = _WIRES.get(line.kind, ("wire", "solid")) if not line.idle else ("body-edge", "dashed")
         begin, end = _quoted(f"a{index}"), _quoted(f"b{index}")
         yield f'{begin} [shape=none, label="", width=0, height=0, pos="0,0"];'
         yield f'{end} [shape=none, label="", width=0, height=0, pos="0,0"];'

@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from stepper.export.drawing import BoxShape, Drawing, FrameShape, Line, Text
-from stepper.export.figure import Figure, Kind, Node, Thumbnail
+from stepper.export.figure import Cluster, Figure, Kind, Node, Thumbnail
 from stepper.export.layout_model import Segment
 from stepper.export.themes import FONT, Theme, variables
 
@@ -38,13 +38,17 @@ _STYLE: Final = f"""
 .stepper .tip {{ fill: var(--wire); }}
 .stepper .back .wire, .stepper .carried .wire, .stepper .ends .wire {{ stroke: var(--back); }}
 .stepper .back .tip, .stepper .carried .tip, .stepper .ends .tip {{ fill: var(--back); }}
-.stepper .back .wire {{ stroke-dasharray: 5 4; stroke-linecap: butt; }}
+.stepper .back .wire {{ stroke-dasharray: 5 4; stroke-dashoffset: 5; stroke-linecap: butt; }}
 .stepper .ends .wire {{ stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }}
 .stepper .slice .wire {{ stroke: var(--in-edge); }}
 .stepper .slice .tip {{ fill: var(--in-edge); }}
 .stepper .piece .wire {{ stroke: var(--out-edge); }}
 .stepper .piece .tip {{ fill: var(--out-edge); }}
 .stepper .halo {{ font-size: 11px; fill: var(--back); stroke: var(--body); stroke-width: 4; paint-order: stroke; }}
+.stepper .idle .box, .stepper .idle .frame {{ fill: var(--body); stroke: var(--body-edge); stroke-dasharray: 2 3; }}
+.stepper .idle text {{ fill: var(--quiet); font-weight: normal; }}
+.stepper .idle .wire {{ stroke: var(--body-edge); stroke-dasharray: 2 3; }}
+.stepper .idle .tip {{ fill: var(--body-edge); }}
 .stepper .shade {{ fill: var(--shade); }}
 .stepper .spark {{ fill: none; stroke: var(--shade); stroke-width: 1.3; }}
 """
@@ -113,7 +117,7 @@ def _shapes(drawing: Drawing) -> Iterator[str]:
 def _frame(frame: FrameShape) -> Iterator[str]:
     cluster = frame.cluster
     x, y, width, height = frame.x * CELL, frame.y * ROW, frame.width * CELL, frame.height * ROW
-    yield f'<g id="{escape(cluster.id)}" class="{cluster.kind}{" highlighted" if cluster.highlighted else ""}">'
+    yield f'<g id="{escape(cluster.id)}" class="{look_of(cluster)}">'
     yield f'<rect class="frame" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
     yield f'<text class="title" x="{x + 10}" y="{y + 19}">{escape(cluster.label)}</text>'
     for index, text in enumerate(cluster.lines):
@@ -126,7 +130,7 @@ def _box(box: BoxShape) -> Iterator[str]:
     x, y = box.x * CELL, box.y * ROW + INSET
     width, height = box.width * CELL, box.height * ROW - 2 * INSET
     corner = 13 if node.kind in (Kind.PARAMETER, Kind.RESULT, Kind.INPUT, Kind.OUTPUT) else 4
-    yield f'<g id="{escape(node.id)}" class="{node.kind}{" highlighted" if node.highlighted else ""}">'
+    yield f'<g id="{escape(node.id)}" class="{look_of(node)}">'
     if node.title:
         yield f"<title>{escape(node.title)}</title>"
     yield f'<rect class="box" x="{x}" y="{y}" width="{width}" height="{height}" rx="{corner}"/>'
@@ -138,8 +142,16 @@ def _box(box: BoxShape) -> Iterator[str]:
         place = f'x="{middle}" y="{top + ROW * index + 12:g}" text-anchor="middle"'
         yield f'<text class="{look}" {place}>{escape(text)}</text>'
     if node.thumbnail is not None:
-        yield from _thumbnail(node.thumbnail, x + 8, top + ROW * len(node.texts) + 2, width - 16, ROW * pictured - 4)
+        area = (x + 8, top + ROW * len(node.texts) + 2, width - 16, ROW * pictured - 4)
+        yield f'<g class="picture" data-area="{" ".join(f"{number:g}" for number in area)}">'
+        yield from _thumbnail(node.thumbnail, *area)
+        yield "</g>"
     yield "</g>"
+
+
+def look_of(shape: Node | Cluster) -> str:
+    """The classes of a box or a frame."""
+    return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
 
 
 def line_class(node: Node, index: int) -> str:
@@ -169,7 +181,7 @@ def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: flo
 
 def _line(line: Line) -> Iterator[str]:
     path = "".join(_stroke(segment, line) for segment in line.segments)
-    yield f'<g class="{line.kind}">'
+    yield f'<g class="{line.kind}{" idle" if line.idle else ""}">'
     if line.title:
         yield f"<title>{escape(line.title)}</title>"
     yield f'<path class="wire" d="{path}"/>'

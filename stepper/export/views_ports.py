@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from stepper.engine.roles import Role, output_role, roles_of
-from stepper.errors import UsageError
 from stepper.export.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
 from stepper.export.graph_parts import declared_text, input_role
-from stepper.export.labels import labels_of, shortened
+from stepper.export.labels import labels_of
 from stepper.export.places import LoopPlace
+from stepper.export.port_nodes import PortNodes
 from stepper.export.port_texts import slicing_text
+from stepper.export.views_branch_ports import branch_ports_figure
 from stepper.export.views_static import loop_facts
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, Model, Source
+from stepper.ir.model import Layer, Model
 
 BODY = "body"
 
 
 def ports_figure(model: Model, place: LoopPlace) -> Figure:
-    """What goes in, what is carried, what comes out. UsageError for an If, which has no port map of this kind."""
+    """What goes in, what is carried, what comes out; of an If the port maps of both sides."""
     if not place.layer.is_loop:
-        raise UsageError(f"{place.title} carries nothing from iteration to iteration; draw it with --view rolled")
+        return branch_ports_figure(place)
     made = _Ports(place)
     made.add_inputs()
     made.add_results()
@@ -37,15 +38,12 @@ def ports_figure(model: Model, place: LoopPlace) -> Figure:
     )
 
 
-class _Ports:
-    """A port map on its way to a figure."""
+class _Ports(PortNodes):
+    """The port map of a loop on its way to a figure."""
 
     def __init__(self, place: LoopPlace) -> None:
-        self.place, self.layer, self.body = place, place.layer, place.body
-        self.roles = roles_of(place.layer)
-        self.inner, self.outer = labels_of(place.body.graph), labels_of(place.outer)
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
+        super().__init__(place)
+        self.body, self.roles, self.inner = place.body, roles_of(place.layer), labels_of(place.body.graph)
 
     def add_inputs(self) -> None:
         """Every entry that leads in, then the Parameters that nothing outside feeds, and the operations in between."""
@@ -58,7 +56,7 @@ class _Ports:
             if entry.input is None:
                 continue
             text = role if entry.slicing is None else f"{role}: {slicing_text(entry.slicing)}"
-            self._add_outside(entry.input)
+            self.add_input(entry.input)
             kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
             text = f"{text}, initial value" if role == Role.MERGED else text
             self.edges.append(Edge(f"in{entry.input}", f"n{entry.parameter}", kind, text))
@@ -79,18 +77,6 @@ class _Ports:
             Node(f"n{layer.id}", Kind.PARAMETER, self._name(layer), lines, title=str(layer), cluster=BODY)
         )
 
-    def _add_outside(self, index: int) -> None:
-        id = f"in{index}"
-        if any(node.id == id for node in self.nodes):
-            return
-        source = self.place.outer.sources[self.layer.id][index]
-        if source is None:
-            self.nodes.append(Node(id, Kind.INPUT, f"input {index}", ("not connected",)))
-            return
-        producer = self.place.outer.by_id[source.layer]
-        lines = (f"input {index}: {declared_text(producer.outputs[source.output])}",)
-        self.nodes.append(Node(id, Kind.INPUT, excerpt(self.outer[producer.id]), lines, title=str(producer)))
-
     def add_results(self) -> None:
         """Every Result with where it leads: outputs of the loop, Parameters of the next iteration, the condition."""
         for result in self.body.graph.results:
@@ -108,20 +94,12 @@ class _Ports:
                     self.edges.append(Edge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
                     continue
                 text = text if entry.slicing is None else f"{text}: {slicing_text(entry.slicing)}"
-                self._add_output(entry.output)
+                self.add_output(entry.output)
                 kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
                 self.edges.append(Edge(f"n{result.id}", f"out{entry.output}", kind, text))
             for parameter, source in self.roles.merged_from.items():
                 if source == result.id:
                     self._add_next(parameter, result)
-
-    def _add_output(self, output: int) -> None:
-        wanted = Source(self.layer.id, output)
-        sources = self.place.outer.sources
-        reader = next((layer for layer in self.place.outer.layers if wanted in sources[layer.id]), None)
-        label = f"output {output}" if reader is None else f"output {output} → {shortened(self.outer[reader.id], 24)}"
-        lines = (declared_text(self.layer.outputs[output]),)
-        self.nodes.append(Node(f"out{output}", Kind.OUTPUT, excerpt(label), lines))
 
     def _add_next(self, parameter: int, result: Layer) -> None:
         layer = self.body.graph.by_id[parameter]

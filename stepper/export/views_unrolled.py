@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from stepper.debug.views import LoopView, ScanView
 from stepper.element_types import name_of
-from stepper.engine.roles import Role, Roles, output_role, roles_of
-from stepper.export.body_graph import BodyGraph, DrawnBackEdge, DrawnNode, body_graph
+from stepper.engine.roles import Role, Roles, roles_of
+from stepper.export.body_graph import BodyGraph, DrawnBackEdge, body_graph
 from stepper.export.choice import Choice, Values
-from stepper.export.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node, Thumbnail
-from stepper.export.graph_parts import Extra, Parts, loop_label, with_extra
+from stepper.export.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
+from stepper.export.graph_parts import Parts, loop_label
+from stepper.export.iteration_texts import IterationTexts
 from stepper.export.labels import labels_of, shortened
 from stepper.export.loop_trace import IterationTrace, LoopTrace
 from stepper.export.port_texts import axis_text
-from stepper.export.value_texts import ValueSummary, thumbnails, value_lines
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import InputMapping, Layer, OutputMapping, Source
+from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text
 
 
@@ -64,8 +62,8 @@ class _Unrolled:
         self.parts = Parts(choice)
         self.names = labels_of(trace.place.outer)
         self.stages = self._stages()
-        self.template, self.template_boxes = self._template()
-        self.pictures = self._pictures()
+        self.template = self._template()
+        self.texts = IterationTexts(trace, choice)
 
     def figure(self) -> Figure:
         self._add_inputs()
@@ -94,18 +92,20 @@ class _Unrolled:
         """One iteration as the rolled body, with its values."""
         assert stage.trace is not None
         parts, prefix = Parts(self.choice), f"{self.layer.id}."
-        for node in self.drawn.nodes:
-            parts.extras[f"{prefix}n{node.key}"] = self._extra(stage.trace, node.key, node.layers)
         place = self.trace.place
         parts.add_bodies(self.layer, place.outer, "", "", self.choice.depth)
-        label = f"{loop_label(self.layer)}, one iteration"
-        parts.clusters[0] = replace(parts.clusters[0], label=label)
+        outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
+        frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
+        nodes = [
+            self.texts.box(stage.trace, node.id.removeprefix(prefix), parts.drawn[node.id], node)
+            for node in parts.nodes
+        ]
         return Figure(
             title=f"{place.title}, iteration by iteration",
             description=f"The body of {place.title} with the values of each iteration. {_sentence(self.trace.ended)}",
-            nodes=tuple(parts.nodes),
+            nodes=tuple(nodes),
             edges=tuple(parts.edges),
-            clusters=tuple(parts.clusters),
+            clusters=(outermost, *frames),
             facts=(self.trace.ended,),
             notes=(f"iteration {stage.begin} of {self.trace.count:,}",),
         )
@@ -126,6 +126,12 @@ class _Unrolled:
                 self.parts.nodes.append(self._input_node(id, entry.input))
             for stage in self.stages if self.roles.role_of(entry) is Role.SLICED else self.stages[:1]:
                 self.parts.edges.append(self._input_edge(id, entry, stage))
+        for control in self.trace.controls:
+            id = f"in{control.input}"
+            if all(node.id != id for node in self.parts.nodes):
+                self.parts.nodes.append(replace(self._input_node(id, control.input), lines=(control.text,)))
+            for stage in self.stages[:1]:
+                self.parts.edges.append(Edge(id, stage.id, EdgeKind.PORT, control.name))
 
     def _input_node(self, id: str, index: int) -> Node:
         source = self.trace.place.outer.sources[self.layer.id][index]
@@ -207,82 +213,23 @@ class _Unrolled:
         highlight = self.choice.highlight
         here = highlight is not None and highlight.iteration == stage.begin and highlight.graph is self.body.graph
         self.parts.clusters.append(Cluster(stage.id, Kind.ITERATION, f"iteration {stage.begin}", highlighted=here))
-        for node, drawn in zip(self.template.nodes, self.template_boxes, strict=True):
+        for node in self.template.nodes:
             moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id))
-            if drawn is not None:
-                extra = self._extra(stage.trace, drawn.key, drawn.layers)
-                moved = with_extra(moved, extra)
-            self.parts.nodes.append(moved)
+            box = self.template.drawn[node.id]
+            self.parts.nodes.append(self.texts.box(stage.trace, node.id.removeprefix("*."), box, moved))
         for edge in self.template.edges:
             ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
         for inner in self.template.clusters:
             ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
-            self.parts.clusters.append(replace(inner, id=ids[0], parent=ids[1]))
+            moved_frame = replace(inner, id=ids[0], parent=ids[1])
+            self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
 
-    def _template(self) -> tuple[Parts, list[DrawnNode | None]]:
-        """The body without values, which every iteration repeats; its nodes with the boxes that they are."""
+    def _template(self) -> Parts:
+        """The body without values, which every iteration repeats."""
         parts = Parts(self.choice)
         parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
-        boxes = {f"*.n{node.key}": node for node in self.drawn.nodes}
-        return parts, [boxes.get(node.id) for node in parts.nodes]
-
-    def _extra(self, trace: IterationTrace, key: int, layers: tuple[int, ...]) -> Extra:
-        layer = self.body.graph.by_id[key]
-        source = self.body.graph.sources[key][0] if layer.type == "Result" else Source(key, 0)
-        value = None if source is None else trace.values.get((source.layer, source.output))
-        lines: tuple[str, ...] = ()
-        picture: Thumbnail | None = None
-        if layer.type == "Parameter":
-            lines = self._parameter_lines(trace, layer)
-        elif layer.type == "Result":
-            lines = self._result_lines(trace, layer)
-        if value is not None and len(layers) == 1:
-            lines = (*lines, *value_lines(value, self.choice.values))
-            picture = self.pictures.get((trace.number, source.layer, source.output)) if source is not None else None
-        marks = self._marks(trace, layers) if layer.type != "Result" else ()
-        here = self.choice.highlights(self.body.graph, layers, trace.number)
-        return Extra(lines, marks, picture, here)
-
-    def _marks(self, trace: IterationTrace, layers: tuple[int, ...]) -> tuple[str, ...]:
-        """What is remarkable in a box; of one that stands for several layers in how many values."""
-        found = [value.marks for (layer, _), value in trace.values.items() if layer in layers and value.marks]
-        if len(layers) == 1 or not found:
-            return found[0] if found else ()
-        words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]
-        return tuple(f"{word} in {count} value{'' if count == 1 else 's'}" for word, count in Counter(words).items())
-
-    def _pictures(self) -> dict[tuple[int, int, int], Thumbnail | None]:
-        if self.choice.values is not Values.THUMBNAILS:
-            return {}
-        found: dict[tuple[int, int, int], Thumbnail | None] = {}
-        iterations = self.trace.iterations
-        for layer, output in dict.fromkeys(key for item in iterations for key in item.values):
-            values: list[ValueSummary | None] = [item.values.get((layer, output)) for item in iterations]
-            made = thumbnails(None if value is None else value.grid for value in values)
-            found.update({(item.number, layer, output): made[k] for k, item in enumerate(iterations)})
-        return found
-
-    def _parameter_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
-        cut = trace.slices.get(layer.id)
-        if cut is not None:
-            return (f"[{cut.begin}:{cut.end}] of {cut.extent}, axis {cut.axis}",)
-        if layer.id in self.roles.current_iteration:
-            return (f"current iteration: {trace.number}",)
-        if layer.id in self.roles.merged_from:
-            return ("initial value",) if trace.number == 0 else (f"from iteration {trace.number - 1}",)
-        return ("invariant",) if any(entry.parameter == layer.id for entry in self.roles.invariant) else ()
-
-    def _result_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
-        lines = []
-        for entry in self.body.outputs:
-            if entry.result != layer.id:
-                continue
-            if entry.output is not None and entry.slicing is not None:
-                lines.append(f"S[{trace.number}] → output {entry.output}")
-            if "execution condition" in output_role(entry) and trace.condition is not None:
-                lines.append(f"condition: {str(trace.condition).lower()}")
-        return tuple(lines)
+        return parts
 
     def _add_carried(self) -> None:
         """Every back edge that counts, once between each two neighbours of the stack."""

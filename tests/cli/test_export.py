@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -81,6 +82,44 @@ def test_a_recording_is_drawn_as_its_model_with_its_inputs(
     assert main(["export", MODEL, *INPUTS, "-q"]) == 0
     assert capfdbinary.readouterr().out == recorded
     assert main(["export", str(trace), *INPUTS]) == 2
+
+
+def test_a_recording_whose_model_is_gone_says_so_and_takes_its_new_place(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for suffix in ("xml", "bin"):
+        shutil.copy(SAMPLES / "for_loop" / f"model.{suffix}", tmp_path)
+    model, trace, moved = tmp_path / "model.xml", tmp_path / "run.trace", tmp_path / "elsewhere"
+    assert main(["run", str(model), *INPUTS, "--trace", str(trace), "-q"]) == 0
+    moved.mkdir()
+    for suffix in ("xml", "bin"):
+        model.with_suffix(f".{suffix}").rename(moved / f"model.{suffix}")
+    capfdbinary.readouterr()
+    assert main(["export", str(trace)]) == 3
+    assert b"model.xml is not there; say where it is with --model PATH" in capfdbinary.readouterr().err
+    assert main(["export", str(trace), "-q", "--model", str(moved / "model.xml")]) == 0
+    assert capfdbinary.readouterr().out.startswith(b"<svg")
+    assert main(["export", str(moved / "model.xml"), "--model", str(model)]) == 2
+
+
+@pytest.mark.parametrize("format", ["svg", "html", "dot", "mermaid", "md"])
+def test_where_there_are_no_thumbnails_one_sentence_says_so(
+    format: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["export", MODEL, *INPUTS, "--as", format, "--values", "thumbnails"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert (b"thumbnails are drawn in svg and html alone" in err) == (format not in ("svg", "html"))
+    assert (b'class="spark"' in out) == (format in ("svg", "html"))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "numbers"), [("-2:", [8, 9]), ("-1", [9]), ("-9:-7,0", [0, 1, 2]), ("7:-1", [7, 8])]
+)
+def test_a_range_may_begin_with_a_minus(
+    ranges: str, numbers: list[int], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["export", MODEL, *INPUTS, "--as", "json", "--iters", ranges]) == 0
+    assert [step["iteration"] for step in json.loads(capfdbinary.readouterr().out)["trace"]] == numbers
 
 
 def test_an_operation_of_one_iteration_is_highlighted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

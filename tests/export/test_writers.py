@@ -105,7 +105,8 @@ def test_graphviz_reads_what_is_written_for_it_and_finds_every_edge(name: str, v
     )
     assert not result.stderr
     lines = result.stdout.decode().splitlines()
-    assert sum(line.startswith("edge ") for line in lines) == len(made.figure.edges)
+    drawn = [line for line in lines if line.startswith("edge ") and " invis " not in line]
+    assert len(drawn) == len(made.figure.edges)
     ellipses = sum(cluster.kind is Kind.ELLIPSIS for cluster in made.figure.clusters)
     assert sum(line.startswith("node ") for line in lines) == len(made.figure.nodes) + ellipses
 
@@ -137,6 +138,54 @@ def test_graphviz_leaves_every_box_where_our_layout_put_it() -> None:
         down = (box.y + box.height / 2 - first.y - first.height / 2) * placed_dot_module.ROW / 72
         x, y = (places[box.node.id][k] - places[first.node.id][k] for k in (0, 1))
         assert (x, y) == pytest.approx((across, -down), abs=0.01)
+
+
+SMALL = [name for name in NAMES if name != "date_normaliser"]  # of which Graphviz takes half a minute
+
+
+@pytest.mark.skipif(DOT is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("name", SMALL)
+def test_graphviz_draws_all_iterations_alike(name: str) -> None:
+    """`neato -n2` keeps every place in an iteration, `dot` every row."""
+    text = picture(name, "unrolled", iterations="0:2,-1", values="full", depth=1).dot()
+    first, *others = (relative(shape) for shape in iterations_drawn(text, "-Kneato", "-n2"))
+    assert len(others) == 2
+    for other in others:
+        assert other == pytest.approx(first, abs=0.01)
+    rows = [rows_of(shape) for shape in iterations_drawn(text, "-Kdot")]
+    assert len(rows) == 3
+    assert rows[0] == rows[1] == rows[2]
+
+
+Places = dict[str, tuple[float, float]]
+
+
+def iterations_drawn(text: str, *program: str) -> list[Places]:
+    """Where Graphviz put the boxes of each iteration, in inches, by the part of the id that iterations share."""
+    drawn = subprocess.run(
+        [str(DOT), *program, "-Tplain"], input=text.encode(), capture_output=True, check=True, timeout=60
+    )
+    found: dict[str, Places] = {}
+    for line in drawn.stdout.decode().splitlines():
+        words = line.split(" ")
+        stage, dot, tail = words[1].strip('"').partition(".") if words[0] == "node" else ("", "", "")
+        if dot:
+            found.setdefault(stage, {})[tail] = (float(words[2]), float(words[3]))
+    return list(found.values())
+
+
+def relative(places: Places) -> dict[tuple[str, int], float]:
+    """Each number of each place, beside that of the first."""
+    first = next(iter(places.values()))
+    return {(tail, k): place[k] - first[k] for tail, place in places.items() for k in (0, 1)}
+
+
+def rows_of(places: Places) -> list[set[str]]:
+    """What stands beside each other, from above."""
+    rows: dict[float, set[str]] = {}
+    for tail, (_, y) in places.items():
+        rows.setdefault(round(-y, 2), set()).add(tail)
+    return [rows[y] for y in sorted(rows)]
 
 
 def test_without_graphviz_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +293,38 @@ def test_the_slider_moves_through_the_iterations(tmp_path: Path) -> None:
     assert re.search(r"<output[^>]*>iteration 5 of 111</output>", dom)
     box = re.search(r'<g id="5\.n0".*?</g>', dom, re.DOTALL)
     assert box is not None and "i64[] 31" in box[0]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_the_slider_redraws_thumbnails_as_svg_has_them(tmp_path: Path) -> None:
+    made = picture("growing_tensor", "unrolled", iterations="", values="thumbnails")
+    moved = made.written("html").decode().replace("show();\n</script>", "move(6);\n</script>")
+    (tmp_path / "page.html").write_text(moved, encoding="utf-8")
+    result = subprocess.run(
+        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")],
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    assert made.place is not None
+    still, live, compared = made.svg(), result.stdout.decode(), 0
+    for tail in (node.id.removeprefix("i6.") for node in made.figure.nodes if node.id.startswith("i6.")):
+        boxes = (still, f"i6.{tail}"), (live, f"{made.place.layer.id}.{tail}")
+        found = [re.search(rf'<g id="{re.escape(id)}".*?</g>', text, re.DOTALL) for text, id in boxes]
+        heights = [path_heights(match[0]) for match in found if match is not None]
+        assert len(heights) == 2
+        assert heights[1] == pytest.approx(heights[0], abs=0.02), tail
+        compared += bool(heights[0])
+    assert compared == 4
+
+
+def path_heights(markup: str) -> list[float]:
+    """How high the points of a sparkline are, from 0 to 1."""
+    path, area = re.search(r'class="spark" d="([^"]*)"', markup), re.search(r'data-area="([^"]*)"', markup)
+    if path is None or area is None:
+        return []
+    _, y, _, height = map(float, area[1].split())
+    return [(float(point) - y) / height for point in re.findall(r"[ML][0-9.e-]+ ([0-9.e-]+)", path[1])]
 
 
 @pytest.mark.parametrize("theme", list(Theme))

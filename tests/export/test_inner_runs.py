@@ -1,0 +1,176 @@
+"""An unrolled figure says which side of an If ran, how often an inner loop did, and what controls the loop."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.export.arrange_stack import arrange_stack
+from stepper.export.choice import Choice, Values
+from stepper.export.exporter import Format, draw
+from stepper.export.figure import Figure, Kind
+from tests.export.runs import NAMES, SAMPLES, sample, unrolled
+from tests.models import Graph, Side, Value, carried, last
+
+DEEP = Choice(depth=9, values=Values.FULL)
+
+
+def collatz(start: int, count: int) -> list[int]:
+    numbers = [start]
+    for _ in range(count):
+        numbers.append(numbers[-1] // 2 if numbers[-1] % 2 == 0 else 3 * numbers[-1] + 1)
+    return numbers
+
+
+def sides(figure: Figure) -> dict[str, list[tuple[str, bool]]]:
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for frame in figure.clusters:
+        if frame.kind is Kind.SIDE:
+            found.setdefault(frame.id.partition(".")[0], []).append((frame.label, frame.idle))
+    return found
+
+
+def test_the_side_of_an_if_that_ran_is_drawn_with_its_values_and_the_other_is_idle() -> None:
+    figure = unrolled("while_loop", "0:12", DEEP)
+    numbers = collatz(27, 12)
+    for step, stage in enumerate(f"i{k}" for k in range(12)):
+        even = numbers[step] % 2 == 0
+        ran, idle = ("then", "else") if even else ("else", "then")
+        assert sorted(sides(figure)[stage]) == sorted([(f"{ran} ran", False), (f"{idle} did not run", True)])
+        inside = [node for node in figure.nodes if node.cluster.startswith(f"{stage}.") and node.kind is Kind.RESULT]
+        assert {node.idle for node in inside} == {True, False}
+        (result,) = (node for node in inside if not node.idle)
+        assert result.cluster.endswith(ran)
+        assert result.lines == (f"i64[] {numbers[step + 1]}",)
+        assert all(not node.lines for node in inside if node.idle)
+
+
+def test_a_folded_if_says_which_side_ran() -> None:
+    figure = unrolled("while_loop", "0:12")
+    shown = [node.lines[0] for node in figure.nodes if node.kind is Kind.BRANCH]
+    assert shown == ["then ran" if number % 2 == 0 else "else ran" for number in collatz(27, 11)]
+
+
+def test_a_group_of_operations_is_no_if() -> None:
+    figure = unrolled("date_normaliser", "0:2", Choice(depth=0, carried=True))
+    groups = [node for node in figure.nodes if node.kind is Kind.GROUP]
+    assert groups and not any(node.lines for node in groups)
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
+    """Bubble sort: each pass compares one pair less."""
+    figure = unrolled("nested_loop", "0:3", Choice(depth=depth))
+    if depth:
+        shown = [frame.label for frame in figure.clusters if frame.kind is Kind.LOOP]
+    else:
+        shown = [node.lines[0] for node in figure.nodes if node.kind is Kind.LOOP]
+    assert [re.findall(r"[0-9] iterations$", text) for text in shown] == [
+        ["4 iterations"],
+        ["3 iterations"],
+        ["2 iterations"],
+    ]
+
+
+@pytest.mark.parametrize("values", list(Values))
+@pytest.mark.parametrize("name", NAMES)
+def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: Values) -> None:
+    drawing = arrange_stack(unrolled(name, "0:3,-1", Choice(depth=9, values=values)))
+    outer = {frame.cluster.id: frame for frame in drawing.frames if not frame.cluster.parent}
+    shapes: dict[str, list[tuple[object, ...]]] = {}
+    for id, shape in [
+        *((box.node.id, box) for box in drawing.boxes),
+        *((frame.cluster.id, frame) for frame in drawing.frames),
+    ]:
+        stage, _, tail = id.partition(".")
+        if tail:
+            frame = outer[stage]
+            place = (shape.x - frame.x, shape.y - frame.y, shape.width, shape.height)
+            shapes.setdefault(stage, []).append((tail, *place))
+    first, *others = shapes.values()
+    assert all(other == first for other in others)
+
+
+Maker = Callable[[Graph, Value], Value]
+
+
+def choose(graph: Graph, value: Value, limit: float, then: Maker, otherwise: Maker) -> Value:
+    """An If: what is made of a value above the limit, and of another."""
+    above = graph.apply("Greater", value, graph.constant(np.float32(limit)), type="boolean", name=f"above_{limit:g}")
+    sides = []
+    for make in (then, otherwise):
+        side = graph.body()
+        inner = side.parameter("inner", "f32", ())
+        sides.append(Side(side, [(value, inner)], [side.result(make(side, inner))]))
+    return graph.branch(f"choice_{limit:g}", above, *sides)[0]
+
+
+def less(amount: float) -> Maker:
+    return lambda side, value: side.apply("Subtract", value, side.constant(np.float32(amount)))
+
+
+def test_an_if_in_an_if_is_idle_with_the_side_that_it_stands_in(tmp_path: Path) -> None:
+    """-1, 3, 9, 15, 0: what is above 0 grows by 6, but above 10 it loses 15; any other gains 4."""
+    graph = Graph()
+    x = graph.parameter("x", "f32", ())
+    body = graph.body()
+    state = body.parameter("state", "f32", ())
+    after = choose(body, state, 0, lambda side, value: choose(side, value, 10, less(15), less(-6)), less(-4))
+    result = body.result(after, "next")
+    graph.result(graph.loop("loop", body, 5, True, [carried(x, state, result)], [last(result)])[0])
+    made = draw(graph.read(tmp_path), {"x": np.float32(-1)}, iterations="", depth=9, values="full")
+    ran = [[label for label, idle in found if not idle] for found in sides(made.figure).values()]
+    assert [sorted(labels) for labels in ran] == [
+        ["else ran"],
+        ["else ran", "then ran"],
+        ["else ran", "then ran"],
+        ["then ran", "then ran"],
+        ["else ran"],
+    ]
+    assert all(len(found) == 4 for found in sides(made.figure).values())
+    for frame in made.figure.clusters:
+        if frame.parent and made.figure.clusters_by_id[frame.parent].idle:
+            assert frame.idle, frame.id
+
+
+def test_trip_count_and_condition_lead_into_the_first_iteration_with_their_values() -> None:
+    figure = unrolled("while_loop", "0:2")
+    found = {edge.label: edge for edge in figure.edges if edge.label in ("trip count", "initial condition")}
+    assert {edge.target for edge in found.values()} == {"i0"}
+    texts = [figure.by_id[found[name].source].lines[0] for name in ("trip count", "initial condition")]
+    assert texts == ["trip count -1: no limit", "initial condition true"]
+    largest = {line for node in unrolled("torch_power_iteration", "0").nodes for line in node.lines}
+    assert "trip count: the largest i64, no limit" in largest
+    (years,) = (edge for edge in unrolled("for_loop", "5").edges if edge.label == "trip count")
+    assert years.target == "e0", "iterations left out are what it enters where they are the first"
+
+
+def test_a_condition_that_is_false_from_the_beginning_is_drawn_without_an_iteration(tmp_path: Path) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", ())
+    body = graph.body()
+    state = body.parameter("state", "f32", ())
+    result = body.result(body.apply("Relu", state), "next")
+    graph.result(graph.loop("loop", body, 5, False, [carried(x, state, result)], [last(result)])[0])
+    made = draw(graph.read(tmp_path), {"x": np.float32(1)}, view="unrolled")
+    lines = {line for node in made.figure.nodes for line in node.lines}
+    assert {"trip count 5", "initial condition false"} <= lines
+    assert "initial condition false" in made.svg()
+
+
+def test_the_page_with_the_slider_says_which_side_ran() -> None:
+    with np.load(SAMPLES / "while_loop" / "inputs.npz") as arrays:
+        made = draw(sample("while_loop"), dict(arrays), iterations="0:5", depth=1)
+    data = json.loads(re.search(r"const DATA = (.*);\n", made.written(Format.HTML).decode())[1])  # type: ignore[index]
+    shown = [
+        [title for look, title in step["frames"].values() if "side" in look and "idle" not in look]
+        for step in data["iterations"]
+    ]
+    assert shown == [["then ran"] if number % 2 == 0 else ["else ran"] for number in collatz(27, 4)]
+    assert '<g class="data idle">' not in made.written(Format.HTML).decode()
+    assert '<g class="data idle">' in made.svg()

@@ -1,0 +1,71 @@
+"""The port map figure says everything that the file says of each entry; an If has one for each side."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from stepper.export.arrange_columns import arrange_columns
+from stepper.export.exporter import draw
+from stepper.export.figure import EdgeKind, Figure
+from stepper.export.places import find_loop
+from stepper.export.port_texts import slicing_text
+from stepper.export.views_ports import ports_figure
+from tests.export.drawings import cells_of
+from tests.export.runs import NAMES, sample
+
+
+def ports(name: str, loop: str | None = None) -> Figure:
+    return ports_figure(sample(name), find_loop(sample(name), loop))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_slicing_stands_in_full_on_its_edge(name: str) -> None:
+    figure, body = ports(name), find_loop(sample(name), None).body
+    wanted = [entry.slicing for entry in (*body.inputs, *body.outputs) if entry.slicing is not None]
+    sliced = [edge.label for edge in figure.edges if edge.kind in (EdgeKind.SLICE, EdgeKind.PIECE)]
+    assert sorted(label.partition(": ")[2] for label in sliced) == sorted(map(slicing_text, wanted))
+    texts = {text.text for text in arrange_columns(figure).texts}
+    assert {part for edge in figure.edges for part in edge.label.split(": ")} <= texts
+
+
+def test_the_numbers_of_a_backward_slicing_are_those_of_the_file() -> None:
+    figure = ports("reverse")
+    labels = [edge.label for edge in figure.edges if edge.kind is EdgeKind.SLICE]
+    assert labels == ["sliced: axis 1, start -1, end 0, stride -1, part_size 1"]
+
+
+def test_an_if_has_the_port_maps_of_both_sides() -> None:
+    figure = ports("while_loop", "until_one::number_next")
+    assert [frame.label for frame in figure.clusters] == [
+        "then: runs if input 0 is true",
+        "else: runs if input 0 is false",
+    ]
+    label = {node.id: node.label for node in figure.nodes}
+    assert [(label[edge.source], label[edge.target]) for edge in figure.edges] == [
+        ("number", "even"),
+        ("half_result", "output 0 → Maximum peak_next"),
+        ("number", "odd"),
+        ("triple_plus_one_result", "output 0 → Maximum peak_next"),
+    ]
+    assert "is_even" in figure.facts[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_boxes_of_a_port_map_lie_apart_and_lines_run_between_them(name: str) -> None:
+    drawing = arrange_columns(ports(name))
+    inside = Counter(
+        (x, y)
+        for box in drawing.boxes
+        for x in range(box.x + 1, box.x + box.width - 1)
+        for y in range(box.y, box.y + box.height)
+    )
+    assert set(inside.values()) == {1}
+    assert not {cell for line in drawing.lines for part in line.segments for cell in cells_of(part)} & set(inside)
+
+
+def test_several_inputs_of_an_if_bend_in_columns_of_their_own() -> None:
+    made = draw(sample("while_loop"), view="ports", loop="number_next")
+    bends = [part.x0 for line in arrange_columns(made.figure).lines for part in line.segments if part.x0 == part.x1]
+    assert len(bends) == len(set(bends)) == 2
