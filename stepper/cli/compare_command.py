@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
+from stepper.cli.engine_options import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.specs import given_inputs
@@ -17,6 +17,7 @@ from stepper.compare.align_file import read_pairs
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.comparison import Comparison, compare_models, compare_with
 from stepper.compare.opening import open_reference
+from stepper.compare.partner import OPENVINO
 from stepper.compare.tolerances import Tolerances, parse_tolerance
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -24,12 +25,9 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
-from stepper.errors import UsageError
-from stepper.ir import read
+from stepper.errors import FINDING, UsageError
 from stepper.ir.model import Model
-
-FINDING: Final = 1
-"""The exit code where something differs."""
+from stepper.model_files import is_model_path
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -44,11 +42,13 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _compared(options: argparse.Namespace) -> Comparison:
-    model = read(options.model)
+    if options.reference != OPENVINO:
+        ensure_no_device(options, "compare with it: --with openvino")
+    model = opened_model(options)
     if options.open_sequences:
         model = open_sequences(model)
     inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
-    if options.reference.endswith(".xml"):
+    if is_model_path(options.reference):
         return _with_model(model, inputs, options)
     if options.align is not None:
         raise UsageError("--align is for two models; there is only one here")
@@ -56,7 +56,7 @@ def _compared(options: argparse.Namespace) -> Comparison:
 
 
 def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
-    other = read(options.reference)
+    other = opened_model(options, options.reference)
     return compare_models(
         model,
         open_sequences(other) if options.open_sequences else other,
@@ -66,13 +66,14 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
         tolerances=_tolerances(options, exact=True),
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
+        partner=fallback_of(options),
     )
 
 
 def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
-    compiled = compile_model(model, Rules(options.rules))
+    compiled = compile_model(model, Rules(options.rules), fallback_of(options))
     machine = Machine(compiled, inputs, max_iterations=options.max_iterations)
-    reference = open_reference(options.reference, compiled, inputs)
+    reference = open_reference(options.reference, compiled, inputs, runtime_of(options), options.model)
     if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
         keys = ", ".join(reference.unknown[:5])
         say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)

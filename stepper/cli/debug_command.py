@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, Final
 
 from stepper.cli import kept_session
-from stepper.cli.engine_options import opened_model, partner_of
+from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.specs import given_inputs
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
@@ -38,7 +38,14 @@ def execute(options: argparse.Namespace) -> int:
     if options.reference is not None:
         from stepper.compare.debug_reference import debug_reference  # loads what compares
 
-        debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
+        debugger.reference = debug_reference(
+            options.reference,
+            debugger.machine,
+            debugger.inputs,
+            runtime_of(options),
+            options.model,
+            fallback_of(options),
+        )
     interpreter = Interpreter(debugger)
     if options.session is not None:
         interpreter.session.file = options.session

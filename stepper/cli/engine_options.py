@@ -13,25 +13,38 @@ from stepper.errors import UsageError
 from stepper.ir.model import Model
 
 
-def opened_model(options: argparse.Namespace) -> Model:
-    """The model that is named; converted where it is no IR, which is told on stderr."""
+def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
+    """The model that is named (or another one); converted where it is no IR, which is told on stderr."""
     quiet = getattr(options, "quiet", False)
-    return open_model(options.model, None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr))
+    told = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
+    return open_model(options.model if path is None else path, told)
 
 
 def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
     """Who computes what. UsageError for what does not go together, and for a pattern that fits nothing in the model."""
     choices = dict(_choice(text) for text in options.engine_for)
-    partner = OpenVINOPartner(options.engine, choices, _runtime(options))
-    if OPENVINO not in (options.engine, *choices.values()) and (options.device or options.precision):
-        given = "--device" if options.device else "--precision"
-        raise UsageError(f"{given} is for OpenVINO; give it operations with --engine or --engine-for")
+    partner = OpenVINOPartner(options.engine, choices, runtime_of(options))
+    if OPENVINO not in (options.engine, *choices.values(), getattr(options, "reference", None)):
+        ensure_no_device(options, "give it operations with --engine or --engine-for")
     partner.check(model)
     return partner
 
 
-def _runtime(options: argparse.Namespace) -> Runtime:
+def fallback_of(options: argparse.Namespace) -> OpenVINOPartner:
+    """What computes operations without a kernel where every other is numpy's; on the CPU, in f32."""
+    return OpenVINOPartner(runtime=Runtime(extensions=options.extension))
+
+
+def runtime_of(options: argparse.Namespace) -> Runtime:
+    """OpenVINO as the options describe it; not imported yet."""
     return Runtime(options.device or "CPU", options.precision or "f32", options.extension)
+
+
+def ensure_no_device(options: argparse.Namespace, advice: str) -> None:
+    """UsageError for a device or a precision where OpenVINO has nothing to compute."""
+    for name, given in (("--device", options.device), ("--precision", options.precision)):
+        if given:
+            raise UsageError(f"{name} is for OpenVINO; {advice}")
 
 
 def _choice(text: str) -> tuple[str, str]:

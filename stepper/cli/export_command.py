@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from stepper.cli.archives import write_archive
+from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.specs import given_inputs
+from stepper.compare.partner import OpenVINOPartner
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
 from stepper.element_types import Array
@@ -22,15 +24,14 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
-from stepper.errors import UsageError
+from stepper.errors import FINDING, UsageError
 from stepper.export.choice import Choice, Highlight, Values, patterns
 from stepper.export.exporter import Format, Placer, Request, View, default_depth, default_view, picture
 from stepper.export.numpy_code import numpy_code
 from stepper.export.themes import Theme
 from stepper.ir import read
 from stepper.ir.model import Model
-
-OUT_OF_DATE: Final = 1
+from stepper.model_files import is_model_path
 
 _SUFFIXES: Final = {".mmd": "mermaid", ".gv": "dot", ".py": "numpy", ".markdown": "md", ".htm": "html"}
 _WITHOUT_A_VIEW: Final = ("html", "json", "csv")
@@ -67,11 +68,12 @@ Subject = tuple[Model, Callable[[], Machine] | None]
 
 def _subject(options: argparse.Namespace) -> Subject:
     """The model and what makes a run of it at its beginning; None for that where no inputs are given."""
-    if Path(options.model).suffix.lower() not in (".xml", ".bin") and Path(options.model).is_file():
+    path = Path(options.model)
+    if not is_model_path(options.model) and path.suffix.lower() != ".bin" and path.is_file():
         return _recorded(options)
     if options.model_path is not None:
         raise UsageError("--model says where the model of a recording is")
-    model = read(options.model)
+    model = opened_model(options)
     opened = open_sequences(model) if options.open_sequences else model
     if not options.input and options.inputs is None and model.graph.parameters:
         return opened, None
@@ -92,7 +94,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
 
 
 def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
-    return compile_model(model, Rules(options.rules))
+    return compile_model(model, Rules(options.rules), OpenVINOPartner())
 
 
 # --- what is written ------------------------------------------------------------------------------------------------
@@ -155,13 +157,13 @@ def _check(path: Path, content: bytes) -> int:
         current = path.read_bytes()
     except FileNotFoundError:
         say(f"stepper: {path} does not exist; write it with -o", file=sys.stderr)
-        return OUT_OF_DATE
+        return FINDING
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     if current == content:
         return 0
     say(f"stepper: {path} is out of date; write it again with -o", file=sys.stderr)
-    return OUT_OF_DATE
+    return FINDING
 
 
 def _check_beside(path: Path, arrays: Mapping[str, Array]) -> int:

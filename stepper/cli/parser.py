@@ -143,6 +143,10 @@ def add_engine(command: argparse.ArgumentParser) -> None:
         metavar="PATTERN=ENGINE",
         help="another engine for the operations of a type, or with names that fit a pattern such as 'decoder/*'",
     )
+    _add_runtime(command)
+
+
+def _add_runtime(command: argparse.ArgumentParser) -> None:
     _add_device(command)
     command.add_argument(
         "--extension", action="append", default=[], metavar="LIB", help="a library with operations for OpenVINO"
@@ -190,7 +194,8 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.add_argument(
         "--reference",
         metavar="REFERENCE",
-        help="another model (.xml), a recorded run or an .npz: for ref(x) in expressions, and break diff>X",
+        help="another model, a recorded run, an .npz, onnx, onnxruntime, or openvino (each operation once more, on "
+        "the same inputs): for ref(x) in expressions, and break diff>X",
     )
     _add_rules(debug)
     debug.set_defaults(rules=None)  # so that a session can say which, where the user does not
@@ -213,10 +218,12 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         dest="reference",
         metavar="REFERENCE",
         default="openvino",
-        help="another model (.xml), a recorded run, values (.npz with keys NAME@ITERATION), or openvino (default)",
+        help="another model, a recorded run, values (.npz with keys NAME@ITERATION), openvino (default), or for an "
+        ".onnx: onnx (its reference evaluator), onnxruntime",
     )
     _add_inputs(compare)
     _add_rules(compare)
+    _add_runtime(compare)
     compare.add_argument("--rtol", type=_tolerance, metavar="X", help="relative tolerance, instead of the type's own")
     compare.add_argument("--atol", type=_tolerance, metavar="X", help="absolute tolerance, instead of the type's own")
     compare.add_argument(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from shutil import get_terminal_size
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
@@ -14,11 +14,11 @@ from stepper.cli.specs import given_inputs
 from stepper.cli.values import print_json
 from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_runtime import Runtime, ensure_installed
-from stepper.compare.passes import PassReport, Tolerance, Verdict, counts, pass_reports, runtime_difference
+from stepper.compare.passes import PassReport, Verdict, counts, pass_reports, runtime_difference
+from stepper.compare.tolerances import Tolerance
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
-
-FINDING: Final = 1
+from stepper.errors import FINDING
 
 
 def execute(options: argparse.Namespace) -> int:

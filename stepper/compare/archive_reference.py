@@ -98,6 +98,10 @@ class ArchiveReference:
         array = self._array(key)
         return len(array) if array.ndim else 0
 
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        """Each run is known by itself, or nothing is."""
+        return {}
+
     def outputs(self) -> Mapping[int, Array]:
         """Those that the archive has."""
         return {position: self._array(key) for position, key in self._outputs.items()}

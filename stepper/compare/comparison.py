@@ -20,6 +20,7 @@ from stepper.compare.walk import Walk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import ModelError
@@ -53,14 +54,15 @@ def compare_models(
     tolerances: Tolerances | None = None,
     given: Mapping[str, str] | None = None,
     max_iterations: int | None = None,
+    partner: Partner | None = None,
 ) -> Comparison:
     """Run two models on the same inputs, in lock step; `inputs` in the order of our Parameters, bound to `ours`.
 
-    `given` are pairs of names of layers that stand for each other. Raises ModelError where the reference cannot be run;
-    that ours cannot is a finding.
+    `given` are pairs of names of layers that stand for each other; `partner` computes operations on both sides. Raises
+    ModelError where the reference cannot be run; that ours cannot is a finding.
     """
-    reference = compile_model(theirs, rules)
-    compiled, failure = _compiled(ours, rules)
+    reference = compile_model(theirs, rules, partner)
+    compiled, failure = _compiled(ours, rules, partner)
     constants = Constants(ours, compiled), Constants(theirs, reference)
     alignment = align(ours, theirs, given, constants)
     differences = port_map_differences.differences(alignment, *constants)
@@ -70,7 +72,7 @@ def compare_models(
         observations = Observations(findings=[failure])
     else:
         machine = Machine(compiled, inputs, max_iterations=max_iterations)
-        other = reference_machine(theirs, rules, alignment, inputs, max_iterations)
+        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, partner)
         followed = ModelReference(other, alignment, title)
         observations = Walk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
@@ -86,18 +88,23 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     return Comparison(reference.title, observations, found)
 
 
-def _compiled(model: Model, rules: Rules) -> tuple[CompiledModel | None, Any]:
+def _compiled(model: Model, rules: Rules, partner: Partner | None) -> tuple[CompiledModel | None, Any]:
     try:
-        return compile_model(model, rules), None
+        return compile_model(model, rules, partner), None
     except ModelError as error:
         return None, Failure((), None, str(error), ours=True)
 
 
 def reference_machine(
-    theirs: Model, rules: Rules, alignment: Alignment, inputs: Sequence[Array], max_iterations: int | None
+    theirs: Model,
+    rules: Rules,
+    alignment: Alignment,
+    inputs: Sequence[Array],
+    max_iterations: int | None,
+    partner: Partner | None = None,
 ) -> Machine:
     """A machine for the reference, its layers in our order; `inputs` are ours. ModelError for an input of its own."""
-    ordered = compile_model(follow_order(theirs, alignment), rules)
+    ordered = compile_model(follow_order(theirs, alignment), rules, partner)
     pair = alignment.pairs[0]
     position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
     bound = []

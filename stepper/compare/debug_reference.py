@@ -9,19 +9,27 @@ from typing import Any, Final
 from stepper.compare.alignment import Alignment, align
 from stepper.compare.comparison import reference_machine
 from stepper.compare.constant_inputs import Constants
+from stepper.compare.onnx_nodes import EVALUATORS
 from stepper.compare.opening import open_reference
-from stepper.compare.reference import Path, ReferenceFailed, Step, path_of, step_of
+from stepper.compare.openvino_opening import open_model
+from stepper.compare.openvino_peer import OpenVINOPeer
+from stepper.compare.openvino_reference import Peer, PeerCounterpart
+from stepper.compare.openvino_runtime import Runtime
+from stepper.compare.partner import OPENVINO
+from stepper.compare.reference import Moment, MomentKind, Path, Reference, ReferenceFailed, Step, path_of, step_of
+from stepper.debug import slots
 from stepper.debug.reference_values import ReferenceValues, Spot
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
-from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.model_files import is_model_path
 
 _MOST_KEPT: Final = 256
 """Iterations whose values are kept, so that going back a little costs nothing."""
@@ -29,15 +37,65 @@ _MOST_KEPT: Final = 256
 Key = tuple[tuple[int, str, int | None], ...]
 
 
-def debug_reference(text: str, machine: Machine, inputs: Sequence[Array]) -> ReferenceValues:
-    """The reference that a user names for a run: another model (.xml), a recording, an .npz. UsageError for others."""
+def debug_reference(
+    text: str,
+    machine: Machine,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str = "",
+    partner: Partner | None = None,
+) -> ReferenceValues:
+    """The reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else UsageError.
+
+    `runtime` is OpenVINO's device and precision, `source` our model's file as the user named it, `partner` what
+    computes operations of another model that have no kernel.
+    """
     compiled = machine.compiled
-    if text.endswith(".xml"):
-        return ModelValues(compiled, read(text), inputs, text)
-    reference = open_reference(text, compiled, inputs)
-    if not hasattr(reference, "value"):
-        raise UsageError(f"{text} has no values for single moments; name a model, a recording or an .npz")
-    return PlacedValues(reference)
+    if is_model_path(text):
+        return ModelValues(compiled, open_model(text), inputs, text, partner)
+    if text == OPENVINO:
+        return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
+    reference = open_reference(text, compiled, inputs, runtime, source)
+    return OutsideValues(reference) if text in EVALUATORS else PlacedValues(reference)
+
+
+class OperationValues:
+    """Of another runtime, which computes each operation once more on our inputs: an error made here, or none.
+
+    What a body gets from outside is shared. Loops, Ifs and random streams have no value; an operation that has not run
+    yet has none either.
+    """
+
+    def __init__(self, peer: Peer, title: str) -> None:
+        self.title = title
+        self._peer = peer
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place."""
+        frame = spot.frame
+        slot = None if frame is None else frame.program.slots.get((spot.layer.id, spot.output))
+        if frame is None or slot is None or not slots.is_current(frame, slot):
+            return None
+        if spot.layer.type == "Parameter":
+            shared: Array | None = frame.values[slot]
+            return shared
+        path = tuple(Step(*level) for level in spot.levels)
+        return PeerCounterpart(self._peer, Moment(MomentKind.ENTERED, path, frame), None).value(spot.layer, spot.output)
+
+
+class OutsideValues:
+    """Of a reference that knows the model's own graph alone."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.title = reference.title
+        self._reference = reference
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place, None in a body."""
+        if spot.levels or spot.frame is None:
+            return None
+        found = self._reference.at(Moment(MomentKind.FINISHED, (), spot.frame))
+        return None if found is None else found.value(spot.layer, spot.output)
 
 
 class PlacedValues:
@@ -63,13 +121,20 @@ class ModelValues:
 
     is_exact = True
 
-    def __init__(self, compiled: CompiledModel, theirs: Model, inputs: Sequence[Array], title: str) -> None:
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        theirs: Model,
+        inputs: Sequence[Array],
+        title: str,
+        partner: Partner | None = None,
+    ) -> None:
         self.title = title
         model = compiled.model
-        other = compile_model(theirs, compiled.rules)
+        other = compile_model(theirs, compiled.rules, partner)
         self._alignment: Alignment = align(model, theirs, None, (Constants(model, compiled), Constants(theirs, other)))
         self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
-        self._machine = reference_machine(theirs, Rules(compiled.rules), self._alignment, inputs, None)
+        self._machine = reference_machine(theirs, Rules(compiled.rules), self._alignment, inputs, None, partner)
         self._start = self._machine.snapshot()
         self._kept: OrderedDict[Key, Frame] = OrderedDict()
         self._counts: dict[Key, int] = {}

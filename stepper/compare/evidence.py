@@ -8,7 +8,15 @@ from typing import Final
 from stepper.compare.causes import Causes, graph_at
 from stepper.compare.constant_differences import number
 from stepper.compare.metrics import Measure
-from stepper.compare.observations import BranchDifference, Difference, Failure, Finding, LoopDifference, Made
+from stepper.compare.observations import (
+    BranchDifference,
+    Difference,
+    Failure,
+    Finding,
+    LoopDifference,
+    Made,
+    Observations,
+)
 from stepper.compare.reference import Outcome
 from stepper.compare.words import kind, named, numbered
 from stepper.engine.roles import RoleError, roles_of
@@ -17,14 +25,17 @@ from stepper.ir.model import Layer
 _MOST_ULP: Final = 10_000_000
 
 
-def difference_text(difference: Difference) -> str:
-    """`MatMul 'proj' is 0.5 where the reference has 0.25 at [0, 3] (...); made here: its inputs agree`."""
+def difference_text(difference: Difference, *, origin: bool = True) -> str:
+    """`MatMul 'proj' is 0.5 where the reference has 0.25 at [0, 3] (...); made here: its inputs agree`.
+
+    `origin`: with that last part, which need not be said twice.
+    """
     layer, distance = difference.layer, difference.measure
     output = f" (output {difference.output})" if len(layer.outputs) > 1 else ""
     text = f"{named(layer)}{output} {apart(distance)}"
     for pattern in difference.patterns[:2]:
         text += f"; it {pattern}"
-    if layer.type != "Parameter" and not layer.bodies:
+    if origin and layer.type != "Parameter" and not layer.bodies:
         text += f"; {made_text(difference)}"
     return text
 
@@ -79,7 +90,8 @@ def loop_text(difference: LoopDifference) -> str:
         count = "one iteration" if abs(gap) == 1 else f"{abs(gap)} iterations"
         words = f"{count} too {'many' if gap > 0 else 'few'}"
         alone = "our run" if gap > 0 else "the reference"
-        words += f" (iteration {difference.iteration} is the first that {alone} alone has)"
+        if difference.iteration is not None:
+            words += f" (iteration {difference.iteration} is the first that {alone} alone has)"
         if ours.slices is not None:
             words += f"; the sliced inputs have {ours.slices} slices"
     layer = difference.layer
@@ -94,7 +106,7 @@ def _runs(outcome: Outcome) -> str:
     return f"runs {outcome.iterations} {plural}{ended}"
 
 
-def origin_text(finding: Finding, causes: Causes) -> str:
+def origin_text(finding: Finding, causes: Causes, observations: Observations) -> str:
     """The reason where nothing in the files explains it: what can be told from the values alone."""
     if isinstance(finding, LoopDifference):
         return loop_text(finding)
@@ -102,27 +114,39 @@ def origin_text(finding: Finding, causes: Causes) -> str:
         return f"{numbered(finding.layer)} takes another branch than in the reference"
     if isinstance(finding, Failure):
         side = "our run" if finding.ours else "the reference"
-        return f"{side} stops{'' if finding.layer is None else f' at {numbered(finding.layer)}'}"
+        return f"{side} stops{f': {finding.message}' if finding.layer is None else f' at {numbered(finding.layer)}'}"
     if finding.layer.type == "Parameter":
         return _of_parameter(finding, causes)
     if finding.layer.is_loop:
+        text = f"the output {finding.output} of {numbered(finding.layer)} differs from the reference"
+        if all(finding.layer not in record.loops for record in observations.records.values()):
+            return f"{text}; what happens inside of it is not known to the reference"
         return (
-            f"the output {finding.output} of {numbered(finding.layer)} differs from the reference, though no value in "
-            "its body was seen to differ: its port map's output entry joins or takes something else"
+            f"{text}, though no value in its body was seen to differ: its port map's output entry joins or takes "
+            "something else"
         )
     text = f"{numbered(finding.layer)} differs from the reference; {made_text(finding)}"
-    constants = _constants(finding, causes) if finding.made is Made.HERE else ""
-    return (
-        f"{text}; so what is not shared is another: its attributes or its constant {constants}" if constants else text
-    )
+    if finding.made is not Made.HERE or observations.each_alone:
+        return text  # of the very same operations attributes and constants are shared
+    suspects = [f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown]
+    suspects += [f"its constant {constant}" for constant in _constants(finding, causes)]
+    return f"{text}; so what is not shared is another: {' or '.join([*suspects[:4], 'its attributes'])}"
 
 
-def _constants(difference: Difference, causes: Causes) -> str:
-    """The constants that go into an operation."""
+def _constants(difference: Difference, causes: Causes) -> list[str]:
+    """The constants that go into an operation, those that are stored in another type with that."""
     graph = graph_at(causes.model, difference.path)
-    sources = [graph.by_id[one.layer] for one in graph.sources[difference.layer.id] if one is not None]
-    found = [numbered(layer) for layer in sources if layer.type == "Constant"]
-    return " or ".join(found[:4])
+    found = []
+    for source in graph.sources[difference.layer.id]:
+        layer = None if source is None else graph.by_id[source.layer]
+        converted = layer is not None and layer.type == "Convert"
+        if layer is not None and converted:
+            source = graph.sources[layer.id][0]
+            layer = None if source is None else graph.by_id[source.layer]
+        if layer is not None and layer.type == "Constant":
+            stored = f", which is stored as {layer.outputs[0].element_type}" if converted else ""
+            found.append(f"{numbered(layer)}{stored}")
+    return found
 
 
 def _of_parameter(difference: Difference, causes: Causes) -> str:

@@ -88,6 +88,10 @@ class ModelReference:
         self._to_the_end_of(depth, EventKind.FINISHED)
         return ModelCounterpart(pair, self._levels[0].frame, None)
 
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        """Each run is known by itself, or nothing is."""
+        return {}
+
     def outputs(self) -> Mapping[int, Array]:
         """By the positions of our outputs, where the run has come to its end."""
         arrays, pair = self.machine.outputs, self.alignment.pairs[0]

@@ -139,8 +139,8 @@ def _made_here(
 ) -> tuple[float, bool] | None:
     """How far our operation on the other's inputs is from the other's value, and whether that is above tolerance."""
     operation = frame.program.operations[index]
-    results, _agree, moved = recomputed(frame, operation, _Found(theirs), tolerances)
-    if not moved:
+    results, inputs = recomputed(frame, operation, _Found(theirs), tolerances)
+    if not inputs.moved:
         results = [frame.values[slot] for slot in operation.outputs]
     if results is None or output >= len(results):
         return None

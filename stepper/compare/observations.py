@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from stepper.compare.births import Birth
 from stepper.compare.metrics import Measure
 from stepper.compare.reference import Outcome, Path
 from stepper.ir.model import Layer
@@ -26,7 +27,8 @@ class Difference:
     """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
 
     `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
-    its tolerance. `patterns` are what the two values have to do with each other, in words.
+    its tolerance, `unknown` are computed ones that could not. `patterns` are what the two values have to do with each
+    other, in words.
     """
 
     path: Path
@@ -37,19 +39,21 @@ class Difference:
     theirs: Any
     made: Made = Made.UNKNOWN
     inputs_agree: bool = False
+    unknown: tuple[Layer, ...] = ()
     patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopDifference:
-    """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran.
+    """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran,
+    None where the two outcomes are of all its runs together.
 
     `path` leads to the graph in which the loop is.
     """
 
     path: Path
     layer: Layer
-    iteration: int
+    iteration: int | None
     ours: Outcome
     theirs: Outcome | None
 
@@ -104,11 +108,20 @@ class Record:
 
 @dataclass(slots=True)
 class LoopRecord:
-    """All runs of one loop on either side, in order, equal neighbours together: (ours, theirs, how often)."""
+    """All runs of one loop on either side, in order, equal neighbours together: (ours, theirs, how often).
+
+    `total` are the reference's iterations in all runs, where only these are known.
+    """
 
     path: tuple[Layer, ...]
     layer: Layer
     runs: list[tuple[Outcome, Outcome | None, int]] = field(default_factory=list)
+    total: int | None = None
+
+    @property
+    def iterations(self) -> int:
+        """Ours, in all runs."""
+        return sum(ours.iterations * count for ours, _theirs, count in self.runs)
 
     def add(self, ours: Outcome, theirs: Outcome | None) -> None:
         """One more run."""
@@ -133,7 +146,9 @@ class Observations:
     """Everything, in the order of our run. `findings` has the first of each place, at most as many as are kept;
     `records` are by `id()` of the program and slot, `graphs` map that to `id()` of the program's graph.
     `each_alone`: the reference computed every operation from our inputs; `notes` are what our run says of the other
-    rule book. `first_special` is where NaN or an infinity first stands against a number of the reference.
+    rule book. `first_special` is where NaN or an infinity first stands against a number of the reference; `births` are
+    the first NaN and the first infinity that our run made, in the order in which it did, `nan_in_outputs` whether the
+    model's outputs have any.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -144,8 +159,15 @@ class Observations:
     compared: int = 0
     given_up: str = ""
     first_special: Difference | None = None
+    births: tuple[Birth, ...] = ()
+    nan_in_outputs: bool = False
     each_alone: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def births_told(self) -> tuple[Birth, ...]:
+        """Those that the reference does not have, or all where NaN comes out of the model on both sides."""
+        return tuple(one for one in self.births if self.nan_in_outputs or not one.shared)
 
     @property
     def outputs_differ(self) -> bool:

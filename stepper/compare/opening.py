@@ -1,4 +1,4 @@
-"""From what a user writes after `--with` to a reference: OpenVINO, a recorded run, an archive of values."""
+"""From what a user writes after `--with` to a reference: OpenVINO, ONNX, a recorded run, an archive of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepper.compare.archive_reference import ArchiveReference
+from stepper.compare.onnx_nodes import EVALUATORS, OnnxPeer
+from stepper.compare.onnx_reference import OnnxReference
+from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.openvino_runtime import Runtime
+from stepper.compare.partner import OPENVINO
 from stepper.compare.reference import Reference
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
@@ -15,10 +20,22 @@ from stepper.errors import UsageError
 _SQLITE = b"SQLite format 3\0"
 
 
-def open_reference(text: str, compiled: CompiledModel, inputs: Sequence[Array]) -> Reference:
-    """The reference for a model; UsageError for what is none, InputError or SessionError for a file that is damaged."""
-    if text == "openvino":
-        return _openvino(compiled, inputs)
+def open_reference(
+    text: str,
+    compiled: CompiledModel,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str | Path = "",
+) -> Reference:
+    """The reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user named it,
+    before it was converted.
+
+    UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
+    """
+    if text == OPENVINO:
+        return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime or Runtime()))
+    if text in EVALUATORS:
+        return OnnxReference(OnnxPeer(source or compiled.model.path, text), compiled.model, inputs)
     path = Path(text)
     if path.suffix == ".npz":
         return ArchiveReference(path, compiled)
@@ -32,12 +49,5 @@ def open_reference(text: str, compiled: CompiledModel, inputs: Sequence[Array]) 
 
         return RecordingReference(path, compiled, inputs)
     raise UsageError(
-        f"--with {text}: expected a model (.xml), a recorded run, an archive of values (.npz), or openvino"
+        f"--with {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
     )
-
-
-def _openvino(compiled: CompiledModel, inputs: Sequence[Array]) -> Reference:
-    """The runtime; UsageError where it is not installed."""
-    from stepper.compare.openvino_peer import OpenVINOPeer
-
-    return OpenVINOReference(OpenVINOPeer(compiled.model), inputs, "OpenVINO")

@@ -12,11 +12,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from stepper.compare.reference import Moment, MomentKind, Outcome
+from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed
 from stepper.element_types import Array
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import EndReason
 from stepper.engine.program import Kind, LoopPlan
-from stepper.errors import KernelError, StepperError
+from stepper.errors import ExecutionError, KernelError, StepperError
 from stepper.ir.model import Graph, Layer
 
 Function = Callable[..., Sequence[Array]]
@@ -106,7 +107,10 @@ class PeerCounterpart:
 
 
 class OpenVINOReference:
-    """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once."""
+    """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once.
+
+    Where the runtime refuses the model as a whole, its operations and bodies are compared all the same.
+    """
 
     is_exact = False
     shares_inputs = True
@@ -115,7 +119,12 @@ class OpenVINOReference:
     def __init__(self, peer: Peer, inputs: Sequence[Array], title: str) -> None:
         self.title = title
         self._peer = peer
-        self._run = peer.run(inputs)
+        self._refusal = ""
+        self._run: PeerRun | None = None
+        try:
+            self._run = peer.run(inputs)
+        except ExecutionError as error:
+            self._refusal = str(error)
 
     def at(self, moment: Moment) -> PeerCounterpart:
         """Computed when a value is asked for."""
@@ -123,14 +132,32 @@ class OpenVINOReference:
 
     def _outcome(self, moment: Moment) -> Outcome | None:
         """Of a loop that runs once: of one inside another only the sum is known."""
-        if moment.kind is not MomentKind.LEFT or len(moment.path) != 1:
+        if moment.kind is not MomentKind.LEFT or len(moment.path) != 1 or self._run is None:
             return None
         activation = moment.frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
         count = self._run.iterations.get((moment.path[0].layer.id,))
-        return None if count is None else Outcome(count, "")
+        return None if count is None else Outcome(count, ended_after(activation, count))
+
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        """Of loops in loops."""
+        return {} if self._run is None else {ids: n for ids, n in self._run.iterations.items() if len(ids) > 1}
 
     def outputs(self) -> Mapping[int, Any]:
         """Of the runtime's own run."""
+        if self._run is None:
+            raise ReferenceFailed(self._refusal)
         return dict(enumerate(self._run.outputs))
+
+
+def ended_after(activation: Activation, count: int) -> str:
+    """What must have ended a loop after so many iterations, by what ours knows of it; the runtime does not tell."""
+    if activation.iteration + 1 == count:
+        return str(activation.ended or "")
+    limited = activation.limit is not None and count >= activation.limit
+    if activation.operation.layer.type == "TensorIterator":
+        return str(EndReason.SLICES) if limited else ""
+    if limited:
+        return str(EndReason.TRIP_COUNT)
+    return str(EndReason.CONDITION if count else EndReason.INITIAL_CONDITION)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,27 @@ from stepper.compare.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
 from stepper.engine.program import Kind, Operation
+from stepper.ir.model import Layer
 from stepper.ops.departures import Use, departures
+
+
+class Origin(NamedTuple):
+    """Where a difference comes from, whether the inputs agree within their tolerances, and which computed inputs the
+    reference does not have.
+    """
+
+    made: Made
+    inputs_agree: bool
+    unknown: tuple[Layer, ...]
+
+
+class Inputs(NamedTuple):
+    """An operation's inputs as the reference has them, ours where it has none; `moved`: any is not the same."""
+
+    values: list[Any]
+    agree: bool
+    moved: bool
+    unknown: tuple[Layer, ...]
 
 
 def made(
@@ -24,40 +44,37 @@ def made(
     found: Counterpart,
     difference: Difference,
     tolerances: Tolerances,
-) -> tuple[Made, bool]:
-    """Where the difference of an output comes from, and whether the inputs agree within their tolerances.
+) -> Origin:
+    """Where the difference of an output comes from.
 
     An input that the reference does not have (a layer of ours that has no partner) counts as part of the operation.
     """
-    results, agree, moved = recomputed(frame, operation, found, tolerances)
-    if not moved:
-        return Made.HERE, agree
+    results, inputs = recomputed(frame, operation, found, tolerances)
+    if not inputs.moved:
+        return Origin(Made.HERE, inputs.agree, inputs.unknown)
     if operation.kind is not Kind.KERNEL or operation.function is None:
-        return (Made.HERE if agree else Made.UNKNOWN), agree
+        return Origin(Made.HERE if inputs.agree else Made.UNKNOWN, inputs.agree, inputs.unknown)
     if results is None:
-        return Made.UNKNOWN, agree
-    again = results[output]
+        return Origin(Made.UNKNOWN, inputs.agree, inputs.unknown)
     tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
-    left = measure(again, difference.theirs, tolerance)
-    return (Made.HERE if left is not None and left.differs else Made.CARRIED), agree
+    left = measure(results[output], difference.theirs, tolerance)
+    is_here = left is not None and left.differs
+    return Origin(Made.HERE if is_here else Made.CARRIED, inputs.agree, inputs.unknown)
 
 
 def recomputed(
     frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances
-) -> tuple[Sequence[Any] | None, bool, bool]:
-    """Our operation's outputs on the reference's inputs, None where it does not take them or is none that computes.
-
-    Also whether the inputs agree with ours within their tolerances, and whether any is not the same.
-    """
-    inputs, agree, moved = _inputs(frame, operation, found, tolerances)
-    if not moved or operation.kind is not Kind.KERNEL or operation.function is None:
-        return None, agree, moved
+) -> tuple[Sequence[Any] | None, Inputs]:
+    """Our operation's outputs on the reference's inputs, and these; None where they are ours, or are not taken."""
+    inputs = _inputs(frame, operation, found, tolerances)
+    if not inputs.moved or operation.kind is not Kind.KERNEL or operation.function is None:
+        return None, inputs
     try:
         with np.errstate(all="ignore"):
-            results = operation.function(*inputs)
+            results = operation.function(*inputs.values)
     except Exception:  # the reference's inputs may be of another type or shape, which the kernel does not take
-        return None, agree, moved
-    return results if operation.several_outputs else (results,), agree, moved
+        return None, inputs
+    return results if operation.several_outputs else (results,), inputs
 
 
 def departure(operation: Operation, ours: Any) -> Made | None:
@@ -81,18 +98,18 @@ def is_rounded_integer(value: Any) -> bool:
 _FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
 
-def _inputs(
-    frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances
-) -> tuple[list[Any], bool, bool]:
-    """The reference's inputs of our operation; whether they agree with ours; whether any is not the same."""
+def _inputs(frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances) -> Inputs:
     graph = frame.program.graph
     inputs: list[Any] = []
+    unknown: list[Layer] = []
     agree, moved = True, False
     for source, slot in zip(graph.sources[operation.layer.id], operation.inputs, strict=True):
         ours = frame.values[slot] if slot >= 0 else None
         theirs = None
         if source is not None and ours is not None and frame.program.template[slot] is None:
             theirs = found.value(graph.by_id[source.layer], source.output)
+            if theirs is None:
+                unknown.append(graph.by_id[source.layer])
         if theirs is None or source is None:
             inputs.append(ours)
             continue
@@ -100,4 +117,4 @@ def _inputs(
         moved |= not agree_exactly(ours, theirs)
         agree &= distance is None or not distance.differs
         inputs.append(theirs)
-    return inputs, agree, moved
+    return Inputs(inputs, agree, moved, tuple(unknown))

@@ -18,6 +18,7 @@ import numpy as np
 
 from stepper.compare.pass_trace import traced_passes
 from stepper.compare.plugin_operations import PluginOperations, make_readable
+from stepper.compare.tolerances import OTHER_KERNELS, Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
@@ -44,14 +45,6 @@ class Verdict(StrEnum):
     EQUAL = "equal"
     DIFFERENT = "different"
     NOT_RUN = "cannot be run"
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How far floating-point values may be apart: |a - b| <= absolute + relative * |b|."""
-
-    relative: float = 1e-4
-    absolute: float = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ def pass_reports(
     `inputs` are arrays in the order of the model's Parameters. Raises what running the model itself raises, and
     ExecutionError where OpenVINO refuses the model.
     """
-    tolerance = tolerance or Tolerance()
+    tolerance = tolerance or OTHER_KERNELS["f32"]
     limits = _Limits(rules, max_iterations)
     baseline = _run(model, inputs, limits)
     interface = _interface(model)
@@ -121,7 +114,7 @@ def runtime_difference(
     """In which outputs the runtime's own run of the whole model differs from ours, in words."""
     ours = _run(model, inputs, _Limits(rules, max_iterations))
     theirs = Ran(dict(zip(ours.outputs, outputs, strict=True)), {})
-    return tuple(differences(ours, theirs, tolerance or Tolerance())[0])
+    return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,9 @@ def _near(tolerance: Tolerance) -> Near:
     return lambda a, b: bool((np.abs(a - b) <= tolerance.absolute + relative * np.abs(b)).all())
 
 
-def _zero(x: Any, y: Any, _near: Near, _ours: Array) -> str:
+def _zero(x: Any, y: Any, _near: Near, ours: Array) -> str:
+    if ours.size == 1 and not is_floating(ours.dtype):
+        return ""  # by how much it is off says more
     if not x.any():
         return "is zero throughout"
     return "is not zero, as the reference is throughout" if not y.any() else ""
@@ -181,7 +183,7 @@ def _offset(x: Any, y: Any, near: Near, ours: Array) -> str:
         return ""
     if ours.size == 1:
         whole = float(x.reshape(-1)[0] - y.reshape(-1)[0])
-        return f"is off by {whole:+g}" if not is_floating(ours.dtype) else ""
+        return f"is off by {whole:+g} (an offset)" if not is_floating(ours.dtype) else ""
     return f"is off by {gap:+.6g} everywhere (constant offset)"
 
 

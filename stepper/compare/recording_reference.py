@@ -81,6 +81,10 @@ class RecordingReference:
             outcome = Outcome(iterations, ended or "")
         return RecordingCounterpart(self, moment.path, outcome)
 
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        """Each run is known by itself, or nothing is."""
+        return {}
+
     def outputs(self) -> Mapping[int, Array]:
         """Where the recorded run came to its end."""
         return dict(enumerate(self._recording.outputs().values()))

@@ -114,8 +114,13 @@ class Reference(Protocol):
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
 
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        """The iterations of loops in all their runs together, by the ids of the layers that lead to each (its own
+        last), of those of which no single run is known; asked after FINISHED."""
+
     def outputs(self) -> Mapping[int, Array]:
-        """Its values of the model's outputs by position, as far as known; asked after FINISHED."""
+        """Its values of the model's outputs by position, as far as known; asked after FINISHED. Raises ReferenceFailed
+        where its own run stopped with an error."""
 
 
 class ReferenceFailed(Exception):

@@ -33,6 +33,8 @@ def text_lines(comparison: Comparison, *, per_operation: bool = False) -> list[s
         lines = [f"no difference from {comparison.title}: {_counted(comparison)}"]
         if comparison.file_differences:
             lines += _wrapped(f"the files differ, without effect on these inputs: {_first_texts(comparison)}", "")
+        for birth in observations.births_told:
+            lines += _wrapped(f"note: on both sides {birth.text}", "")
         return lines + (_each_operation(comparison) if per_operation else [])
     lines = [*_verdict_lines(found, comparison.title)]
     if observations.given_up:
@@ -63,7 +65,7 @@ def _joined(match: re.Match[str]) -> str:
 def _counted(comparison: Comparison) -> str:
     observations = comparison.observations
     known = sum(one.theirs_known for one in observations.outputs)
-    iterations = sum(run[0].iterations * run[2] for record in observations.loops.values() for run in record.runs)
+    iterations = sum(record.iterations for record in observations.loops.values())
     return f"{observations.compared} values in {iterations} iterations and {known} outputs agree"
 
 
@@ -118,6 +120,9 @@ def _loop_lines(comparison: Comparison) -> list[str]:
             lines.append(f"    {_outcome(ours)} | {_outcome(theirs)}{times}{mark}")
         if len(record.runs) > _MOST_RUNS:
             lines.append(f"    ... and {len(record.runs) - _MOST_RUNS} more")
+        if record.total is not None:
+            mark = "" if record.total == record.iterations else "  <- differs"
+            lines.append(f"    {record.iterations} in all | {record.total} in all{mark}")
     return lines
 
 
@@ -131,6 +136,9 @@ def _outcome(outcome: Outcome | None) -> str:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
+
+_ORIGINS: Final = {Made.OVERFLOW: "overflow", Made.DEPARTURE: "departure", Made.UNKNOWN: "not known"}
+"""Where the whole words are too long for a column."""
 
 _COLUMNS: Final = f"{'absolute':>11}{'relative':>11}{'ulp':>12}{'cosine':>12}"
 
@@ -176,7 +184,7 @@ def _worst_lines(comparison: Comparison) -> list[str]:
         assert worst is not None
         where = f" in {path_text(worst.path)}" if worst.path else ""
         lines += _wrapped(f"{named(record.layer)}{_port(record)}{where}", "  ")
-        origin = "as it entered" if record.layer.type == "Parameter" else str(worst.made).split(" of ")[0]
+        origin = "as it entered" if record.layer.type == "Parameter" else _ORIGINS.get(worst.made, str(worst.made))
         if record.layer.bodies and worst.made is Made.HERE:
             origin = "made inside"
         lines.append(f"    {origin:14}{_numbers(worst.measure)}  {record.differing} of {record.compared}")
@@ -226,6 +234,10 @@ def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str,
         "different": comparison.differs,
         "compared": observations.compared,
         "verdict": None if comparison.verdict is None else _verdict_json(comparison.verdict),
+        "born": [
+            {"layer": _layer_json(one.layer), "path": _path_json(one.path), "shared": one.shared, "text": one.text}
+            for one in observations.births_told
+        ],
         "given_up": observations.given_up or None,
         "loops": [_loop_json(record) for record in observations.loops.values()],
         "outputs": [_output_json(one) for one in observations.outputs],
@@ -284,6 +296,7 @@ def _loop_json(record: LoopRecord) -> dict[str, Any]:
     return {
         "loop": _layer_json(record.layer),
         "path": [layer.name for layer in record.path],
+        "iterations": {"ours": record.iterations, "reference": record.total},
         "runs": [
             {"count": count, "ours": _outcome_json(ours), "reference": _outcome_json(theirs)}
             for ours, theirs, count in record.runs

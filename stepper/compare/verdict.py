@@ -63,9 +63,10 @@ def verdict(observations: Observations, causes: Causes, title: str, *, exact: bo
     if not path and cause is not None:
         path = tuple(Step(layer, "body", None) for layer in cause.path)
     layer = _guilty(cause, first)
-    details = [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
+    details = [birth.text for birth in observations.births_told]
+    details += [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
     related = _related(cause, first, shown, layer)
-    reason = cause.text if cause is not None else origin_text(first, causes)
+    reason = cause.text if cause is not None else origin_text(first, causes, observations)
     return Verdict(
         path=path,
         iteration=iteration,
@@ -175,7 +176,7 @@ def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], c
         if isinstance(traced, Difference) and traced is not first:
             details.append(difference_text(traced))
             details.append(f"the tolerance is left first in iteration {_place(first)[1]}")
-        details.append(difference_text(first))
+        details.append(difference_text(first, origin=bool(found)))  # else it is in the reason
         if causes.is_condition(graph_at(causes.model, first.path), first.layer):
             decided = f", decided in iteration {first.path[-1].iteration}" if first.path else ""
             details.append(f"{named(first.layer)} is part of the execution condition of the loop{decided}")
@@ -184,7 +185,7 @@ def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], c
     elif isinstance(first, BranchDifference):
         taken, other = ("then", "else") if first.ours else ("else", "then")
         details.append(f"{named(first.layer)} takes its {taken} branch, in the reference the {other} branch")
-    elif isinstance(first, Failure):
+    elif isinstance(first, Failure) and (found or first.layer is not None):  # else it is the reason
         details.append(f"{'our run' if first.ours else 'the reference'} stops: {first.message}")
     return details
 
@@ -197,8 +198,9 @@ def _consequences(first: Finding, shown: Finding, observations: Observations) ->
     loops = [one for one in observations.findings if isinstance(one, LoopDifference) and one is not first]
     if loops:
         found.append(loop_text(loops[0]))
+    births = observations.births_told
     special = observations.first_special
-    if special is not None and special is not first and isinstance(first, Difference):
+    if special is not None and special is not first and isinstance(first, Difference) and not births:
         found.append(
             f"NaN or Inf on our side alone first at {numbered(special.layer)} in {path_text(special.path)}: "
             f"{', '.join(special.patterns[:1]) or apart(special.measure)}"

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.compare import patterns
+from stepper.compare.births import Births
 from stepper.compare.metrics import Measure, agree_exactly, measure, rough_ratio
 from stepper.compare.observations import (
     BranchDifference,
@@ -22,10 +23,10 @@ from stepper.compare.observations import (
     LoopRecord,
     Made,
     Observations,
-    OutputComparison,
     Record,
 )
-from stepper.compare.origin_of_error import departure, is_rounded_integer, made
+from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made
+from stepper.compare.outputs import compare_outputs
 from stepper.compare.reference import (
     Counterpart,
     Moment,
@@ -34,6 +35,7 @@ from stepper.compare.reference import (
     Path,
     Reference,
     ReferenceFailed,
+    Step,
     path_of,
     step_of,
 )
@@ -43,7 +45,6 @@ from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program
-from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer
 
@@ -64,11 +65,13 @@ class Walk:
         self._done: list[int] = [0]
         self._alone: dict[int, int] = {}
         self._ahead: list[tuple[Frame, Difference, Record]] = []
+        self._births = Births(machine.compiled)
 
     def run(self) -> Observations:
         """Drive our run to its end, or to where one of the sides stops."""
         self._drive()
         self._measure_the_worst()
+        self.observations.births = self._births.in_order()
         self.observations.each_alone = self.reference.shares_inputs
         self.observations.notes = tuple(f"note: {note}" for note in self.machine.notes)
         return self.observations
@@ -85,7 +88,7 @@ class Walk:
         except StepperError as error:
             self._fail(str(error), ours=True)
         else:
-            self._compare_outputs()
+            self._finish()
 
     # --- moments -------------------------------------------------------------------------------------------------
 
@@ -194,9 +197,11 @@ class Walk:
         found = self.reference.at(moment)
         first = self._done[-1]
         self._done[-1] = end
+        frame = moment.frame
+        if end > max(first, 0):
+            self._births.look((*self.machine.stack[: len(moment.path)], frame), moment.path, max(first, 0), end, found)
         if found is None:
             return None
-        frame = moment.frame
         for index, places in self._places_of(frame):
             if first <= index < end:
                 for place in places:
@@ -254,8 +259,8 @@ class Walk:
         difference = Difference(path, layer, output, distance, None, found.value(layer, output))
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin, agree = made(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
-            difference = replace(difference, made=origin, inputs_agree=agree)
+            origin = made(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
+            difference = replace(difference, **origin._asdict())
         return replace(difference, theirs=None)
 
     def _record(self, program: Program, path: Path, place: Place) -> Record:
@@ -280,15 +285,15 @@ class Walk:
         )
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin, agree = made(frame, operation, output, found, difference, self.tolerances)
-            if origin is Made.HERE and not self.reference.is_exact:
-                origin = departure(operation, ours) or origin
+            origin = made(frame, operation, output, found, difference, self.tolerances)
+            if origin.made is Made.HERE and not self.reference.is_exact:
+                origin = origin._replace(made=departure(operation, ours) or Made.HERE)
         else:
-            origin, agree = Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False
+            origin = Origin(Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False, ())
             named = (*self._exchanged(frame, found, difference), *named)
         if layer.type == "Result" and is_rounded_integer(ours):
-            origin = Made.DEPARTURE
-        difference = replace(difference, made=origin, inputs_agree=agree, patterns=named)
+            origin = origin._replace(made=Made.DEPARTURE)
+        difference = replace(difference, **origin._asdict(), patterns=named)
         record.first = difference
         if self.observations.first_special is None and distance.ours_special:
             self.observations.first_special = difference
@@ -363,21 +368,23 @@ class Walk:
         if len(self.observations.findings) < _MOST_FINDINGS:
             self.observations.findings.append(finding)
 
-    # --- outputs -------------------------------------------------------------------------------------------------
+    # --- the end -------------------------------------------------------------------------------------------------
 
-    def _compare_outputs(self) -> None:
-        theirs = self.reference.outputs()
-        arrays = self.machine.outputs or ()
-        model = self.machine.compiled.model
-        for position, (name, ours) in enumerate(zip(output_names(model), arrays, strict=True)):
-            other = theirs.get(position)
-            if other is None:
-                self.observations.outputs.append(OutputComparison(name, None, theirs_known=False))
-                continue
-            tolerance = self.tolerances.of(None, other.dtype)
-            distance = measure(ours, other, tolerance)
-            named = () if distance is None else patterns.of_sequences(ours, other, tolerance)
-            self.observations.outputs.append(OutputComparison(name, distance, patterns=named))
+    def _finish(self) -> None:
+        """What is known only when all has run: iterations of loops in loops, and the outputs."""
+        for record in self.observations.loops.values():
+            self._compare_totals(record)
+        try:
+            compare_outputs(self.machine, self.reference, self.tolerances, self.observations)
+        except ReferenceFailed as failure:
+            self._add(Failure((), None, str(failure), ours=False))
+
+    def _compare_totals(self, record: LoopRecord) -> None:
+        record.total = self.reference.totals().get(tuple(layer.id for layer in (*record.path, record.layer)))
+        if record.total is not None and record.total != record.iterations:
+            path = tuple(Step(layer, "body", None) for layer in record.path)
+            ours, theirs = (Outcome(number, "in all its runs") for number in (record.iterations, record.total))
+            self._add(LoopDifference(path, record.layer, None, ours, theirs))
 
 
 def _begun(frame: Frame) -> bool:

@@ -31,7 +31,7 @@ class Reading:
         depth = frame_of(stack, self.program)
         if depth is None:
             raise UsageError(f"{self.program.name} is not running")
-        return reference.value_at(Spot(levels_of(stack[: depth + 1]), self._layer, self._output))
+        return reference.value_at(Spot(levels_of(stack[: depth + 1]), self._layer, self._output, stack[depth]))
 
 
 def levels_of(stack: Sequence[Frame]) -> tuple[Level, ...]:

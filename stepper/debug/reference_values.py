@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from stepper.element_types import Array
+from stepper.engine.frames import Frame
 from stepper.ir.model import BodyRole, Layer
 
 
@@ -21,11 +22,15 @@ class Level(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where and when a value of the debugged run is: the way to its graph, the layer that computes it, its output."""
+    """Where and when a value of the debugged run is: the way to its graph, the layer that computes it, its output.
+
+    `frame` is our live state of that graph, for references that compute from our values.
+    """
 
     levels: tuple[Level, ...]
     layer: Layer
     output: int
+    frame: Frame | None = None
 
 
 class ReferenceValues(Protocol):

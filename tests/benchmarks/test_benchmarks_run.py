@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 import stepper
-from tests.benchmarks import debugging, fallback, linear, loops, models, others, reading, recording, startup, timing
+from tests.benchmarks import (
+    comparing,
+    debugging,
+    fallback,
+    linear,
+    loops,
+    models,
+    others,
+    reading,
+    recording,
+    startup,
+    timing,
+)
 
 
 @pytest.mark.parametrize("iterations", [1, 7])
@@ -45,6 +57,12 @@ def test_a_recorded_run_gives_the_numbers_of_a_plain_one(tmp_path: Path) -> None
     for recorded in recording.recordings(tmp_path, newton_iterations=20, lstm_iterations=3):
         report = recorded.measure(rounds=1)
         assert isinstance(report["ratios"], dict) and recording.PLAIN in report["ratios"]
+
+
+def test_a_compared_run_compares_everything_and_finds_nothing(tmp_path: Path) -> None:
+    for compared in comparing.comparisons(tmp_path, newton_iterations=20, lstm_iterations=3):
+        report = compared.measure(rounds=1)
+        assert isinstance(report["ratios"], dict) and {comparing.PLAIN, comparing.TWO_MODELS} <= set(report["ratios"])
 
 
 def test_a_long_run_is_visited_within_its_budget(tmp_path: Path) -> None:

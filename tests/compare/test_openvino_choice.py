@@ -139,3 +139,33 @@ def test_a_complaint_of_openvino_is_what_it_says_and_not_where() -> None:
         "Check 'is_valid' failed at src/core/src/a.cpp:336:\nWhile validating node 'x':\nAxis 7 is out of range.\n\n"
     )
     assert openvino_runtime.complaint(RuntimeError(text)) == "While validating node 'x': Axis 7 is out of range."
+
+
+@pytest.mark.usefixtures("without_openvino")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "--with", "openvino"], "comparing with OpenVINO needs OpenVINO: pip install 'stepper[openvino]'"),
+        (["compare"], "comparing with OpenVINO needs OpenVINO: pip install 'stepper[openvino]'"),
+        (["debug", "--reference", "openvino", "--script", "-"], "comparing with OpenVINO needs OpenVINO: pip install"),
+        (["compare", "--with", "other.onnx"], "other.onnx: cannot be read"),
+        (["compare", "--with", "onnx"], "compares a model that came from ONNX; model.xml is no .onnx"),
+        (["compare", "--with", "onnxruntime"], "compares a model that came from ONNX; model.xml is no .onnx"),
+        (["compare", "--with", "run.npz", "--device", "CPU"], "--device is for OpenVINO; compare with it"),
+        (["compare", "--with", "run.npz", "--precision", "f16"], "--precision is for OpenVINO; compare with it"),
+    ],
+)
+def test_a_reference_that_is_not_there_is_one_sentence(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [words[0], str(SAMPLE / "model.xml"), *words[1:], "--inputs", str(SAMPLE / "inputs.npz")]
+    assert main(given) in (2, 3)
+    captured = capsys.readouterr()
+    assert message in captured.err and captured.err.count("\n") == 1 and not captured.out
+
+
+@pytest.mark.usefixtures("without_openvino")
+def test_two_models_are_compared_without_openvino(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(SAMPLE / "model.xml")
+    assert main(["compare", path, "--with", path, "--inputs", str(SAMPLE / "inputs.npz")]) == 0
+    assert capsys.readouterr().out.startswith("no difference from")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ import pytest
 import stepper
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.comparison import Comparison, compare_with
-from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.openvino_reference import OpenVINOReference, ended_after
 from stepper.compare.recording_reference import RecordingReference
 from stepper.compare.reference import Reference
+from stepper.compare.report import text_lines
 from stepper.debug.recording import Choice, record
 from stepper.element_types import Array
-from stepper.errors import InputError, KernelError, SessionError
+from stepper.engine.run import Outputs
+from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer, Model
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
@@ -181,17 +184,26 @@ class Run:
         self.outputs, self.iterations = outputs, iterations
 
 
+def _runs_of(loop: Layer, outputs: Outputs) -> int:
+    return next(one.iterations for one in outputs.loops if one.path == f"model > {loop.type} '{loop.name}'")
+
+
 class Peer:
     """A runtime that computes as numpy does, but for one operation, or for a body as a whole."""
 
-    def __init__(self, model: Model, wrong: str = "", *, wrong_body: bool = False, refuses: str = "") -> None:
+    def __init__(
+        self, model: Model, wrong: str = "", *, wrong_body: bool = False, refuses: str = "", refuses_all: bool = False
+    ) -> None:
         self._programs = {id(program.graph): program for program in stepper.compile_model(model).programs}
         self._model, self._wrong, self._wrong_body, self._refuses = model, wrong, wrong_body, refuses
+        self._refuses_all = refuses_all
 
     def run(self, inputs: Sequence[Array]) -> Run:
+        if self._refuses_all:
+            raise ExecutionError("refused as a whole")
         outputs = stepper.run(self._model, dict(enumerate(inputs)))
         (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
-        return Run(list(outputs.values()), {(loop.id,): outputs.loops[0].iterations})
+        return Run(list(outputs.values()), {(loop.id,): _runs_of(loop, outputs)})
 
     def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         operation = next(one for one in self._programs[id(graph)].operations if one.layer is layer)
@@ -214,7 +226,8 @@ class Peer:
             for slot, value in zip(program.parameters, parameters, strict=True):
                 values[slot] = value
             for operation in program.operations:
-                assert operation.function is not None
+                if operation.function is None:
+                    raise KernelError("not a body in a body")
                 values[operation.outputs[0]] = operation.function(*[values[slot] for slot in operation.inputs])
             found = [np.asarray(values[slot]) for slot in program.results]
             return [
@@ -252,6 +265,65 @@ def test_a_body_that_only_as_a_whole_is_wrong_shows_at_its_results(tmp_path: Pat
 
 def test_what_the_runtime_refuses_is_passed_over(tmp_path: Path) -> None:
     assert not with_peer(tmp_path, refuses="scaled").differs
+
+
+@pytest.mark.parametrize("wrong", ["", "scaled"])
+def test_of_a_model_that_the_runtime_refuses_the_operations_are_compared_all_the_same(
+    wrong: str, tmp_path: Path
+) -> None:
+    comparison = with_peer(tmp_path, wrong=wrong, refuses_all=True)
+    assert comparison.verdict is not None and comparison.observations.compared > 10 * STEPS
+    assert ("scaled" in comparison.verdict.reason) == bool(wrong)
+    text = " ".join((comparison.verdict.reason, *comparison.verdict.details))
+    assert text.count("the reference stops: refused as a whole") == 1
+
+
+class Totals(OpenVINOReference):
+    """A runtime of which only the iterations in all runs are known; one more than ours of the inner loop."""
+
+    more = 0
+
+    def totals(self) -> Mapping[tuple[int, ...], int]:
+        outer = next(layer for layer in self.model.graph.layers if layer.is_loop)
+        inner = next(layer for layer in outer.bodies[0].graph.layers if layer.is_loop)
+        return {(outer.id, inner.id): 8 + self.more}
+
+    def __init__(self, model: Model, inputs: Sequence[Array], more: int) -> None:
+        self.model, self.more = model, more
+        super().__init__(Peer(model), inputs, "the peer")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_loops_in_loops_are_compared_by_their_iterations_in_all(more: int, tmp_path: Path) -> None:
+    comparison = against(tmp_path, lambda compiled, inputs: Totals(compiled.model, inputs, more), nested(), TABLE)
+    text = "\n".join(text_lines(comparison))
+    assert comparison.differs == bool(more)
+    assert ("8 in all | 9 in all  <- differs" in text) == bool(more)
+    words = (
+        "runs 8 iterations (in all its runs), the reference runs 9 iterations (in all its runs): one iteration too few"
+    )
+    assert (words in " ".join(text.split())) == bool(more)
+
+
+@pytest.mark.parametrize(
+    ("type", "limit", "count", "words"),
+    [
+        ("Loop", 5, 5, "trip count reached"),
+        ("Loop", 5, 3, "condition became false"),
+        ("Loop", None, 3, "condition became false"),
+        ("Loop", 5, 0, "condition was false at the start"),
+        ("Loop", 5, 4, "as ours"),
+        ("TensorIterator", 5, 5, "every slice was used"),
+        ("TensorIterator", 5, 3, ""),
+    ],
+)
+def test_what_ended_a_loop_of_the_runtime_follows_from_its_iterations(
+    type: str, limit: int | None, count: int, words: str
+) -> None:
+    activation: Any = SimpleNamespace(
+        iteration=3, limit=limit, ended="as ours", operation=SimpleNamespace(layer=SimpleNamespace(type=type))
+    )
+    assert ended_after(activation, count) == words
 
 
 def doubling() -> ModelGraph:

@@ -15,8 +15,9 @@ import pytest
 import stepper
 from stepper.compare import openvino_models, pass_trace
 from stepper.compare.pass_trace import traced_passes
-from stepper.compare.passes import Ran, Tolerance, differences
+from stepper.compare.passes import Ran, differences
 from stepper.compare.plugin_operations import PluginOperations, make_readable
+from stepper.compare.tolerances import OTHER_KERNELS
 from stepper.errors import ExecutionError
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
@@ -47,13 +48,15 @@ def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> Ran:
     ],
 )
 def test_differences_are_said_in_words(after: Ran, said: list[str]) -> None:
-    assert differences(ran(), after, Tolerance())[0] == said
+    assert differences(ran(), after, OTHER_KERNELS["f32"])[0] == said
 
 
 def test_integers_must_be_equal_and_infinities_are() -> None:
-    assert differences(Ran({"n": np.array([2**40])}, {}), Ran({"n": np.array([0], np.int32)}, {}), Tolerance())[0]
+    assert differences(
+        Ran({"n": np.array([2**40])}, {}), Ran({"n": np.array([0], np.int32)}, {}), OTHER_KERNELS["f32"]
+    )[0]
     infinite = Ran({"x": np.array([np.inf, -np.inf, np.nan])}, {})
-    assert differences(infinite, infinite, Tolerance()) == ([], 0.0)
+    assert differences(infinite, infinite, OTHER_KERNELS["f32"]) == ([], 0.0)
 
 
 def layer(type: str, version: str, outputs: int = 1, **attributes: str) -> Layer:

@@ -1,0 +1,86 @@
+"""What a comparison costs, beside a plain run: `python -m tests.benchmarks.comparing [--json]`.
+
+The two loops of tests.benchmarks.loops beside themselves, in lock step, with every value of every operation compared;
+and beside OpenVINO, which computes each operation and each body once more (reading and compiling included).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import stepper
+from stepper.compare.comparison import Comparison, compare_models, compare_with
+from stepper.compare.opening import open_reference
+from stepper.compare.partner import OPENVINO
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.machine import Machine
+from tests.benchmarks import others, recording, timing
+from tests.benchmarks.others import Run
+
+PLAIN, TWO_RUNS, TWO_MODELS, WITH_OPENVINO = (
+    "stepper.run",
+    "stepper.run of both",
+    "two models in lock step",
+    "beside OpenVINO",
+)
+SIZES = {"newton_iterations": 2_000, "lstm_iterations": 200}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One model, which is run plainly and compared."""
+
+    title: str
+    path: Path
+    inputs: dict[str, Array]
+
+    def candidates(self) -> dict[str, Run]:
+        """Everything that is measured; each checks that nothing differs and that all was compared."""
+        ours, theirs = stepper.read_model(self.path), stepper.read_model(self.path)
+        inputs = stepper.bind_inputs(ours, self.inputs)
+
+        def plain() -> list[Array]:
+            return list(stepper.run(ours, self.inputs).values())
+
+        def lock_step() -> list[Array]:
+            return checked(compare_models(ours, theirs, inputs))
+
+        def beside_openvino() -> list[Array]:
+            compiled = compile_model(ours)
+            return checked(compare_with(Machine(compiled, inputs), open_reference(OPENVINO, compiled, inputs)))
+
+        runs: dict[str, Run] = {PLAIN: plain, TWO_RUNS: lambda: plain() + plain(), TWO_MODELS: lock_step}
+        return runs | ({WITH_OPENVINO: beside_openvino} if others.HAS_OPENVINO else {})
+
+    def measure(self, rounds: int) -> dict[str, object]:
+        """The ratios."""
+        return timing.report(self.title, timing.side_by_side(self.candidates(), rounds), PLAIN)
+
+
+def checked(found: Comparison) -> list[Array]:
+    """Nothing, where nothing differs and all was compared."""
+    iterations = sum(record.iterations for record in found.observations.loops.values())
+    assert not found.differs and found.observations.compared > 2 * iterations, "both sides run the same model"
+    return []
+
+
+def comparisons(folder: Path, **sizes: int) -> Iterator[Compared]:
+    """Both loops, with as many iterations as are named."""
+    for one in recording.recordings(folder, **(sizes or SIZES)):
+        yield Compared(one.title, one.path, one.inputs)
+
+
+def main() -> None:
+    """Measure and print."""
+    as_json = timing.json_wanted(__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        reports = [one.measure(rounds=5) for one in comparisons(Path(folder))]
+    timing.print_reports(reports, as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""`stepper compare` and the debugger beside the real runtime and ONNX's own evaluators."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openvino")
+
+import openvino as ov
+
+from stepper.cli import main
+from tests.compare.test_other_references import doubling
+from tests.conformance.test_openvino_opening import X, onnx_file
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/inputs.npz"))
+REFUSED = "specification_lstm"
+"""The runtime cannot read the published draft of the operation."""
+
+
+@pytest.fixture
+def onnx_model(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "x.npz", **X)
+    return onnx_file(tmp_path)
+
+
+def compare(capsys: pytest.CaptureFixture[str], model: Path, inputs: Path, *options: str) -> tuple[int, str]:
+    code = main(["compare", str(model), "--inputs", str(inputs), *options])
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != REFUSED])
+def test_the_runtime_agrees_on_a_sample_and_its_iterations_are_known(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = SAMPLES / name
+    code, out = compare(capsys, folder / "model.xml", folder / "inputs.npz", "--with", "openvino", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["reference"] == "OpenVINO (CPU, f32)"
+    for loop in report["loops"]:
+        runs = [run for run in loop["runs"] for _ in range(run["count"])]
+        if len(loop["path"]) == 0:
+            assert [run["reference"] for run in runs] == [run["ours"] for run in runs]
+        else:
+            assert loop["iterations"]["ours"] == loop["iterations"]["reference"]
+
+
+def test_a_model_that_the_runtime_refuses_is_a_finding_with_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = SAMPLES / REFUSED
+    code, out = compare(capsys, folder / "model.xml", folder / "inputs.npz")
+    assert code == 1 and "the reference stops: OpenVINO refuses the model: " in " ".join(out.split())
+
+
+def test_what_the_runtime_computes_otherwise_is_named_where_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = doubling().write(tmp_path)
+    np.savez(tmp_path / "x.npz", start=np.int64([2**29]))
+    code, out = compare(capsys, path, tmp_path / "x.npz", "--precision", "bf16")
+    head = " ".join(" ".join(out.splitlines()[:6]).split())
+    assert code == 1 and "first difference from OpenVINO (CPU, bf16): Loop 'doubling' (id" in head
+    assert "iteration 1, Multiply 'doubled'" in head and "overflow in OpenVINO's 32 bits" in head
+
+
+def test_the_debugger_stops_where_the_runtime_makes_something_else_of_the_same_inputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = doubling().write(tmp_path)
+    script = "break diff > 1e-4\ncontinue\nprint ref(doubled)\nprint doubled - ref(doubled)\nprint ref(value)\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(script))
+    words = ["debug", str(path), "--input", f"start=[{2**29}]", "--reference", "openvino", "--script", "-"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "Multiply 'doubled' is 4.29497e+09 from OpenVINO (CPU, f32) in iteration 1 of Loop 'doubling'" in out
+    assert str(-(2**31)) in out and str(2**32) in out and str(2**30) in out
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_onnx_file_and_its_saved_ir_do_not_differ(
+    swapped: bool, onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "saved.xml"
+    ov.save_model(ov.Core().read_model(onnx_model), saved, compress_to_fp16=False)
+    one, other = (saved, onnx_model) if swapped else (onnx_model, saved)
+    code, out = compare(capsys, one, tmp_path / "x.npz", "--with", str(other))
+    assert code == 0 and out.startswith("no difference from")
+
+
+@pytest.mark.parametrize("evaluator", ["onnx", "onnxruntime"])
+def test_onnx_itself_is_a_reference(
+    evaluator: str, onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip(evaluator)
+    code, out = compare(capsys, onnx_model, tmp_path / "x.npz", "--with", evaluator, "--per-op", "--json")
+    report = json.loads(out)
+    assert code == 0 and report["reference"] == f"loop.onnx in {evaluator}"
+    assert {"start", "all", "negative"} <= {one["layer"]["name"] for one in report["operations"]}
+    assert all(output["known"] for output in report["outputs"])
+
+
+def test_a_value_that_onnx_has_otherwise_is_found(
+    onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stepper.compare.onnx_nodes import OnnxPeer
+
+    run = OnnxPeer.run
+
+    def wrong(self: Any, *given: Any) -> Any:
+        found = run(self, *given)
+        return {**found, "last": found["last"] + 1, "negative": -(found["last"] + 1)}
+
+    monkeypatch.setattr(OnnxPeer, "run", wrong)
+    code, out = compare(capsys, onnx_model, tmp_path / "x.npz", "--with", "onnx")
+    text = " ".join(out.split())
+    assert code == 1 and "Loop 'all'" in text and "what happens inside of it is not known to the reference" in text
+
+
+@pytest.mark.parametrize("words", [["inspect"], ["export"], ["debug", "--script", "-"]])
+def test_every_command_opens_an_onnx_file(
+    words: list[str],
+    onnx_model: Path,
+    tmp_path: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("next\n"))
+    inputs = [] if words == ["inspect"] else ["--inputs", str(tmp_path / "x.npz")]
+    assert main([words[0], str(onnx_model), *words[1:], *inputs]) == 0
+    assert b"start" in capfdbinary.readouterr().out or words == ["export"]
