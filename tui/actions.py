@@ -53,7 +53,7 @@ def action(
 
 @action("pause", help="stop a movement where it is; else close what is open")
 def _pause(app: Stage, _text: str) -> None:
-    if not app.driver.pause():
+    if not app.driver.pause() and not app.python.interrupt():
         app.close_card()
 
 
@@ -166,37 +166,6 @@ def _fold(app: Stage, _text: str) -> None:
             fold()
 
 
-@action("search", syntax="TEXT", help="select the next operation whose name or type has the text")
-def _search(app: Stage, text: str) -> None:
-    if not text:
-        raise UsageError("what to search is missing")
-    app.sought = text
-    _search_on(app, 1)
-
-
-@action("search-next", help="the next operation found")
-def _search_next(app: Stage, _text: str) -> None:
-    _search_on(app, 1)
-
-
-@action("search-previous", help="the operation found before")
-def _search_previous(app: Stage, _text: str) -> None:
-    _search_on(app, -1)
-
-
-def _search_on(app: Stage, direction: int) -> None:
-    frame, cursor = app.state.frame, app.state.cursor
-    if frame is None or cursor is None or not app.sought:
-        raise UsageError("nothing was searched yet; / searches")
-    layers, sought = frame.layers, app.sought.lower()
-    for distance in range(1, len(layers) + 1):
-        index = (cursor + direction * distance) % len(layers)
-        if sought in layers[index].name.lower() or sought in layers[index].type.lower():
-            app.select(index)
-            return
-    raise UsageError(f"no operation here has '{app.sought}' in its name or type")
-
-
 @action("open", help="open what is selected: a value full screen; a loop or branch that comes next is stepped into")
 def _open(app: Stage, _text: str) -> None:
     frame, cursor = app.state.frame, app.state.cursor
@@ -227,7 +196,7 @@ def _toggle_break(app: Stage, _text: str) -> None:
 
 @action("prompt", syntax="[TEXT]", help="type a command")
 def _prompt(app: Stage, text: str) -> None:
-    app.open_prompt(f"{text} " if text else "")
+    app.open_prompt(f"{text.rstrip()} " if text.strip() else "")
 
 
 @action("focus", syntax="next|previous", help="another pane")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from textual import events
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widgets import Input
@@ -18,25 +20,35 @@ from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from tui import compare_actions as compare_actions
 from tui import input_actions as input_actions
+from tui import list_actions as list_actions
 from tui import port_actions as port_actions
+from tui import searching as searching
+from tui import session_actions as session_actions
 from tui.actions import ACTIONS
 from tui.driver import Driver
+from tui.durable import Durable, Reopen
+from tui.event_log import Kind
 from tui.inputs import InputChoices, Opening
+from tui.keeper import Keeper
+from tui.key_files import Chosen
+from tui.keys import KEYS
+from tui.layout import layout_of
 from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.palette import Actions
 from tui.panes.base import Pane
+from tui.panes.list_pane import ListPane
 from tui.panes.prompt import Prompt
+from tui.python_prompt import PythonPrompt
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
 from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
-from tui.stage import Stage
 from tui.state import State
 from tui.theme import THEMES, Look
 
 
-class StepperApp(Stage):
-    """The debugger on a screen. `lines` are commands to begin with."""
+class StepperApp(Durable):
+    """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
 
     TITLE = "stepper"
     CSS = """
@@ -46,6 +58,8 @@ class StepperApp(Stage):
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "f24"
+    """The palette has its key in keys.py, where it can be changed; this one is on no keyboard."""
     ESCAPE_TO_MINIMIZE = False
 
     def __init__(
@@ -56,9 +70,21 @@ class StepperApp(Stage):
         lines: Sequence[str] = (),
         *,
         light: bool = False,
+        keys: Chosen | None = None,
+        keeper: Keeper | None = None,
+        reopen: Reopen | None = None,
     ) -> None:
         """A debugger; or a model whose inputs are chosen first, on the inputs screen."""
         super().__init__()
+        self.keymap = KEYS if keys is None else keys.keymap
+        self.keeper, self.reopen = keeper, reopen
+        self.typed = []
+        self.found = ""
+        self.answered = "", "dim"
+        self.python = PythonPrompt()
+        self.last_layout = {}
+        self._conflicts = () if keys is None else keys.conflicts
+        self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
         self.state = State(model=name)
         self.sought = ""
@@ -91,8 +117,14 @@ class StepperApp(Stage):
 
     def _start(self) -> None:
         self.driver.start()
+        self.take_up()
         for line in self._lines:
             self.driver.execute(line)
+        for conflict in self._conflicts:
+            self.driver.log.add(Kind.REFUSED, f"keys: {conflict}")
+        if self._conflicts:
+            more = f" (and {len(self._conflicts) - 1} more: E)" if len(self._conflicts) > 1 else ""
+            self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs; the main screen opens when the run stands at its start."""
@@ -116,6 +148,16 @@ class StepperApp(Stage):
         gc.collect()
         gc.freeze()
 
+    async def on_event(self, event: events.Event) -> None:
+        """A key that no line of text waits for goes to the screen at once: through the queues of pane and screen what
+        is typed right behind `:` would overtake the prompt."""
+        screen = self.screen_stack[-1] if self.screen_stack else None
+        is_key = isinstance(event, events.Key) and not event.is_forwarded
+        if is_key and isinstance(screen, DebugScreen) and screen.is_ready and not isinstance(self.focused, Input):
+            await screen.on_event(event)
+        else:
+            await super().on_event(event)
+
     # --- what the driver tells -----------------------------------------------------------------------------------
 
     def on_changed(self, message: Changed) -> None:
@@ -124,23 +166,28 @@ class StepperApp(Stage):
         same = before.frame is not None and message.state.frame is not None
         same = same and before.frame.program is message.state.frame.program  # type: ignore[union-attr]
         keeps = same and (reply is None or not reply.moved)
-        self.state = replace(message.state, selected=before.selected if keeps else None)
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None and message.state.depth != wanted[0]:
+            self._wanted = wanted
+        selected = before.selected if keeps else wanted[1] if wanted and not self._wanted else None
+        self.state = replace(message.state, selected=selected)
         if self._begins:
             self._begins = False
             self.open_view("main")
         if reply is not None and reply.moved:
-            self._front.put_card("", ())
-        self._front.show(self.state)
-        if reply is not None:
+            self.found = ""
+            self.front.put_card("", ())
+        self.front.show(self.state)
+        if reply is not None and wanted is None:
             self._answer(reply)
-            if reply.ended:
-                self.leave()
+        if reply is not None and reply.ended:
+            self.leave()
 
     def on_progress(self, message: Progress) -> None:
         """A movement is under way."""
         if self.driver.is_busy:
             self.state = replace(self.state, running=message.running)
-            self._front.show_running(self.state)
+            self.front.show_running(self.state)
 
     def on_found(self, message: Found) -> None:
         """The answer to a question of a pane."""
@@ -154,7 +201,10 @@ class StepperApp(Stage):
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""
-        self.say(f"a fault in {message.where}: {message.text}; the session goes on", "bad")
+        kept = self.keeper is not None
+        self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
+        if kept:
+            self.save_session(say=False)
 
     def report_fault(self, where: str, error: Exception) -> None:
         """Say once what went wrong in a pane."""
@@ -162,6 +212,7 @@ class StepperApp(Stage):
         if text not in self._faults:
             self._faults.add(text)
             self.log.error(text)
+            self.driver.log.add(Kind.FAULT, text)
             self.post_message(Fault(where, repr(error)))
 
     def _answer(self, reply: Reply) -> None:
@@ -171,8 +222,10 @@ class StepperApp(Stage):
         tone = "bad" if reply.is_error else "dim"
         if reply.moved and not reply.is_error:
             details = [line.strip() for line in reply.lines[1:] if line.startswith("  breakpoint")]
+            if not details and "anomaly" in reply.line and self.state.stop is not None:
+                details = list(self.state.stop.details)
             self.say(details[0] if details else reply.lines[0], tone)
-        elif len(reply.lines) > 1 and not reply.is_error and self._front.put_card(reply.line, reply.lines):
+        elif len(reply.lines) > 1 and not reply.is_error and self.front.put_card(reply.line, reply.lines):
             self.say(f"{reply.line}: {len(reply.lines)} lines")
         else:
             self.say(" ".join(line.strip() for line in reply.lines), tone)
@@ -182,9 +235,14 @@ class StepperApp(Stage):
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         try:
-            text = self.filled(line).strip() if not line.startswith("prompt ") else line
+            if line.startswith("!"):
+                line = f"! {line[1:]}"
+            is_typing = line.startswith("!") or (line.startswith("prompt ") and "{row}" not in line)
+            text = line if is_typing else self.filled(line) if line.startswith("prompt ") else self.filled(line).strip()
             if text.startswith("@"):
                 text = f"@ {text[1:]}"
+            if text.isdecimal():
+                text = f"goto {text}"
             word, _, rest = text.partition(" ")
             action = ACTIONS.get(word) or self._action_beginning(word)
             if action is not None:
@@ -193,6 +251,8 @@ class StepperApp(Stage):
                 self.driver.execute(text, echo=echo)
         except StepperError as error:
             self.say(str(error), "bad")
+        except Exception as error:  # a fault in an action must not end the session
+            self.report_fault(line.partition(" ")[0], error)
 
     def _action_beginning(self, word: str) -> Any:
         """The only action that begins so, where no command of the debugger does."""
@@ -207,28 +267,51 @@ class StepperApp(Stage):
 
     def filled(self, line: str) -> str:
         """The line with the address of the selected operation in it. UsageError where nothing is selected."""
+        if "{row}" in line:
+            line = line.replace("{row}", self._chosen_row())
         if "{op}" not in line:
             return line
+        if self.found:
+            return line.replace("{op}", self.found)
         frame, cursor = self.state.frame, self.state.cursor
         if frame is None or cursor is None:
             raise UsageError("nothing is selected: the run has ended")
         return line.replace("{op}", frame.address(cursor, self.driver.compiled))
 
+    def _chosen_row(self) -> str:
+        pane = self.focused_pane
+        name = pane.chosen_name if isinstance(pane, ListPane) else ""
+        if not name:
+            raise UsageError("no row of a list is chosen")
+        return name
+
+    def show_card(self, title: str, lines: tuple[str, ...]) -> None:
+        """Show an answer of several lines."""
+        if not self.front.put_card(title, lines):
+            self.say(" ".join(lines))
+
     def say(self, text: str, tone: str = "dim") -> None:
         """Show a line above the prompt."""
-        self._front.put_answer(" ".join(text.split()), tone)
+        self.answered = " ".join(text.split()), tone
+        self.front.put_answer(*self.answered)
 
     def select(self, index: int | None) -> None:
         """Select an operation of the frame that is looked at; None follows the moment."""
+        self.found = ""
         self.state = replace(self.state, selected=index)
-        self._front.show(self.state)
+        self.front.show(self.state)
+
+    def look_at(self, depth: int, index: int) -> None:
+        """Look at a frame of the stack, and select one of its operations."""
+        outwards = self.state.depth - depth
+        if not outwards:
+            self.select(index)
+            return
+        self._wanted = depth, index
+        for _ in range(abs(outwards)):
+            self.driver.execute("up" if outwards > 0 else "down", echo=False)
 
     # --- screens -------------------------------------------------------------------------------------------------
-
-    @property
-    def _front(self) -> DebugScreen:
-        """The screen in front, without what lies over it."""
-        return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, DebugScreen))
 
     @property
     def focused_pane(self) -> Pane | None:
@@ -245,7 +328,7 @@ class StepperApp(Stage):
         if name == "main":
             while self.close_view():
                 pass
-        elif not isinstance(self._front, view.load()):
+        elif not isinstance(self.front, view.load()):
             self.push_screen(view.load()())
 
     def close_view(self) -> bool:
@@ -257,7 +340,7 @@ class StepperApp(Stage):
 
     def close_card(self) -> bool:
         """Close what covers something."""
-        if self._front.close_card():
+        if self.front.close_card():
             return True
         if self.state.selected is not None and len(self.screen_stack) < 2:
             self.select(None)
@@ -266,7 +349,7 @@ class StepperApp(Stage):
 
     def move_focus(self, by: int) -> None:
         """Another pane, or another tab."""
-        move = getattr(self._front, "move_tab", None)
+        move = getattr(self.front, "move_tab", None)
         if move is not None and move(by):
             return
         if by > 0:
@@ -276,18 +359,18 @@ class StepperApp(Stage):
 
     def open_prompt(self, text: str = "") -> None:
         """Type a command."""
-        prompt = self._front.prompt
+        prompt = self.front.prompt
         self.asked_pane = self.focused_pane
         prompt.value = text
-        prompt.focus()
+        self.front.set_focus(prompt)  # at once: what is typed next is for it
         prompt.cursor_position = len(text)
 
     def close_prompt(self) -> None:
         """Back to the pane from which it was opened."""
-        prompt = self._front.prompt
+        prompt = self.front.prompt
         prompt.value = ""
         pane = self.asked_pane if self.asked_pane is not None and self.asked_pane.is_attached else None
-        pane = pane or self._front.first_pane()
+        pane = pane or self.front.first_pane()
         if pane is not None:
             pane.focus()
 
@@ -303,5 +386,7 @@ class StepperApp(Stage):
 
     def leave(self) -> None:
         """End; a movement under way is left where it is."""
+        with contextlib.suppress(StopIteration):
+            self.last_layout = layout_of(self, self.front)
         self.driver.close()
         self.exit(0)

@@ -22,8 +22,11 @@ from stepper.debug.commands import Answer, Interpreter
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
 from stepper.debug.run_views import Glance, glance
+from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
+from tui.event_log import EventLog, Kind
+from tui.lists import ListsTaker
 from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.picture import Pictures
 from tui.state import Running
@@ -46,10 +49,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something to find out from the debugger, and who wants to know. `gives_way`: whatever else comes goes first."""
+    """Something to find out from the debugger, and who wants to know. One with a `title` is shown like a movement.
+
+    `gives_way`: whatever else comes goes first.
+    """
 
     ask: Callable[[Debugger], Any]
     then: Callable[[Any], None]
+    title: str = ""
     gives_way: bool = False
 
 
@@ -70,13 +77,17 @@ class Driver:
     _interpreter: Interpreter
     _pictures: Pictures
 
-    def __init__(self, app: App[Any], debugger: Debugger | Callable[[], Debugger] | None, name: str) -> None:
+    def __init__(
+        self, app: App[Any], debugger: Debugger | Callable[[], Debugger] | None, name: str, log: EventLog | None = None
+    ) -> None:
         """The debugger, or how one is made (in the worker); None: there will be another driver that has one."""
         self._app = app
         self._name = name
+        self.log = EventLog() if log is None else log
         self._make = debugger
         self._logged: deque[str] = deque(maxlen=_LOGGED)
-        self._is_open = isinstance(debugger, Debugger)
+        self.is_open = isinstance(debugger, Debugger)
+        """Whether there is a debugger; before that, its inputs are chosen."""
         if isinstance(debugger, Debugger):
             self._open(debugger)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -94,9 +105,9 @@ class Driver:
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger)
-        self._pictures = Pictures(debugger, self._interpreter.session, self._name)
-        debugger.breakpoints.sink = self._logged.append
-        self._is_open = True
+        self._pictures = Pictures(debugger, self._interpreter.session, self._name, ListsTaker(debugger, self.log))
+        debugger.breakpoints.sink = self._hear
+        self.is_open = True
 
     # --- asked by the application, in its thread -----------------------------------------------------------------
 
@@ -109,13 +120,21 @@ class Driver:
         """Carry out a line of the command language; `Changed` says what came of it."""
         self._put(Command(line, echo))
 
-    def ask(self, question: Callable[[Debugger], Any], then: Callable[[Any], None], *, gives_way: bool = False) -> None:
+    def ask(
+        self,
+        question: Callable[[Debugger], Any],
+        then: Callable[[Any], None],
+        *,
+        title: str = "",
+        gives_way: bool = False,
+    ) -> None:
         """Find something out: `question` is called in the worker, `then` with its answer in the application.
 
+        One that moves the run has a `title`: it is shown while it goes on, and Esc pauses it.
         One that gives way is for what takes long: a replay in it is paused as soon as anything else is asked for, and
         it should itself leave off when `is_pressed`.
         """
-        self._put(Question(question, then, gives_way))
+        self._put(Question(question, then, title, gives_way))
 
     def leave_off(self) -> None:
         """Pause the replay of a question that gives way, for nobody wants it any more."""
@@ -155,12 +174,19 @@ class Driver:
         """Whether everything is done, the histories as well."""
         return self._resting
 
+    def ended(self, patience: float = 10.0) -> Debugger | None:
+        """The debugger, for whoever goes on with it when this has ended; None where that takes too long (seconds)."""
+        self.close()
+        if self._thread.is_alive():
+            self._thread.join(patience)
+        return None if self._thread.is_alive() or not self.is_open else self._debugger
+
     def close(self) -> None:
         """End; a movement under way is left where it is."""
-        if self._is_open:
-            self._debugger.pause()
         if self._timer is not None:
             self._timer.stop()
+        if self.is_open:
+            self._debugger.pause()
         self._jobs.put(None)
 
     def _put(self, job: Job) -> None:
@@ -185,7 +211,7 @@ class Driver:
     # --- the worker ----------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        if not self._is_open and not self._made():
+        if not self.is_open and not self._made():
             return
         self._show(None)
         while True:
@@ -218,7 +244,7 @@ class Driver:
             self._app.post_message(Refused(str(error) or "there is not enough memory"))
         except Exception as error:
             self._app.post_message(Refused(f"a fault in the program: {error!r}"))
-        return self._is_open
+        return self.is_open
 
     def _carry_out(self, job: Job) -> None:
         with self._lock:
@@ -226,6 +252,10 @@ class Driver:
             self._debugger.machine.request_pause(wanted=self._yielding and self.is_pressed)
         if isinstance(job, Question):
             self._app.post_message(self._found(job))
+            if job.title:
+                self._pictures.after("")
+                self._stand()
+                self._show(None)
             return
         if isinstance(job, Adjustment):
             job.change(self._pictures)
@@ -234,16 +264,25 @@ class Driver:
         self._show(self._reply(job))
 
     def _found(self, question: Question) -> Found:
+        with self._lock:
+            self._rate.begin()
+            self._command = question.title
         try:
             return Found(question.then, question.ask(self._debugger))
         except StepperError as error:
             return Found(question.then, None, str(error))
+        finally:
+            with self._lock:
+                self._command = ""
+                if question.title:
+                    self._debugger.machine.request_pause(wanted=False)
 
     def _reply(self, job: Command) -> Reply:
         with self._lock:
             self._rate.begin()
             self._command = job.line or "again"
         failure = run_failure = ""
+        before = self._debugger.stop
         try:
             answer = self._interpreter.execute(job.line)
         except UsageError as error:
@@ -257,8 +296,22 @@ class Driver:
                 self._debugger.machine.request_pause(wanted=False)
         self._pictures.after(run_failure)
         lines = (*self._take_log(), *(failure.splitlines() if failure else answer.lines))
+        self._stand()
+        self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
         ended = self._interpreter.session.ended
         return Reply(job.line, lines, bool(failure), _moves(job.line), ended, job.echo)
+
+    def _stand(self) -> None:
+        """What happens from now on happens here."""
+        debugger = self._debugger
+        self.log.stand(debugger.machine.tick, debugger.branches.name, debugger.stop.place)
+
+    def _hear(self, line: str) -> None:
+        """A logpoint writes a line, on the way."""
+        self._logged.append(line)
+        machine = self._debugger.machine
+        self.log.stand(machine.tick, self._debugger.branches.name, place(machine.stack))
+        self.log.add(Kind.LOGGED, line, self._command)
 
     def _take_log(self) -> tuple[str, ...]:
         lines = tuple(self._logged)

@@ -1,17 +1,14 @@
 """The keys as data: each is a named command, which the prompt, the palette, the footer and the help know as well.
 
 A command is a line for the prompt with holes: {n} the count that was typed before the key (1 without), {op} the address
-of the selected operation, {letter} the key that is typed next. The first word is a debugger's command or one of
-actions.py. A small letter goes forward in time, its capital the same way back.
+of the selected operation, {row} the chosen row of a list, {letter} the key that is typed next. The first word is a
+debugger's command or one of actions.py. A small letter goes forward in time, its capital the same way back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-
-from textual import events
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +22,11 @@ class Key:
     panes: tuple[str, ...] = ()
 
     @property
+    def plain(self) -> str:
+        """The command as footers name it."""
+        return self.command.removesuffix("{n}").strip()
+
+    @property
     def takes_letter(self) -> bool:
         """Whether it waits for another key."""
         return "{letter}" in self.command
@@ -32,7 +34,20 @@ class Key:
     @property
     def shown(self) -> str:
         """The first key as it is written on a keyboard."""
-        return NAMES.get(self.keys[0], self.keys[0])
+        return shown(self.keys[0])
+
+
+def shown(name: str) -> str:
+    """A key, or several that are pressed one after another, as they are written on a keyboard."""
+    return " ".join(_one_shown(part) for part in name.split(" "))
+
+
+def _one_shown(name: str) -> str:
+    if name in NAMES or "+" not in name:
+        return NAMES.get(name, name)
+    *held, last = name.split("+")
+    last = NAMES.get(last, last)
+    return "+".join((*(word.capitalize() for word in held), last.upper() if len(last) == 1 else last))
 
 
 NAMES: Final = {
@@ -52,11 +67,14 @@ NAMES: Final = {
     "space": "Space",
     "escape": "Esc",
     "tab": "Tab",
-    "shift+tab": "Shift+Tab",
     "down": "↓",
     "up": "↑",
     "left": "←",
     "right": "→",
+    "dollar_sign": "$",
+    "exclamation_mark": "!",
+    "delete": "Delete",
+    "backspace": "Backspace",
     "home": "Home",
     "end": "End",
     "ctrl+home": "Ctrl+Home",
@@ -65,11 +83,10 @@ NAMES: Final = {
     "less_than_sign": "<",
     "pagedown": "PgDn",
     "pageup": "PgUp",
-    "ctrl+p": "Ctrl+P",
-    "ctrl+q": "Ctrl+Q",
-    "ctrl+c": "Ctrl+C",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
 
+LISTS: Final = ("breakpoints", "watches", "events", "variables")
+BREAKS: Final = ("breakpoints",)
 IN_TIME: Final = ("operations", "timeline", "grid", "chart")
 """Panes in which the arrows move the moment itself."""
 
@@ -178,26 +195,51 @@ KEYS: Final = (
     Key(("H", "shift+left"), "pan -{n}", "scroll", "see earlier iterations, without moving", WITH_ANOMALIES),
     Key(("L", "shift+right"), "pan {n}", "scroll", "see later iterations, without moving", WITH_ANOMALIES),
     Key(("e",), "explain", "explain", "all that there is to say about this stop, with the rules"),
+    Key(("O",), "uses {op}", "where to", "where the selected value goes: who reads it, which back edge carries it on"),
+    Key(("x", "f8"), "to-anomaly", "anomaly", "on to where NaN or Inf is made, or a carried shape changes"),
+    Key(("X", "shift+f8", "f20"), "reverse-to-anomaly", "anomaly back", "back to the one before"),
     Key(("o",), "why {op}", "origin", "where the selected value comes from or goes to"),
     Key(("p",), "prompt print ", "print", "print a value, with slices"),
     Key(("at",), "prompt goto ", "go to", "go to an operation, an iteration, a mark"),
-    Key(("slash",), "prompt search ", "search", "search an operation by name"),
+    Key(("slash",), "prompt search ", "search", "search an operation of any level by name or type"),
     Key(("full_stop",), "search-next", "next found", "the next one found"),
     Key(("comma",), "search-previous", "previous found", "the one found before"),
     Key(("plus",), "zoom in", "larger", "larger boxes, more digits"),
     Key(("minus",), "zoom out", "smaller", "smaller boxes, fewer digits"),
     Key(("z",), "zoom-pane", "zoom pane", "this pane alone, and back"),
+    # lists
+    Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
+    Key(("up", "k"), "row -{n}", "row back", "the row above", LISTS),
+    Key(("pagedown",), "row page", "page", "a page further down", LISTS),
+    Key(("pageup",), "row -page", "page", "a page further up", LISTS),
+    Key(("home",), "row first", "first row", "the first row", LISTS),
+    Key(("end",), "row last", "last row", "the last row", LISTS),
+    Key(("enter",), "open-row", "change", "change what the chosen breakpoint waits for", ("breakpoints",)),
+    Key(("enter",), "open-row", "value", "the chosen value in full", ("watches", "variables")),
+    Key(("enter",), "open-row", "go there", "go to the moment of the chosen event", ("events",)),
+    Key(("space",), "toggle-enabled {row}", "on, off", "switch the chosen breakpoint off, or on again", BREAKS),
+    Key(("delete", "backspace"), "delete {row}", "delete", "take the chosen breakpoint away", BREAKS),
+    Key(("i",), "prompt ignore {row} ", "ignore", "pass the chosen breakpoint by for the next K times", BREAKS),
+    Key(("a",), "prompt break ", "add", "set a breakpoint", BREAKS),
+    Key(("delete", "backspace"), "unwatch {row}", "delete", "watch it no longer", ("watches",)),
+    Key(("a",), "prompt watch ", "add", "watch an expression", ("watches",)),
     # stopping
     Key(("b", "f9"), "toggle-break", "break", "set a breakpoint on the selected operation, or take it away"),
-    Key(("B",), "info breaks", "breaks", "the list of breakpoints"),
+    Key(("B",), "view breakpoints", "breaks", "the list of breakpoints"),
     Key(("w",), "watch {op}", "watch", "watch the selected value at every stop"),
-    Key(("W",), "info watches", "watches", "the list of watches"),
+    Key(("W",), "view watches", "watches", "the list of watches"),
+    Key(("E",), "view events", "events", "the log: what was done, what stopped the run, what failed"),
+    Key(("dollar_sign",), "view variables", "variables", "variables of the model, values of the frame"),
     Key(("m",), "mark {letter}", "mark", "give this moment a letter"),
     Key(("apostrophe",), "goto '{letter}", "to mark", "go to a mark"),
     # the screen
     Key(("y",), "copy value", "copy", "copy the selected value"),
     Key(("Y",), "copy address", "copy name", "copy the address of the selected value"),
     Key(("colon",), "prompt", "prompt", "type a command; Tab completes"),
+    Key(("exclamation_mark",), "prompt ! ", "Python", "Python on the values here: vals, it, np"),
+    Key(("ctrl+s",), "save-session", "save", "keep breakpoints, watches, marks, layout and this place"),
+    Key(("ctrl+e",), "export", "export", "write what is on the screen into a file"),
+    Key(("ctrl+r",), "rerun", "rerun", "read model and inputs anew; place, breakpoints and watches stay"),
     Key(("tab",), "focus next", "pane", "the next pane"),
     Key(("shift+tab",), "focus previous", "pane back", "the pane before"),
     Key(("ctrl+p",), "palette", "palette", "every action by name"),
@@ -251,6 +293,19 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "dimensions": ("choose down", "edit-input", "focus next", "start", "prompt", "help-keys"),
+    "breakpoints": (
+        "toggle-enabled {row}",
+        "open-row",
+        "prompt break",
+        "prompt ignore {row}",
+        "delete {row}",
+        "continue",
+        "back",
+        "help-keys",
+    ),
+    "watches": ("open-row", "prompt watch", "unwatch {row}", "iter +", "continue", "back", "help-keys"),
+    "events": ("open-row", "row +", "continue", "back", "help-keys"),
+    "variables": ("open-row", "fold", "next", "iter +", "back", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
@@ -273,65 +328,3 @@ PAIRS: Final = {
     "→": "←",
 }
 """Keys that are shown together with the way back."""
-
-
-def keys_of(pane: str) -> Iterator[Key]:
-    """The keys that hold in a pane, its own before those that hold everywhere."""
-    yield from (key for key in KEYS if pane in key.panes)
-    yield from (key for key in KEYS if not key.panes)
-
-
-def footer(pane: str) -> list[tuple[str, str]]:
-    """What the last line says: keys and words."""
-    found = []
-    own = {name for key in KEYS if pane in key.panes for name in key.keys}
-    for command in FOOTERS.get(pane, FOOTERS[""]):
-        known = [key for key in keys_of(pane) if key.command.removesuffix("{n}").strip() == command]
-        general = (key for key in known if not key.panes and key.keys[0] not in own)
-        key = known[0] if command.startswith(("wire", "scroll")) else next(general, known[0] if known else None)
-        if key is not None:
-            shown = key.shown
-            found.append((f"{shown} {PAIRS[shown]}" if shown in PAIRS else shown, key.word))
-    return found
-
-
-class Dispatcher:
-    """Puts keys together: a count, a key, and where it wants one a letter."""
-
-    def __init__(self) -> None:
-        self._count = ""
-        self._waits_for: Key | None = None
-
-    @property
-    def pending(self) -> str:
-        """What was typed and waits for more."""
-        return self._count + ("" if self._waits_for is None else self._waits_for.shown)
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self._count, self._waits_for = "", None
-
-    def feed(self, event: events.Key, pane: str) -> str | None:
-        """A key was pressed: the command with all but {op} filled in; empty where more is to come, None for no key."""
-        if self._waits_for is not None:
-            command = self._waits_for.command
-            self.forget()
-            letter = event.character or ""
-            return command.replace("{letter}", letter) if letter.isalnum() else ""
-        digit = event.character or ""
-        if digit in "0123456789" and digit and (self._count or digit != "0") and len(self._count) < 9:
-            self._count += digit
-            return ""
-        key = next((key for key in keys_of(pane) if event.key in key.keys), None)
-        if key is None:
-            had = bool(self.pending)
-            self.forget()
-            return "" if had else None
-        if key.takes_letter:
-            self._waits_for = key
-            return ""
-        command = key.command.replace("{n}", self._count or "1")
-        if command.endswith(" 1") and "{n}" in key.command and "+" not in command and "-1" not in command:
-            command = command[:-2]
-        self.forget()
-        return command

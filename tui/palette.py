@@ -10,7 +10,6 @@ from textual.content import Content
 
 from stepper.debug.commands.registry import commands
 from tui.actions import ACTIONS
-from tui.keys import KEYS
 from tui.registry import VIEWS
 from tui.stage import Stage
 
@@ -21,7 +20,7 @@ class Actions(Provider):
     def _lines(self) -> list[tuple[str, str]]:
         """Each line and what it does; keys first, for they have their objects filled in."""
         found: dict[str, str] = {}
-        for key in KEYS:
+        for key in cast("Stage", self.app).keymap:
             if not key.takes_letter:
                 line = key.command.replace(" {n}", "").replace("{n}", "1")
                 found.setdefault(line, f"{key.help}  ({key.shown})")

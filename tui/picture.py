@@ -18,6 +18,7 @@ from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
 from tui.comparing import Comparing
+from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
 
 MOST_EVENTS: Final = 1_000
@@ -32,10 +33,11 @@ _CALM: Final = 0.3
 class Pictures:
     """Takes pictures of a debugger; lives in the worker."""
 
-    def __init__(self, debugger: Debugger, session: Session, name: str) -> None:
+    def __init__(self, debugger: Debugger, session: Session, name: str, lists: ListsTaker) -> None:
         self._debugger = debugger
         self._session = session
         self._name = name
+        self._lists = lists
         self.statistics = IterationStatistics(debugger.timeline)
         self.comparing = Comparing(debugger)
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
@@ -126,6 +128,7 @@ class Pictures:
             cells=self._window(depth if loop_depth is None else loop_depth),
             sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
             breaks=break_views(debugger.breakpoints),
+            lists=self._lists.take(),
             watches=watch_views(debugger.watches, "" if loop is None else loop.level.path),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,

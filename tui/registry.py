@@ -34,6 +34,10 @@ VIEWS: Final = {
         View("compare", "tui.screens.compare:CompareScreen", "the run beside a reference: where they part, op by op"),
         View("inputs", "tui.screens.inputs:InputsScreen", "what was chosen for the model's inputs"),
         View("ports", "tui.screens.ports:PortsScreen", "the port map: into the body, out of it, the next iteration"),
+        View("breakpoints", "tui.screens.breakpoints:BreakpointsScreen", "breakpoints: what each waits for, hits"),
+        View("watches", "tui.screens.watches:WatchesScreen", "watched expressions now, before and over the iterations"),
+        View("events", "tui.screens.events:EventsScreen", "the log: what was done, what stopped the run, what failed"),
+        View("variables", "tui.screens.variables:VariablesScreen", "variables of the model, values of the frame"),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
     )
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from rich.cells import cell_len as cell_len
 from rich.style import Style
 
@@ -122,3 +123,20 @@ def short_count(value: int) -> str:
     if value >= 10_000 and value % 1000 == 0:
         return f"{value // 1000}k"
     return str(value)
+
+
+def elements(value: np.ndarray[Any, Any], room: int) -> str:
+    """The elements of a tensor one after another, as in lists; the first ones where there is no room for all."""
+    shown = ""
+    for place, element in enumerate(value.reshape(-1)[: max(room, 0)].tolist()):
+        word = number(element) if isinstance(element, bool | int | float) else printable(str(element))
+        longer = f"{shown} {word}" if place else word
+        if cell_len(longer) + (2 if place + 1 < value.size else 0) > room:
+            return f"{shown} …" if shown else ""
+        shown = longer
+    return shown if value.size else "no elements"
+
+
+def clip_end(text: str, width: int) -> str:
+    """A sentence loses its end."""
+    return text if cell_len(text) <= width else f"{text[: max(width - 1, 0)]}…"

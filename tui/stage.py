@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from textual.app import App
 
 from stepper.element_types import Array
 from tui.driver import Driver
 from tui.inputs import InputChoices
+from tui.keymap import Keymap
 from tui.panes.base import Pane
+from tui.python_prompt import PythonPrompt
 from tui.state import State
 from tui.theme import Look
 
@@ -17,8 +20,11 @@ from tui.theme import Look
 class Stage(App[int]):
     """The application as its parts see it; tui.app fills it in.
 
-    `state` is what is shown, `sought` the text that was searched last, `asked_pane` the pane that had the focus when
-    the prompt or another screen was opened, `inputs` what was chosen for the model's inputs (None: they were given).
+    `state` is what is shown, `sought` the text that was searched last, `found` the address that a search found where it
+    cannot be selected, `asked_pane` the pane that had the focus when the prompt or another screen was opened, `keymap`
+    which key does what, `typed` the lines typed at the prompt, `answered` the last answer and its tone, `python` what !
+    evaluates, `last_layout` how the screen was when it was left, `inputs` what was chosen for the model's inputs (None:
+    they were given).
     """
 
     look: Look
@@ -26,6 +32,12 @@ class Stage(App[int]):
     driver: Driver
     sought: str
     asked_pane: Pane | None
+    keymap: Keymap
+    typed: list[str]
+    found: str
+    answered: tuple[str, str]
+    python: PythonPrompt
+    last_layout: dict[str, Any]
     inputs: InputChoices | None
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
@@ -47,6 +59,18 @@ class Stage(App[int]):
 
     def say(self, text: str, tone: str = "dim") -> None:
         """Show a line above the prompt."""
+        raise NotImplementedError
+
+    def show_card(self, title: str, lines: tuple[str, ...]) -> None:
+        """Show an answer of several lines."""
+        raise NotImplementedError
+
+    def look_at(self, depth: int, index: int) -> None:
+        """Look at a frame of the stack, and select one of its operations."""
+        raise NotImplementedError
+
+    def report_fault(self, where: str, error: Exception) -> None:
+        """Say once what went wrong in a part of the program; the session goes on, and is saved."""
         raise NotImplementedError
 
     def select(self, index: int | None) -> None:
@@ -75,6 +99,14 @@ class Stage(App[int]):
 
     def close_prompt(self) -> None:
         """Back to the pane from which it was opened."""
+        raise NotImplementedError
+
+    def save_session(self, say: bool = True) -> None:
+        """Keep the session."""
+        raise NotImplementedError
+
+    def rerun(self) -> None:
+        """Open model and inputs anew; place, breakpoints and watches stay."""
         raise NotImplementedError
 
     def leave(self) -> None:

@@ -13,6 +13,7 @@ from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
 from tui.comparing import Comparison
+from tui.lists import NO_LISTS, Lists
 
 
 class Happening(Enum):
@@ -73,6 +74,7 @@ class State:
     sweep: SweepView | None = None
     breaks: tuple[BreakView, ...] = ()
     watches: tuple[WatchView, ...] = ()
+    lists: Lists = NO_LISTS
     events: tuple[TimelineEvent, ...] = ()
     branch: str = ""
     is_edited: bool = False

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepper import __version__
+from stepper.cli.screen_options import add_help, add_session_and_keys
 
 COMMANDS: Final = {
     "run": "run_command",
@@ -19,6 +20,7 @@ COMMANDS: Final = {
     "export": "export_command",
     "passes": "passes_command",
     "tui": "tui_command",
+    "help": "help_command",
 }
 """Each subcommand and the module of stepper.cli that carries it out."""
 
@@ -52,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
         commands.add_parser("passes", help="name the first pass of OpenVINO that changes what a model computes")
     )
     _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
+    add_help(commands.add_parser("help", help="the keys of stepper MODEL"))
     return top
 
 
@@ -271,7 +274,9 @@ def _add_tui(tui: argparse.ArgumentParser) -> None:
     tui.add_argument(
         "--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with"
     )
+    add_session_and_keys(tui)
     _add_rules(tui)
+    tui.set_defaults(rules=None)  # so that a session can say which, where the user does not
     tui.add_argument(
         "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
     )

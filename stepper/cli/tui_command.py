@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from stepper.cli.debug_command import debugger_on
+from stepper.cli import kept_session
+from stepper.cli.debug_command import debugger_of, debugger_on
 from stepper.cli.engine_options import opened_model
 from stepper.cli.specs import given_inputs, given_texts
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -27,26 +28,46 @@ def execute(options: argparse.Namespace) -> int:
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
-    model = opened_model(options)
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
-
-    def make(inputs: Mapping[int, Array]) -> Debugger:
-        debugger = debugger_on(model, inputs, options, options.memory or DEFAULT_MEMORY)
-        if options.reference is not None:
-            from stepper.compare.debug_reference import debug_reference  # loads what compares
-
-            debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
-        return debugger
-
-    look = {"ascii": options.ascii, "light": options.light}
+    launch = import_module(APPLICATION)
+    keeping = launch.Keeping(
+        file=options.session,
+        fresh=options.fresh or options.script is not None,
+        only_stops=options.at is not None,
+        keep=not options.no_keep,
+        keys=options.keys,
+    )
+    look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
+    kept = kept_session.take_up(options)
+    model = opened_model(options)
     try:
-        inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+        given = given_inputs(model, options.input, options.inputs, options.shape)
+        bind_inputs(model, {**(kept or {}), **given})
     except (UsageError, InputError):
         # Raises again for what no choice of values would mend.
         texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
-        return int(import_module(APPLICATION).open_inputs(model, texts, shapes, make, lines, **look))
-    return int(import_module(APPLICATION).open_application(make(dict(enumerate(inputs))), lines, **look))
+
+        def make(inputs: Mapping[int, Array]) -> Debugger:
+            return _compared(debugger_on(model, inputs, options, options.memory or DEFAULT_MEMORY), options)
+
+        return int(launch.open_inputs(model, texts, shapes, make, lines, **look))
+
+    def opened() -> Debugger:
+        """Of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
+        debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept_session.take_up(options))
+        return _compared(debugger, options)
+
+    return int(launch.open_application(opened(), lines, **look, reopen=opened))
+
+
+def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:
+    """With the reference that the options name."""
+    if options.reference is not None:
+        from stepper.compare.debug_reference import debug_reference  # loads what compares
+
+        debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
+    return debugger
 
 
 def _is_terminal(stream: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -90,6 +91,14 @@ class Breakpoints:
         self._by_number[number] = breakpoint
         self._watch()
 
+    def change(self, number: int, description: BreakDescription) -> Breakpoint:
+        """Have one wait for something else, under its number and from the present on. Raises UsageError."""
+        before = self[number]
+        description = replace(description, enabled=before.description.enabled)
+        self._by_number[number] = breakpoint = self._new(number, description, before.where)
+        self._watch()
+        return breakpoint
+
     def clear(self) -> None:
         """Have none, and no exceptions, as in the beginning."""
         self._exceptions.clear()
@@ -152,6 +161,15 @@ class Breakpoints:
         """A breakpoint for one movement: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
         return self._temporary(description, *self._made(description, self._where)[:2])
+
+    def anomalies(self) -> None:
+        """Breakpoints for one movement: where NaN or Inf is made, or a carried shape changes."""
+        made = [self._made_when(Word.NAN, self._where), self._made_when(Word.INF, self._where)]
+        with contextlib.suppress(UsageError):  # a model without loops carries no shapes
+            made.append(self._made_when(Word.SHAPE, self._where))
+        checks = [check for found, _trails in made for check in found]
+        trails = [trail for _checks, found in made for trail in found]
+        self._temporary(BreakDescription(BreakKind.WHEN, Word.NAN, once=True), checks, trails)
 
     def watch_all(self) -> None:
         """Watch those of the list alone."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from stepper.debug.checks import Check
+from stepper.debug.data_break_words import data_break
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
@@ -51,6 +52,18 @@ class BreakDescription:
         parts += [f"ignore {self.ignore}" if self.ignore else "", "once" if self.once else ""]
         parts += [f'"{self.line}"' if self.line else "", "" if self.enabled else "(disabled)"]
         return " ".join(part for part in parts if part)
+
+    @property
+    def specification(self) -> str:
+        """What stands behind `break` or `log` to have it again; without what was to be ignored."""
+        condition = f"if {self.condition}" if self.condition else ""
+        if self.kind is BreakKind.LOG:
+            parts = [self.text, f'"{self.line}"', condition]
+        else:
+            is_expression = self.kind is BreakKind.WHEN and data_break(self.text) is None
+            parts = [f"when {self.text}" if is_expression else self.text, condition]
+            parts += [f"hit {self.hit}{' exactly' if self.exactly else ''}" if self.hit else ""]
+        return " ".join(part for part in (*parts, "once" if self.once else "") if part)
 
 
 class Count:

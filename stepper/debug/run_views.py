@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from stepper.debug.breakpoints import BreakKind, Breakpoint
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.watches import Reading, Watch
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
@@ -16,7 +16,8 @@ from stepper.engine.program import Program
 class BreakView:
     """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
 
-    Of one that waits for something about values wherever it happens there are none.
+    Of one that waits for something about values wherever it happens there are none. `ignored` is how many moments of
+    those that it is to ignore have gone by.
     """
 
     number: int
@@ -26,6 +27,8 @@ class BreakView:
     conditional: bool
     enabled: bool
     hits: int
+    ignored: int
+    description: BreakDescription
     places: frozenset[tuple[int, int]] = field(repr=False)
 
     def is_at(self, program: Program, index: int) -> bool:
@@ -49,6 +52,8 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
         conditional=bool(description.condition or description.hit),
         enabled=description.enabled,
         hits=breakpoint.hits,
+        ignored=breakpoint.counts[1].seen,
+        description=description,
         places=frozenset((id(check.program), check.index) for check in breakpoint.checks) if at_places else frozenset(),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from stepper.debug.recording.reading import Recording
 from stepper.debug.timeline import Edit
 from stepper.debug.what_if import ORIGINAL
 from stepper.engine.program import CompiledModel, Program
-from stepper.errors import SessionError
+from stepper.errors import SessionError, UsageError
 
 VERSION: Final = 1
 
@@ -173,6 +173,38 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
         )
         _check_branches(kept)
         return kept
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStops:
+    """What a session keeps that does not depend on the inputs; `problems` are sentences on what does not fit."""
+
+    breakpoints: tuple[KeptBreakpoint, ...]
+    expected: tuple[Expected, ...]
+    watches: tuple[tuple[int, str], ...]
+    problems: tuple[str, ...]
+
+
+def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
+    """As from_rows, of another run or of a model that was changed since: a row that cannot be read is left out."""
+    problems: list[str] = []
+
+    def read(kind: str, made: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
+        found = []
+        for row in recording.kept(kind):
+            try:
+                with recording.reading():
+                    found.append(made(row))
+            except (SessionError, UsageError) as error:
+                problems.append(str(error))
+        return tuple(found)
+
+    return KeptStops(
+        read("breakpoint", lambda row: _breakpoint(row, compiled)),
+        read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
+        read("watch", lambda row: (_integer(row["number"], 1), _text(row["text"]))),
+        tuple(problems),
+    )
 
 
 def _check_branches(kept: Kept) -> None:

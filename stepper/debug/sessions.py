@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
+from stepper.debug.breakpoints import Counted
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments import describe
 from stepper.debug.recording import kept, open_recording
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.files import errors_named
 from stepper.debug.recording.reading import Recording
-from stepper.debug.session_content import Kept, KeptBranch, from_rows, present, to_rows
+from stepper.debug.session_content import Kept, KeptBranch, from_rows, present, stops_from_rows, to_rows
 from stepper.debug.timeline import Timeline
 from stepper.debug.what_if import ORIGINAL, edit_again
 from stepper.engine.program import CompiledModel
@@ -106,6 +108,39 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
             raise _not_fitting(recording, error) from None
         raise
     return Restored(False, layout)
+
+
+def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple[str, ...]]:
+    """Put back breakpoints, expected NaN and watches of another run: on other inputs, or of a model changed since.
+
+    They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
+    SessionError for a file that cannot be read.
+    """
+    with open_recording(path) as recording:
+        kept = stops_from_rows(recording, debugger.machine.compiled)
+        layout = read_layout(recording)
+    tick = debugger.machine.tick
+    fresh = Counted(tick, tick, 0, None)
+    problems = list(kept.problems)
+    debugger.breakpoints.clear()
+    debugger.watches.clear()
+    breakpoints, watches = debugger.breakpoints, debugger.watches
+    for pattern, where in kept.expected:
+        _tried(problems, f"except {pattern}", partial(breakpoints.expect, pattern, where))
+    for one in kept.breakpoints:
+        known = replace(one.description, ignored_from=tick)
+        put_back = partial(breakpoints.put_back, one.number, known, one.where, (fresh, fresh))
+        _tried(problems, f"breakpoint {one.number}", put_back)
+    for number, text in kept.watches:
+        _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline))
+    return Restored(not (kept.breakpoints or kept.watches or kept.expected), layout), tuple(problems)
+
+
+def _tried(problems: list[str], what: str, put_back: Callable[[], object]) -> None:
+    try:
+        put_back()
+    except UsageError as error:
+        problems.append(f"{what} is left out: {error}")
 
 
 def _not_fitting(recording: Recording, error: UsageError) -> SessionError:

@@ -72,7 +72,7 @@ class Driven:
     async def type(self, line: str) -> None:
         """A line at the prompt, carried out."""
         await self.pilot.press("colon")
-        self.app._front.prompt.value = line
+        self.app.front.prompt.value = line
         await self.pilot.press("enter")
         await self.settle()
 

@@ -8,7 +8,8 @@ from textual import events
 from stepper.debug.commands.registry import command_called, commands
 from tests.tui.driven import Driven, drive
 from tui.actions import ACTIONS
-from tui.keys import FOOTERS, KEYS, Dispatcher, Key, footer
+from tui.keymap import Dispatcher, footer
+from tui.keys import FOOTERS, KEYS, Key
 from tui.registry import VIEWS
 
 
@@ -62,7 +63,7 @@ def test_zero_alone_is_no_count_and_an_unknown_key_ends_one() -> None:
 def test_the_prompt_completes_suggests_and_remembers() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("colon", "r", "e", "v")
-        prompt = driven.app._front.prompt
+        prompt = driven.app.front.prompt
         await driven.press("tab")
         assert prompt.value == "reverse-continue"
         await driven.press("tab")
@@ -109,7 +110,7 @@ def test_a_mark_is_set_and_gone_back_to() -> None:
         await driven.press("m", "a", "5", "n", "apostrophe", "a")
         assert driven.state.view.tick == 1
         await driven.press("slash")
-        driven.app._front.prompt.value = "search concat"
+        driven.app.front.prompt.value = "search concat"
         await driven.press("enter")
         selected = driven.state.frame.layers[driven.state.cursor]
         assert selected.type == "Concat" and driven.state.view.tick == 1

@@ -265,7 +265,7 @@ def test_an_element_is_copied_and_the_value_saved(tmp_path: Path) -> None:
         await driven.press("Y")
         assert driven.app.clipboard == "model::big[1,1]"
         await driven.press("P")
-        prompt = driven.app._front.prompt
+        prompt = driven.app.front.prompt
         assert prompt.value == "save model::big value.npy"
         prompt.value = f"save model::big {tmp_path}/value.npy"
         await driven.press("enter")

@@ -25,6 +25,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.guard import Guarded
 from tui.rows import Cell, Row, Token, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
@@ -33,7 +34,7 @@ _BACKGROUNDS: Final = ("stripe", "cursor")
 """Tokens of which only the background is laid over what is below."""
 
 
-class Pane(Widget, can_focus=True):
+class Pane(Guarded, Widget, can_focus=True):
     """A heading and rows. `note` stands at the right of the heading."""
 
     TOKENS: ClassVar = (

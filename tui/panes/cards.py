@@ -17,6 +17,8 @@ from stepper.debug.views import ValueView
 from stepper.element_types import Array
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
+from tui.keymap import key_for
+from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Pane
 from tui.panes.value import MOST_AT_ONCE, vector_rows
@@ -27,7 +29,14 @@ from tui.theme import GLYPHS
 _NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
 _WIDE: Final = 66
 """Cells from which on types and shapes have room."""
-_KEYS: Final = (("o", "origin"), ("N", "one op back"), ("e", "explain"), ("C", "to the last stop"), ("c", "continue"))
+_KEYS: Final = (
+    ("why {op}", "origin"),
+    ("reverse-next", "one op back"),
+    ("explain", "explain"),
+    ("reverse-continue", "to the last stop"),
+    ("continue", "continue"),
+)
+"""Commands, whose keys are named, and what they lead to."""
 
 
 def is_stop(state: State) -> bool:
@@ -118,8 +127,9 @@ class StopCard(Pane):
 
     def _keys(self, width: int) -> Row:
         row: Row = [("  ", "")]
-        for key, word in _KEYS if width >= _WIDE else _KEYS[:3]:
-            row += [(key, "key"), (f" {word}   ", "dim")]
+        for command, word in _KEYS if width >= _WIDE else _KEYS[:3]:
+            key = key_for(command, self.kind, getattr(self.app, "keymap", KEYS))
+            row += [] if key is None else [(key.shown, "key"), (f" {word}   ", "dim")]
         return row
 
     def _operation_rows(self, width: int) -> list[Row]:

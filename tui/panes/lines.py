@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from stepper.debug.moments import Reason
-from tui.keys import footer
+from tui.keymap import Keymap, footer
+from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Line
 from tui.panes.cards import is_breakpoint, stop_title
@@ -113,17 +114,18 @@ class KeysLine(Line):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._pane, self._pending = "", ""
+        self._keymap: Keymap = KEYS
 
-    def put(self, pane: str, pending: str) -> None:
+    def put(self, pane: str, pending: str, keymap: Keymap) -> None:
         """The pane has the focus; this was typed and waits."""
-        if (pane, pending) != (self._pane, self._pending):
-            self._pane, self._pending = pane, pending
+        if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
+            self._pane, self._pending, self._keymap = pane, pending, keymap
             self.changed()
 
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         row: Row = []
-        for key, word in footer(self._pane):
+        for key, word in footer(self._pane, self._keymap):
             entry: Row = [(key, "key"), (f" {word}   ", "dim")]
             if width_of([*row, *entry]) > width - len(self._pending) - 2:
                 break

@@ -17,7 +17,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from tui.keys import Dispatcher
+from tui.guard import Guarded
+from tui.keymap import Dispatcher
 from tui.panes.base import Pane
 from tui.panes.lines import AnswerLine, KeysLine, TopBar
 from tui.panes.prompt import Prompt
@@ -29,7 +30,7 @@ LEAST: tuple[int, int] = (60, 18)
 """Columns and rows below which a sentence stands instead of the screen."""
 
 
-class DebugScreen(Screen[None]):
+class DebugScreen(Guarded, Screen[None]):
     """A screen of the debugger."""
 
     AUTO_FOCUS = ""
@@ -130,6 +131,9 @@ class DebugScreen(Screen[None]):
     def on_mount(self) -> None:
         """Show what there is."""
         self.is_ready = True
+        self.dispatcher.keymap = self.stepper.keymap
+        self.prompt.history = self.stepper.typed
+        self.put_answer(*self.stepper.answered)
         self._fit()
         self.show(self.stepper.state)
         pane = self.first_pane()
@@ -138,6 +142,7 @@ class DebugScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Time may have gone on while another screen was in front."""
+        self.put_answer(*self.stepper.answered)
         self.show(self.stepper.state)
         self.tell_keys()
 
@@ -170,7 +175,9 @@ class DebugScreen(Screen[None]):
         if not self.is_ready:
             return
         pane = self.stepper.focused_pane
-        self.query_one("#keys", KeysLine).put("" if pane is None else pane.kind, self.dispatcher.pending)
+        self.query_one("#keys", KeysLine).put(
+            "" if pane is None else pane.kind, self.dispatcher.pending, self.stepper.keymap
+        )
 
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""

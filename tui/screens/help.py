@@ -6,7 +6,8 @@ from textual.app import ComposeResult
 
 from stepper.debug.commands.registry import commands
 from tui.actions import ACTIONS
-from tui.keys import KEYS, NAMES, Key
+from tui.keymap import Keymap, names_of
+from tui.keys import KEYS, Key
 from tui.panes.base import Pane
 from tui.rows import Row
 from tui.screens.base import DebugScreen
@@ -23,14 +24,15 @@ class KeyHelp(Pane):
     def rows(self, width: int) -> list[Row]:
         """All lines; there are some hundred."""
         kind, text = self._asked()
-        own = [key for key in KEYS if kind and kind in key.panes]
+        keymap: Keymap = getattr(self.app, "keymap", KEYS)
+        own = [key for key in keymap if kind and kind in key.panes]
         rows: list[Row] = [[]]
         if text:
             rows += [[("  ", ""), (line, "")] for line in text.splitlines()]
             rows.append([])
         rows += [_key_row(key) for key in own]
         rows += [[], [("  everywhere", "strong"), ("   a count before a movement repeats it: 10n, 3]", "dim")]]
-        rows += [_key_row(key) for key in KEYS if not key.panes]
+        rows += [_key_row(key) for key in keymap if not key.panes]
         rows += [[], [("  at the prompt", "strong")]]
         words = [(command.usage, command.help) for command in commands()]
         words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in ACTIONS.values()]
@@ -45,8 +47,7 @@ class KeyHelp(Pane):
 
 
 def _key_row(key: Key) -> Row:
-    names = "  ".join(NAMES.get(name, name) for name in key.keys if name != "f23")
-    return [("  ", ""), (f"{names:<18}", "key"), (f"{key.help}  ", ""), (f"  {key.command}", "dim")]
+    return [("  ", ""), (f"{names_of(key):<18}", "key"), (f"{key.help}  ", ""), (f"  {key.command}", "dim")]
 
 
 class HelpScreen(DebugScreen):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.addresses import Address, AddressError, IterationRange, parse_address, resolve
+from stepper.debug.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
@@ -23,11 +23,13 @@ from stepper.debug.inspection_text import (
     trip_lines,
     value_lines,
 )
+from stepper.debug.inspection_values import source_text
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watches import StopScope
-from stepper.engine.frames import Phase, place
+from stepper.engine.frames import Frame, Phase, place
 from stepper.errors import UsageError
+from stepper.ir.model import Source
 from stepper.plain_values import json_number, tensor_json
 
 # --- values ---------------------------------------------------------------------------------------------------------
@@ -177,7 +179,41 @@ def _why(session: Session, text: str) -> Answer:
     lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
     if not lines:
         lines = [f"{target.layer.type} '{target.layer.name}' computes it; no port of the loop has to do with it"]
+        lines += [f"from {described}" for described in _sources(target)]
     return Answer(tuple(lines), {"sentences": lines})
+
+
+def _sources(target: Target) -> list[str]:
+    """What an operation computes from, in the order of its inputs."""
+    graph = target.program.graph
+    sources = graph.sources[target.layer.id]
+    return [source_text(graph.by_id[source.layer], source.output) for source in sources if source is not None]
+
+
+@command("uses", syntax="ADDR", help="where a value goes: who reads it, which output or back edge carries it on")
+def _uses(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    stack = debugger.machine.stack
+    where = stack[-1].program if stack else debugger.machine.compiled.main
+    target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, where)
+    graph, depth = target.program.graph, len(target.program.path)
+    value = Source(target.layer.id, target.output)
+    readers = [layer for layer in graph.layers if value in graph.sources[layer.id]]
+    lines = [f"read by {reader.type} '{reader.name}'" for reader in readers if reader.type != "Result"]
+    results = {reader.id for reader in readers if reader.type == "Result"}
+    if results and 0 < depth < len(stack) and stack[depth].program is target.program and _is_loop(stack[depth]):
+        loop = debugger.loop(depth, differences=False)
+        outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
+        edges = [edge for edge in loop.back_edges if edge.result.layer is target.layer]
+        lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
+    elif results:
+        lines.append("handed out by " + ", ".join(f"Result '{graph.by_id[result].name}'" for result in sorted(results)))
+    return Answer(tuple(lines or ["nothing reads it"]), {"sentences": lines})
+
+
+def _is_loop(frame: Frame) -> bool:
+    return frame.activation is not None and frame.activation.operation.layer.is_loop
 
 
 # --- info -----------------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stepper.debug.commands.places import go_to
 from stepper.debug.commands.registry import command
 from stepper.debug.commands.session import Answer, Session, count, number, required
 from stepper.debug.commands.stops import moved
-from stepper.debug.moments import Reason
+from stepper.debug.moments import Reason, Stop
 
 
 @command("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one", moves=True)
@@ -92,6 +94,25 @@ def _reverse_continue(session: Session, text: str) -> Answer:
             break
         stop = session.debugger.reverse_continue()
     return moved(session, stop)
+
+
+@command("to-anomaly", help="on to where NaN or Inf is made or a carried shape changes, or the next stop", moves=True)
+def _to_anomaly(session: Session, _text: str) -> Answer:
+    return _among_anomalies(session, session.debugger.continue_)
+
+
+@command("reverse-to-anomaly", help="the same, backward", moves=True)
+def _reverse_to_anomaly(session: Session, _text: str) -> Answer:
+    return _among_anomalies(session, session.debugger.reverse_continue)
+
+
+def _among_anomalies(session: Session, move: Callable[[], Stop]) -> Answer:
+    breakpoints = session.debugger.breakpoints
+    breakpoints.anomalies()
+    try:
+        return moved(session, move())
+    finally:
+        breakpoints.watch_all()
 
 
 @command("goto", syntax="N|tick N|ADDR|'MARK", help="iteration N of this loop; a tick; after an operation; a mark")

@@ -21,14 +21,28 @@ def _break(session: Session, text: str) -> Answer:
     return _set(session.debugger.breakpoints.add(break_description(required(text, "what to stop at"))))
 
 
+@command("change", syntax=f"N {_BREAKS}", help="have breakpoint N wait for something else; its hits begin anew")
+def _change(session: Session, text: str) -> Answer:
+    word, _, rest = text.partition(" ")
+    which = number(required(word, "the number of a breakpoint"), "the number of a breakpoint")
+    breakpoints = session.debugger.breakpoints
+    kind = breakpoints[which].description.kind
+    rest = required(rest.strip(), "what to stop at")
+    found = _log_description(session, rest) if kind is BreakKind.LOG else break_description(rest)
+    return _set(breakpoints.change(which, found))
+
+
 @command("log", syntax='[TARGET] "TEXT {EXPR}" [if EXPR]', help="write a line each time, and do not stop")
 def _log(session: Session, text: str) -> Answer:
+    return _set(session.debugger.breakpoints.add(_log_description(session, text)))
+
+
+def _log_description(session: Session, text: str) -> BreakDescription:
     match = _LOG.fullmatch(text)
     if match is None:
         raise UsageError('a line in double quotes is missing, such as log h_next "{iter}: {max(h_next)}"')
     target = match["target"] or _here(session)
-    description = BreakDescription(BreakKind.LOG, target, match["condition"] or "", line=match["line"])
-    return _set(session.debugger.breakpoints.add(description))
+    return BreakDescription(BreakKind.LOG, target, match["condition"] or "", line=match["line"])
 
 
 def _here(session: Session) -> str:

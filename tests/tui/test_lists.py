@@ -1,0 +1,187 @@
+"""The lists: breakpoints, watches, events, variables; what they show, and what keys and mouse do in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.driven import DECODER, Driven, drive
+from tui.event_log import Kind
+from tui.panes.list_pane import ListPane
+from tui.theme import Look
+
+STOPS = (
+    f"run-to {DECODER}@0",
+    f"break {DECODER}@3",
+    "break nan",
+    "break changes h.9 hit 2",
+    f"break {DECODER}@* if max(h.9) > 2 once",
+    "disable 2",
+    "watch iter",
+    "watch max(h.9)",
+    "watch h.9",
+    "watch prev(h.9)",
+    "iter 1",
+)
+
+
+def listed(driven: Driven) -> ListPane:  # type: ignore[type-arg]
+    pane = driven.app.focused_pane
+    assert isinstance(pane, ListPane)
+    return pane
+
+
+async def look_at_all(driven: Driven, name: str) -> None:
+    for key, view in (("B", "breakpoints"), ("W", "watches"), ("E", "events"), ("dollar_sign", "variables")):
+        await driven.press(key)
+        driven.golden(f"{view}_{name}", "top", view, "keys")
+        await driven.press("q")
+    assert not driven.app._faults
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids="{0[0]}x{0[1]}".format)
+def test_the_lists_at_every_size(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await look_at_all(driven, f"{size[0]}x{size[1]}")
+
+    drive("date_normaliser", script, size=size, lines=STOPS)
+
+
+def test_the_lists_in_ascii_say_the_same() -> None:
+    async def script(driven: Driven) -> None:
+        await look_at_all(driven, "ascii_120x40")
+        assert driven.text("operations").isascii()
+
+    drive("date_normaliser", script, size=(120, 40), lines=STOPS, look=Look(ascii=True, plain=True))
+
+
+# --- breakpoints ----------------------------------------------------------------------------------------------------
+
+
+def test_a_breakpoint_is_switched_changed_ignored_and_deleted_by_keys() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("B", "down", "space")
+        assert [one.enabled for one in driven.state.breaks] == [True, False]
+        await driven.press("space")
+        assert [one.enabled for one in driven.state.breaks] == [True, True]
+        await driven.press("up", "enter")
+        prompt = driven.app.front.prompt
+        assert prompt.value == f"change 1 {DECODER}@3 "
+        prompt.value += "if max(h.9) > 0"
+        await driven.press("enter")
+        assert driven.state.breaks[0].description.condition == "max(h.9) > 0"
+        await driven.press("i", "2", "enter")
+        assert driven.state.breaks[0].description.ignore == 2
+        await driven.press("down", "delete")
+        assert [one.number for one in driven.state.breaks] == [1]
+        await driven.press("delete", "delete")
+        assert not driven.state.breaks and "no row" in driven.text("answer")
+        assert driven.app.front.view_name == "breakpoints"
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", f"break {DECODER}@3", "break nan"))
+
+
+def test_a_breakpoint_that_is_changed_to_nonsense_stays_what_it_was() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("change 1 no_such_thing")
+        assert "no_such_thing" in driven.text("answer")
+        assert driven.state.breaks[0].text == "nan"
+        await driven.type("change 7 nan")
+        assert "there is no breakpoint 7" in driven.text("answer")
+
+    drive("date_normaliser", script, lines=("break nan",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["@2 if iter > 1 hit 3 exactly once", "when max(h.9) > 2 hit 2", "nan", "grow>10", "changes h.9 once",
+     f"{DECODER}@1"],
+)  # fmt: skip
+def test_what_a_breakpoint_says_of_itself_sets_the_same_again(text: str) -> None:
+    from stepper.debug.break_texts import break_description
+
+    description = break_description(text)
+    assert break_description(description.specification) == description
+
+
+def test_the_mouse_chooses_switches_and_opens() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("B")
+        pilot = driven.pilot
+        await pilot.click("#breakpoints", offset=(20, 3))
+        await driven.settle()
+        assert listed(driven).cursor == 1 and driven.state.breaks[1].enabled
+        await pilot.click("#breakpoints", offset=(2, 3))
+        await driven.settle()
+        assert not driven.state.breaks[1].enabled
+        await pilot.click("#breakpoints", offset=(20, 2), times=2)
+        await driven.settle()
+        assert driven.app.front.prompt.value == f"change 1 {DECODER}@3 "
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", f"break {DECODER}@3", "break nan"))
+
+
+# --- watches --------------------------------------------------------------------------------------------------------
+
+
+def test_a_watch_shows_now_and_before_and_is_opened_and_deleted() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("right_square_bracket", "right_square_bracket", "W")
+        row = driven.text("watches").splitlines()[2]
+        assert row.split()[:4] == ["◦", "1", "iter", "2"] and row.split()[4] == "1"
+        await driven.press("down", "enter")
+        assert driven.text("card").splitlines()[0].startswith(" print h.9")
+        await driven.press("escape", "delete")
+        assert [watch.text for watch in driven.state.watches] == ["iter"]
+        await driven.press("a")
+        assert driven.app.front.prompt.value == "watch "
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "watch iter", "watch h.9"))
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_keeps_what_happened_and_leads_back_to_it() -> None:
+    async def script(driven: Driven) -> None:
+        stopped_at = driven.state.view.tick
+        await driven.press("c")
+        await driven.type("nonsense")
+        kinds = [entry.kind for entry in driven.state.lists.log]
+        assert kinds == [Kind.SET, Kind.STOPPED, Kind.MOVED, Kind.REFUSED]
+        await driven.press("E")
+        assert listed(driven).cursor == 3
+        await driven.press("up", "up", "enter")
+        assert driven.state.view.tick == stopped_at and driven.state.iteration == 3
+
+    drive("date_normaliser", script, lines=(f"break {DECODER}@3", "continue"))
+
+
+def test_lines_of_logpoints_keep_the_place_at_which_they_were_written() -> None:
+    async def script(driven: Driven) -> None:
+        written = [entry for entry in driven.state.lists.log if entry.kind is Kind.LOGGED]
+        assert [entry.text for entry in written] == [f"at {count}" for count in range(len(written))]
+        assert len(written) > 3
+        assert [entry.place.rpartition("#")[2] for entry in written] == [str(count) for count in range(len(written))]
+        assert sorted(entry.tick for entry in written) == [entry.tick for entry in written]
+
+    lines = (f"run-to {DECODER}@0", "first", f'log {DECODER}@* "at {{iter}}"', "continue")
+    drive("date_normaliser", script, lines=lines)
+
+
+# --- variables ------------------------------------------------------------------------------------------------------
+
+
+def test_the_values_of_the_frame_are_those_of_the_run() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("dollar_sign")
+        text = driven.text("variables")
+        frame = driven.state.frame
+        names = [parameter.name for parameter in frame.graph.parameters]
+        assert all(any(name in line for line in text.splitlines()) for name in names)
+        assert "merged" in text and "f32[1,64]" in text
+        await driven.press("space")
+        assert "what came in" in driven.text("variables") and "h.9" not in driven.text("variables")
+        await driven.press("down", "down", "q")
+        assert not driven.app._faults
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@1",))

@@ -1,0 +1,441 @@
+"""A session lasts: it comes back as it was left, survives errors of the run and faults of a pane, and is run anew."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import SAMPLES
+from tests.models import Graph, carried, last
+from tests.tui.driven import DECODER, Driven, Script, debugger_of_sample
+from tui.app import StepperApp
+from tui.event_log import Kind
+from tui.keeper import Keeper, state_folder
+from tui.panes.operations import Operations
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def session(
+    script: Script,
+    keeper: Keeper | None = None,
+    debugger: Debugger | None = None,
+    reopen: Callable[[], Debugger] | None = None,
+) -> str:
+    """One session from start to end, as launch does it; what it says at its end."""
+
+    async def run() -> StepperApp:
+        app = StepperApp(
+            debugger or debugger_of_sample("date_normaliser"),
+            "date_normaliser",
+            keeper=keeper or Keeper(),
+            reopen=reopen,
+        )
+        async with app.run_test(size=(160, 48)) as pilot:
+            driven = Driven(app, pilot)
+            await driven.settle()
+            await driven.settle()
+            await script(driven)
+            app.leave()
+        return app
+
+    return asyncio.run(run()).keep_at_end()
+
+
+def told(driven: Driven) -> dict[str, Any]:
+    """What must come back."""
+    state = driven.state
+    return {
+        "tick": state.view.tick,
+        "branch": state.branch,
+        "breaks": [(one.number, one.sentence, one.enabled, one.hits) for one in state.breaks],
+        "watches": [(one.number, one.text, one.now and one.now.text) for one in state.watches],
+        "marks": [(mark.name, mark.tick) for mark in state.lists.marks],
+        "expected": state.lists.expected,
+        "theme": driven.app.theme,
+        "statistic": state.statistic,
+        "view": driven.app.front.view_name,
+        "typed": driven.app.typed,
+    }
+
+
+async def set_up(driven: Driven) -> None:
+    """Breakpoints with conditions, one of them off; watches, marks; another look; and a place."""
+    await driven.type(f"run-to {DECODER}@0")
+    await driven.press("B", "a")
+    driven.app.front.prompt.value = f"break {DECODER}@* if max(h.9) > 0.99"
+    await driven.press("enter", "a")
+    driven.app.front.prompt.value = "break nan"
+    await driven.press("enter", "down", "space", "q")
+    await driven.type("watch max(h.9)")
+    await driven.press("c", "m", "k", "c", "3", "n")
+    await driven.type("theme stepper-light")
+    await driven.type("statistic max")
+    await driven.press("W")
+
+
+def test_leaving_and_coming_back_everything_is_as_it_was() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def first(driven: Driven) -> None:
+        await set_up(driven)
+        seen.append(told(driven))
+
+    async def second(driven: Driven) -> None:
+        assert "session restored" in driven.text("answer")
+        seen.append(told(driven))
+        await driven.press("apostrophe", "k", "C")
+        assert not driven.app._faults
+
+    assert session(first) == ""
+    assert session(second) == ""
+    assert seen[0] == seen[1]
+    assert (
+        seen[0]["tick"] > 100
+        and seen[0]["view"] == "watches"
+        and [one[2] for one in seen[0]["breaks"]] == [True, False]
+    )
+
+
+def test_nothing_is_written_but_in_the_state_folder() -> None:
+    before = set(SAMPLES.rglob("*"))
+
+    async def script(driven: Driven) -> None:
+        await driven.press("n", "ctrl+s")
+        assert str(state_folder()) in driven.text("answer")
+
+    session(script)
+    assert set(SAMPLES.rglob("*")) == before
+    assert [path.suffix for path in state_folder().iterdir()] == [".session"]
+    assert state_folder().stat().st_mode & 0o077 == 0
+
+
+def test_on_other_inputs_breakpoints_watches_and_layout_come_back_but_no_place() -> None:
+    model = stepper.read_model(SAMPLES / "date_normaliser" / "model.xml")
+    inputs = dict(np.load(SAMPLES / "date_normaliser" / "inputs.npz"))
+    name = next(iter(inputs))
+    other = Debugger(model, {**inputs, name: np.roll(inputs[name], 1, axis=-1)})
+
+    async def again(driven: Driven) -> None:
+        assert "last session on this model" in driven.text("answer")
+        assert driven.state.view.tick == 0 and driven.app.theme == "stepper-light"
+        assert [(one.number, one.enabled, one.hits) for one in driven.state.breaks] == [(1, True, 0), (2, False, 0)]
+        assert [watch.text for watch in driven.state.watches] == ["max(h.9)"]
+
+    session(set_up)
+    session(again, debugger=other)
+    assert len(list(state_folder().iterdir())) == 2
+
+
+def test_a_file_that_the_user_names_is_the_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.session"
+
+    async def again(driven: Driven) -> None:
+        assert driven.state.breaks and driven.state.view.tick > 100
+
+    session(set_up, Keeper(file=path))
+    session(again, Keeper(file=path))
+    assert not state_folder().exists()
+
+
+def test_a_file_that_is_no_session_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mine.session"
+    path.write_bytes(b"something else")
+
+    async def script(driven: Driven) -> None:
+        assert "not restored" in driven.text("answer")
+        await driven.press("n")
+        assert driven.state.view.tick == 1
+
+    assert "left as it is" in session(script, Keeper(file=path))
+    assert path.read_bytes() == b"something else"
+
+
+def test_what_is_kept_by_model_and_broken_is_replaced() -> None:
+    session(set_up)
+    (path,) = state_folder().iterdir()
+    path.write_bytes(path.read_bytes()[:1000])
+
+    async def script(driven: Driven) -> None:
+        assert "not restored" in driven.text("answer") and driven.state.view.tick == 0
+        await driven.press("5", "n")
+
+    async def again(driven: Driven) -> None:
+        assert driven.state.view.tick == 5
+
+    assert session(script) == ""
+    assert session(again) == ""
+
+
+def test_a_layout_that_cannot_be_is_passed_over() -> None:
+    session(set_up)
+    debugger = debugger_of_sample("date_normaliser")
+    layout = {
+        "theme": 5,
+        "view": "../x",
+        "statistic": "nonsense",
+        "pane": ["x"],
+        "tab": "none",
+        "lines": [1, "ok\x1b[2J"],
+    }
+    Keeper().save(debugger, layout)
+
+    async def script(driven: Driven) -> None:
+        assert driven.app.front.view_name == "" and driven.app.typed == [] and not driven.app._faults
+
+    session(script)
+
+
+# --- errors of the run ----------------------------------------------------------------------------------------------
+
+
+def failing_loop(folder: Path) -> Debugger:
+    """A Loop that gathers element 0, 1, 2, ... of two: it fails in iteration 2, in the middle of the body."""
+    net = Graph()
+    body = net.body()
+    h = body.parameter("h", "f32", (2,))
+    i = body.parameter("i", "i64", (1,))
+    axis = body.constant(np.array(0, np.int64))
+    wide = body.apply("Tile", h, body.apply("Add", i, body.constant(np.array([1], np.int64))), name="tiled", dims=(-1,))
+    cut = body.apply(
+        "Reshape", wide, body.constant(np.array([2], np.int64)), name="cut", dims=(2,), special_zero="false"
+    )
+    one = body.constant(np.array([1], np.int64))
+    following = body.result(cut, "h_out")
+    counted = body.result(body.apply("Add", i, one, name="count"), "i_out")
+    del axis
+    outer_h, outer_i = net.parameter("h0", "f32", (2,)), net.parameter("i0", "i64", (1,))
+    entries = [carried(outer_h, h, following), carried(outer_i, i, counted)]
+    net.result(net.loop("walk", body, 5, True, entries, [last(following)])[0], "out")
+    return Debugger(net.read(folder), {0: np.ones(2, np.float32), 1: np.array([-1], np.int64) + 1})
+
+
+def test_an_operation_that_fails_in_a_loop_is_shown_with_stack_and_shapes_and_one_goes_back(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("c")
+        assert driven.state.failure and "stopped: error" in driven.text("top")
+        card = driven.text("stop")
+        for part in ("Loop 'walk' #1", "Reshape 'cut'", "[4]", "error of the run"):
+            assert part in card, card
+        assert driven.state.lists.log[-1].kind is Kind.FAILED
+        tick = driven.state.view.tick
+        await driven.press("N")
+        assert driven.state.view.tick == tick - 1 and not driven.state.failure
+        await driven.press("n", "n")
+        assert driven.state.failure and driven.state.view.tick == tick
+        await driven.type("set i = [0]")
+        await driven.press("E")
+        assert "error" in driven.text("events")
+        assert not driven.app._faults
+
+    session(script, debugger=failing_loop(tmp_path))
+
+
+def test_an_expression_that_fails_is_shown_and_the_run_goes_on() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("watch max(no_such)")
+        await driven.type("print 1 / nothing")
+        assert "nothing" in driven.text("answer")
+        await driven.press("n", "W")
+        assert "no_such" in driven.text("watches") and driven.state.view.tick == 1
+
+    session(script)
+
+
+# --- faults of the program ------------------------------------------------------------------------------------------
+
+
+def test_a_pane_that_raises_is_reported_the_session_goes_on_and_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("n")
+
+        def broken(*_: Any) -> Any:
+            raise ZeroDivisionError("by a test")
+
+        monkeypatch.setattr(Operations, "row", broken)
+        monkeypatch.setattr(Operations, "on_click", broken)
+        await driven.press("n")
+        assert "ZeroDivisionError" in driven.text("operations") and "a fault in Operations" in driven.text("answer")
+        await driven.pilot.click("#operations", offset=(3, 3))
+        await driven.press("n")
+        assert driven.state.view.tick == 3
+        assert any(entry.kind is Kind.FAULT for entry in driven.app.driver.log.entries())
+        assert list(state_folder().glob("*.session"))
+
+    session(script)
+
+
+def test_an_action_that_raises_is_reported() -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.open_view = lambda name: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+        await driven.type("view help")
+        assert "a fault in view" in driven.text("answer")
+        await driven.press("n")
+        assert driven.state.view.tick == 1
+
+    session(script)
+
+
+# --- anew -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rerun_reads_the_files_anew_and_keeps_place_and_breakpoints(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(SAMPLES / "date_normaliser", folder)
+
+    def opened() -> Debugger:
+        return Debugger(stepper.read_model(folder / "model.xml"), dict(np.load(folder / "inputs.npz")))
+
+    async def script(driven: Driven) -> None:
+        await set_up(driven)
+        before, old = told(driven), driven.app.driver
+        await driven.press("ctrl+r")
+        await driven.settle()
+        assert driven.app.driver is not old and "read anew" in driven.text("answer")
+        after = told(driven)
+        assert {**before, "view": ""} == {**after, "statistic": before["statistic"]}
+        (folder / "model.xml").write_text("<net/>")
+        await driven.press("ctrl+r")
+        await driven.settle()
+        assert "model.xml" in driven.text("answer")
+        await driven.press("n")
+        assert driven.state.view.tick == after["tick"] + 1 and not driven.app._faults
+
+    session(script, debugger=opened(), reopen=opened)
+
+
+# --- what else makes it convenient ----------------------------------------------------------------------------------
+
+
+def test_python_is_evaluated_at_its_prompt_and_nowhere_else(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@2")
+        expected = float(
+            driven.state.frame.value(
+                next(p.id for p in driven.state.frame.graph.parameters if p.name == "h.9")
+            ).array.max()
+        )
+        await driven.type('!float(vals["h.9"].max())')
+        assert float(driven.text("answer")) == expected
+        await driven.press("exclamation_mark")
+        driven.app.front.prompt.value += "x = it * 21"
+        await driven.press("enter")
+        await driven.type("! x, type(np).__name__")
+        assert driven.text("answer").strip() == "(42, 'module')"
+        await driven.type('! vals["h.9"][0] = 0')
+        assert "read-only" in driven.text("answer")
+        await driven.type("! 1 / 0")
+        assert "ZeroDivisionError" in driven.text("answer")
+        path = tmp_path / "script"
+        path.write_text("! x = 1\n")
+        await driven.type(f"source {path}")
+        assert "no command '!'" in driven.text("answer")
+
+    session(script)
+
+
+def test_python_without_an_end_is_ended_by_escape() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.pilot.press("colon")
+        driven.app.front.prompt.value = "! while True: pass"
+        await driven.pilot.press("enter")
+        await asyncio.sleep(0.2)
+        await driven.press("escape")
+        assert "interrupted" in driven.text("answer")
+        await driven.press("n")
+        assert driven.state.view.tick == 1
+
+    session(script)
+
+
+def test_search_goes_over_all_levels() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("search Softmax")
+        assert "which does not run now" in driven.text("answer") and driven.app.found
+        await driven.press("t")
+        frame = driven.state.frame
+        assert frame.depth == 1 and frame.layers[frame.moment].type == "Softmax"
+        await driven.type("search Loop")
+        assert driven.state.depth == 0 and driven.state.frame.layers[driven.state.cursor].type == "Loop"
+        await driven.type("search no such")
+        assert "no operation of the model" in driven.text("answer")
+        await driven.type("search MatMul")
+        seen = {driven.app.found or driven.app.filled("{op}")}
+        for _ in range(40):
+            await driven.press("full_stop")
+            seen.add(driven.app.found or driven.app.filled("{op}"))
+        matmuls = sum(
+            layer.type == "MatMul" for program in driven.app.driver.compiled.programs for layer in program.layers
+        )
+        named = sum(
+            "matmul" in layer.name.lower() or layer.type == "MatMul"
+            for program in driven.app.driver.compiled.programs for layer in program.layers
+        )  # fmt: skip
+        assert matmuls <= len(seen) == named
+
+    session(script)
+
+
+def test_the_next_anomaly_is_where_an_inf_is_made() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@1")
+        await driven.type("set h.9[0,0] = inf")
+        begun = driven.state.view.tick
+        await driven.press("x")
+        made = driven.state.frame.operation(driven.state.frame.last)
+        arrays = [value.array for value in made.outputs if value.array is not None]
+        assert any(not np.isfinite(array).all() for array in arrays) and driven.state.view.tick > begun
+        first = driven.state.view.tick
+        await driven.press("x", "X")
+        assert driven.state.view.tick == first
+
+    session(script)
+
+
+def test_where_a_value_comes_from_and_goes_to() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("o")
+        assert "from" in driven.text("card")
+        await driven.press("escape", "O")
+        assert "read by" in driven.text("card") + driven.text("answer")
+        await driven.type("uses h.9")
+        assert "read by" in driven.text("card") + driven.text("answer")
+
+    async def begun(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@1")
+        await driven.press("5", "n")
+        await script(driven)
+
+    session(begun)
+
+
+def test_what_is_on_the_screen_is_exported(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("ctrl+e")
+        assert driven.app.front.prompt.value == "export-screen date_normaliser-tick0.svg"
+        path = tmp_path / "screen.svg"
+        driven.app.front.prompt.value = f"export-screen {path}"
+        await driven.press("enter")
+        assert path.read_text(encoding="utf-8").lstrip().startswith("<svg") and "operations" in path.read_text()
+        await driven.type(f"run-to {DECODER}@1")
+        for name, view, part in (("a.svg", "rolled", "<svg"), ("b.md", "ports", "h.9"), ("c.svg", "", "<svg")):
+            await driven.type(f"export-figure {tmp_path / name} {view}")
+            assert "written" in driven.text("answer")
+            assert part in (tmp_path / name).read_text(encoding="utf-8")
+        await driven.type(f"export-figure {tmp_path / 'd.svg'} nonsense")
+        assert "no figure 'nonsense'" in driven.text("answer")
+        await driven.type("export-screen x.png")
+        assert "ends in .svg" in driven.text("answer")
+
+    session(script)

@@ -1,0 +1,123 @@
+"""Durable: what of the application makes a session last. Restored at the start, saved at the end and after a fault,
+taken over by a debugger that is opened anew."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.sessions import restore_session, restore_stops, save_session
+from stepper.errors import StepperError, UsageError
+from tui.driver import Driver
+from tui.event_log import Kind
+from tui.keeper import Back, Keeper
+from tui.layout import layout_of, put_layout
+from tui.screens.base import DebugScreen
+from tui.stage import Stage
+
+Reopen = Callable[[], Debugger]
+"""Reads the model and its inputs once more."""
+_SIGNALS = ("SIGTERM", "SIGHUP")
+
+
+class Durable(Stage):
+    """`keeper` is None where nothing is kept, `reopen` where nothing can be read anew."""
+
+    keeper: Keeper | None = None
+    reopen: Reopen | None = None
+
+    @property
+    def front(self) -> DebugScreen:
+        """The screen in front, without what lies over it."""
+        return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, DebugScreen))
+
+    # --- keeping -------------------------------------------------------------------------------------------------
+
+    def take_up(self) -> None:
+        """Put back what was kept, before anything else is done."""
+        self._leave_when_told()
+        if self.keeper is not None:
+            self.driver.ask(self.keeper.restore, self._taken_up, title="restoring the session")
+
+    def _taken_up(self, back: Back) -> None:
+        if back.layout is not None:
+            put_layout(self, back.layout)
+        if back.sentence:
+            self._tell(back.sentence, "bad" if back.failed else "dim")
+
+    def save_session(self, say: bool = True) -> None:
+        """Keep it now."""
+        keeper, layout = self.keeper, layout_of(self, self.front)
+        if keeper is None:
+            raise UsageError("this session is not kept; session save FILE keeps it in a file")
+
+        def saved(path: Path) -> None:
+            if say:
+                self._tell(f"session saved in {path}")
+
+        self.driver.ask(lambda debugger: keeper.save(debugger, layout), saved)
+
+    def keep_at_end(self) -> str:
+        """Keep it when the application has ended; what to tell the user, empty where all is well."""
+        debugger = self.driver.ended()
+        if self.keeper is None or not self.driver.is_open:
+            return ""
+        if debugger is None:
+            return "the session is not saved: an operation does not come to its end"
+        try:
+            self.keeper.save(debugger, self.last_layout)
+        except StepperError as error:
+            return f"the session is not saved: {error}"
+        return ""
+
+    def _leave_when_told(self) -> None:
+        """A terminal that is closed leaves a session that is saved."""
+        if not self.is_headless:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                for name in _SIGNALS:
+                    if hasattr(signal, name):
+                        asyncio.get_running_loop().add_signal_handler(getattr(signal, name), self.leave)
+
+    def _tell(self, sentence: str, tone: str = "dim") -> None:
+        self.say(sentence, tone)
+        self.driver.log.add(Kind.SESSION, sentence)
+
+    # --- anew ----------------------------------------------------------------------------------------------------
+
+    def rerun(self) -> None:
+        """Open model and inputs anew; place, breakpoints and watches stay."""
+        reopen = self.reopen
+        if reopen is None:
+            raise UsageError("where the model came from is not known; goto tick 0 begins anew")
+        self.driver.ask(lambda debugger: _reopened(debugger, reopen), self._go_on_with, title="reading the model anew")
+
+    def _go_on_with(self, found: tuple[Debugger, str]) -> None:
+        debugger, sentence = found
+        while self.close_view():
+            pass
+        log = self.driver.log
+        self.driver.ended()
+        self.found = ""
+        self.driver = Driver(self, debugger, self.state.model, log)
+        self.driver.start()
+        self._tell(sentence)
+
+
+def _reopened(old: Debugger, reopen: Reopen) -> tuple[Debugger, str]:
+    """A debugger of the files as they are now, as far as possible where the old one was, and a sentence on that."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rerun.session"
+        save_session(old, path)
+        new = reopen()
+        try:
+            restore_session(new, path)
+        except StepperError:
+            new = reopen()
+            _found, problems = restore_stops(new, path)
+            return new, "; ".join(["read anew; the run is another one and begins at its start", *problems])
+    return new, f"read anew, run to tick {new.machine.tick}"

@@ -1,0 +1,141 @@
+"""The keeper: what makes a session durable. It is kept by model, or in a file that the user names, and put back.
+
+By model means in the user's state folder, under the hashes of the model and of the inputs: on the same inputs all comes
+back, on others the breakpoints, watches and layout of the last session on this model. Nothing is written elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.recording.blobs import content_hash
+from stepper.debug.recording.origin import file_hashes
+from stepper.debug.sessions import restore_session, restore_stops, save_session
+from stepper.errors import StepperError, UsageError
+
+MOST_KEPT: Final = 200
+"""Sessions in the state folder; the oldest go first."""
+_LETTERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """What restoring found: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
+
+    layout: Mapping[str, Any] | None = None
+    sentence: str = ""
+    failed: bool = False
+
+
+def state_folder() -> Path:
+    """Where sessions are kept by model."""
+    folder = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(folder).expanduser() / "stepper" / "sessions"
+
+
+class Keeper:
+    """Saves and restores the session of a debugger. With a `file` there, else by model in `folder`.
+
+    `only_stops`: the place is left as it is, as somebody has asked for another one. `fresh`: nothing is put back.
+    """
+
+    def __init__(
+        self, *, file: Path | None = None, folder: Path | None = None, fresh: bool = False, only_stops: bool = False
+    ) -> None:
+        self._file = file
+        self._folder = folder
+        self._fresh, self._only_stops = fresh, only_stops
+        self._is_open = True
+        self._path: Path | None = file
+
+    def path(self, debugger: Debugger) -> Path:
+        """The file of this run; reads the model's files once."""
+        if self._path is None:
+            self._path = (self._folder or state_folder()) / f"{_model_name(debugger)}-{_run_name(debugger)}.session"
+        return self._path
+
+    # --- restoring -----------------------------------------------------------------------------------------------
+
+    def restore(self, debugger: Debugger) -> Back:
+        """Put back what is kept; whatever is wrong with it is a sentence."""
+        path = self.path(debugger)
+        if self._fresh:
+            return Back()
+        try:
+            if path.is_file() and not self._only_stops:
+                found = restore_session(debugger, path)
+                return Back(found.layout, "" if found.empty else f"session restored, tick {debugger.machine.tick}")
+            return Back() if self._file is not None else self._of_another_run(debugger, path)
+        except StepperError as error:
+            # A file that the user named may be of use elsewhere; it is not written over.
+            self._is_open = self._file is None
+            return Back(sentence=f"the session is not restored: {error}", failed=True)
+
+    def _of_another_run(self, debugger: Debugger, path: Path) -> Back:
+        others = sorted(path.parent.glob(f"{path.name[:_LETTERS]}-*.session"), key=_time, reverse=True)
+        if not others:
+            return Back()
+        found, problems = restore_stops(debugger, path if path in others else others[0])
+        sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
+        return Back(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    def save(self, debugger: Debugger, layout: Mapping[str, Any]) -> Path:
+        """Keep it all. UsageError where it cannot be written, SessionError for a file of another run."""
+        path = self.path(debugger)
+        if not self._is_open:
+            raise UsageError(f"{path} holds a session that could not be restored; it is left as it is")
+        if self._file is not None:
+            save_session(debugger, path, layout)
+            return path
+        part = path.with_suffix(f".{os.getpid()}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part.unlink(missing_ok=True)
+            save_session(debugger, part, layout)
+            part.replace(path)
+            self._thin(path.parent)
+        except OSError as error:
+            raise UsageError(f"{path}: the session cannot be kept: {error.strerror}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+        return path
+
+    def _thin(self, folder: Path) -> None:
+        for path in sorted(folder.glob("*-*.session"), key=_time, reverse=True)[MOST_KEPT:]:
+            path.unlink(missing_ok=True)
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _model_name(debugger: Debugger) -> str:
+    hashes = file_hashes(debugger.model.path)
+    return content_hash(f"{hashes['xml']} {hashes['bin']}".encode()).hex()[:_LETTERS]
+
+
+def _run_name(debugger: Debugger) -> str:
+    """Of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
+    machine = debugger.machine
+    parts = [str(machine.rules).encode()]
+    opened = any(layer.opened_from for _path, graph in debugger.model.graphs() for layer in graph.layers)
+    parts.append(str(opened).encode())
+    for value in debugger.inputs:
+        array = np.asarray(value)
+        parts.append(f"{array.dtype}{array.shape}".encode())
+        parts.append(repr(array.tolist()).encode() if array.dtype.kind in "TO" else array.tobytes())
+    return content_hash(b"\0".join(parts)).hex()[:_LETTERS]
