@@ -28,6 +28,7 @@ VIEWS = {
 UNROLLED = {
     "specification_lstm": "--values shape --iters 0:2,-1",
     "reverse": "--values full",
+    "rwkv_overflow": "--carried --iters 6:9 --values shape",
     "for_loop": "--values full --iters 0:2,-1",
     "while_loop": "--values full --depth 1 --iters 0:2,-1",
     "do_while_loop": "--values shape --iters 0:2,-1",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import converted
+import faulty
 import loops
 import shapes
 import specification
@@ -23,6 +24,7 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "for_with_condition": loops.for_with_condition,
     "nested_loop": shapes.nested_loop,
     "growing_tensor": shapes.growing_tensor,
+    "rwkv_overflow": faulty.rwkv_overflow,
     "onnx_moving_average": converted.onnx_moving_average,
     "torch_power_iteration": converted.torch_power_iteration,
 }

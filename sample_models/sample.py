@@ -33,10 +33,11 @@ class Sample:
     model: ov.Model
     inputs: dict[str, Array]
     formula: dict[str, Array]
+    healthy: dict[str, Array] | None = None  # of a sample with a fault: what its outputs would be without it
     files: IrFiles | None = None  # in place of the model's own, where OpenVINO cannot read the form that is written
 
     def write(self, folder: Path) -> None:
-        """Write model.xml, model.bin, inputs.npz and expected.npz, if OpenVINO computes what the formula does."""
+        """Write the files of the folder (inputs.npz, expected.npz ...), if OpenVINO computes what the formula does."""
         files = self.files or ir_files(self.model)
         model = self.model if self.files else ov.Core().read_model(files.xml.encode(), files.weights)
         outputs = infer(model, self.inputs)
@@ -46,6 +47,8 @@ class Sample:
         (folder / "model.bin").write_bytes(files.weights)
         np.savez(folder / "inputs.npz", **self.inputs)  # type: ignore[arg-type]
         np.savez(folder / "expected.npz", **outputs)  # type: ignore[arg-type]
+        if self.healthy is not None:
+            np.savez(folder / "healthy.npz", **self.healthy)  # type: ignore[arg-type]
 
 
 def infer(model: ov.Model, inputs: dict[str, Array]) -> dict[str, Array]:

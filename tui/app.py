@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from textual import events
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Input
 
 import tui.tensor_actions  # noqa: F401  # registers its actions
 from stepper.debug.commands.registry import command_called
@@ -37,7 +36,6 @@ from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.palette import Actions
 from tui.panes.base import Pane
 from tui.panes.list_pane import ListPane
-from tui.panes.prompt import Prompt
 from tui.python_prompt import PythonPrompt
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
@@ -147,16 +145,7 @@ class StepperApp(Durable):
         """What is there now stays: without this the collector's pauses are the longest frames."""
         gc.collect()
         gc.freeze()
-
-    async def on_event(self, event: events.Event) -> None:
-        """A key that no line of text waits for goes to the screen at once: through the queues of pane and screen what
-        is typed right behind `:` would overtake the prompt."""
-        screen = self.screen_stack[-1] if self.screen_stack else None
-        is_key = isinstance(event, events.Key) and not event.is_forwarded
-        if is_key and isinstance(screen, DebugScreen) and screen.is_ready and not isinstance(self.focused, Input):
-            await screen.on_event(event)
-        else:
-            await super().on_event(event)
+        gc.enable()
 
     # --- what the driver tells -----------------------------------------------------------------------------------
 
@@ -372,21 +361,29 @@ class StepperApp(Durable):
         pane = self.asked_pane if self.asked_pane is not None and self.asked_pane.is_attached else None
         pane = pane or self.front.first_pane()
         if pane is not None:
-            pane.focus()
+            self.front.set_focus(pane)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """A line was typed."""
-        if not isinstance(event.input, Prompt):
-            return
-        line = event.value.strip()
-        event.input.remember(line)
-        event.input.value = ""
+    def submit(self, line: str) -> None:
+        """Carry out a line that was typed."""
+        self.front.prompt.remember(line)
         self.close_prompt()
         self.perform(line)
 
-    def leave(self) -> None:
-        """End; a movement under way is left where it is."""
+    async def on_event(self, event: events.Event) -> None:
+        """A key that has a meaning is heeded at once, not after its way through the panes.
+
+        Who types `:next` quickly has typed the n before the prompt would be there.
+        """
+        if isinstance(event, events.Key) and not event.is_forwarded and isinstance(self.screen, DebugScreen):
+            focused = self.focused
+            free = focused is None or (isinstance(focused, Pane) and not hasattr(focused, "on_key"))
+            if free and self.screen.heed(event):
+                return
+        await super().on_event(event)
+
+    def leave(self, code: int = 0) -> None:
+        """End with this exit code; a movement under way is left where it is."""
         with contextlib.suppress(StopIteration):
             self.last_layout = layout_of(self, self.front)
         self.driver.close()
-        self.exit(0)
+        self.exit(code)

@@ -81,7 +81,8 @@ class Durable(Stage):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 for name in _SIGNALS:
                     if hasattr(signal, name):
-                        asyncio.get_running_loop().add_signal_handler(getattr(signal, name), self.leave)
+                        number = getattr(signal, name)
+                        asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
 
     def _tell(self, sentence: str, tone: str = "dim") -> None:
         self.say(sentence, tone)

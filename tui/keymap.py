@@ -24,8 +24,9 @@ def footer(pane: str, keymap: Sequence[Key] = KEYS) -> list[tuple[str, str]]:
     for command in FOOTERS.get(pane, FOOTERS[""]):
         key = key_for(command, pane, keymap)
         if key is not None:
-            name = key.shown
-            found.append((f"{name} {PAIRS[name]}" if name in PAIRS else name, key.word))
+            back = PAIRS.get(key.shown)
+            is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
+            found.append((f"{key.shown} {back}" if is_pair else key.shown, key.word))
     return found
 
 

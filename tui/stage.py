@@ -109,6 +109,10 @@ class Stage(App[int]):
         """Open model and inputs anew; place, breakpoints and watches stay."""
         raise NotImplementedError
 
-    def leave(self) -> None:
-        """End; a movement under way is left where it is."""
+    def submit(self, line: str) -> None:
+        """Carry out a line that was typed."""
+        raise NotImplementedError
+
+    def leave(self, code: int = 0) -> None:
+        """End with this exit code; a movement under way is left where it is."""
         raise NotImplementedError

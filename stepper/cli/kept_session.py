@@ -8,8 +8,6 @@ from typing import Any
 
 from stepper.cli.progress import Progress
 from stepper.debug.debugger import Debugger
-from stepper.debug.recording import open_recording
-from stepper.debug.sessions import restore_session, save_session
 
 
 def is_there(options: argparse.Namespace) -> bool:
@@ -21,6 +19,8 @@ def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
     """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
     if not is_there(options):
         return {}
+    from stepper.debug.recording import open_recording  # most start without a session, and need not wait for SQLite
+
     with open_recording(options.session) as recording:
         recording.model_path(options.model)  # the model is looked at first: another one has other inputs
         options.rules = options.rules or recording.origin.rules
@@ -32,6 +32,8 @@ def restore(options: argparse.Namespace, debugger: Debugger) -> str:
     """Put the session back where there is one; what to tell the user."""
     if not is_there(options):
         return f"a new session, to be kept in {options.session}"
+    from stepper.debug.sessions import restore_session
+
     with Progress(debugger.machine, wanted=True):
         restored = restore_session(debugger, options.session)
     return f"{options.session} keeps no session yet" if restored.empty else f"session restored from {options.session}"
@@ -40,4 +42,6 @@ def restore(options: argparse.Namespace, debugger: Debugger) -> str:
 def keep(options: argparse.Namespace, debugger: Debugger) -> None:
     """Keep it, at the end."""
     if options.session is not None:
+        from stepper.debug.sessions import save_session
+
         save_session(debugger, options.session)

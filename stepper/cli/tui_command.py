@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -26,8 +28,11 @@ def execute(options: argparse.Namespace) -> int:
 
     UsageError where there is no terminal.
     """
-    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+    in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
+    if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
+    # What is loaded now stays, and looking for garbage in it is a tenth of the start. The application enables it again.
+    gc.disable()
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
     launch = import_module(APPLICATION)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 
+from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.engine.machine import Machine
@@ -89,8 +92,18 @@ def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Re
     return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED
 
 
+_WHOLE: Final = 1 << 20
+"""Bytes up to which every bit of a value goes into a fingerprint."""
+_PIECES, _PIECE = 64, 512
+"""Of a larger one: pieces, and elements in each."""
+
+
 def fingerprint(state: Snapshot) -> bytes:
-    """A hash of the whole state: equal at the same tick of every replay, bit for bit."""
+    """A hash of the whole state: equal at the same tick of every replay.
+
+    Every bit of a value counts; of one above 1 MB its type, its shape and 64 pieces that are spread over it, so that a
+    stop takes no longer for all that is in its scope.
+    """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(state.tick.to_bytes(8, "little"))
     for frame in state.frames:
@@ -119,4 +132,22 @@ def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
 def _update(digest: hashlib.blake2b, value: object) -> None:
     array = np.asarray(value)
     digest.update(f"{array.dtype}{array.shape}".encode())
-    digest.update(repr(array.tolist()).encode() if array.dtype.kind in "TO" else np.ascontiguousarray(array).tobytes())
+    if array.dtype.kind in "TO":
+        digest.update(repr(array.tolist()).encode())
+    elif array.nbytes <= _WHOLE:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    else:
+        for piece in _spread(array):
+            digest.update(np.ascontiguousarray(piece).tobytes())
+
+
+def _spread(array: Array) -> Iterator[Array]:
+    """Pieces of a large array, evenly spread and the last among them; nothing of the rest is read or copied."""
+    if not array.flags.c_contiguous:
+        least = max(1, array.size // (_PIECES * _PIECE))
+        axis = int(np.argmax(array.shape))
+        yield array[(slice(None),) * axis + (slice(None, None, min(least, array.shape[axis])),)]
+        return
+    flat = array.reshape(-1)
+    for start in np.linspace(0, flat.size - _PIECE, _PIECES, dtype=np.int64):
+        yield flat[start : start + _PIECE]

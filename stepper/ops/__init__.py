@@ -1,52 +1,25 @@
 """What each operation computes: numpy kernels, one registry, a file per family."""
 
+from collections.abc import Mapping
 from importlib import import_module
 
-from stepper.ops.registry import Kernel, all_kernels, find
-
-_FAMILIES = (
-    "variables",
-    "elementwise",
-    "comparison",
-    "bitwise",
-    "unary",
-    "error_function",
-    "activation",
-    "reduction",
-    "normalization",
-    "convert",
-    "quantize",
-    "random_numbers",
-    "matmul",
-    "attention",
-    "recurrent",
-    "sequences",
-    "convolution",
-    "deformable",
-    "interpolation",
-    "pooling",
-    "nms",
-    "multiclass_nms",
-    "roi",
-    "position_sensitive_roi",
-    "signal",
-    "color",
-    "ctc",
-    "proposals",
-    "prior_boxes",
-    "detection",
-    "detectron",
-    "shape",
-    "slicing",
-    "movement",
-    "gather_scatter",
-    "space",
-    "sorting",
-    "segments",
-    "strings",
-)  # fmt: skip - one family a line
-
-for _family in _FAMILIES:
-    import_module(f"stepper.ops.{_family}")
+from stepper.ops import registry
+from stepper.ops.families import FAMILIES, FAMILY_OF
+from stepper.ops.registry import Kernel
 
 __all__ = ["Kernel", "all_kernels", "find"]
+
+
+def find(type: str, version: int) -> Kernel | None:
+    """The kernel of the definition `version` (see operation_types.definition) of an operation type."""
+    family = FAMILY_OF.get(type)
+    if family is not None:
+        import_module(f"stepper.ops.{family}")
+    return registry.find(type, version)
+
+
+def all_kernels() -> Mapping[tuple[str, int], Kernel]:
+    """Every (type, definition version) that has a kernel."""
+    for family in FAMILIES:
+        import_module(f"stepper.ops.{family}")
+    return registry.all_kernels()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from tests.benchmarks import (
     reading,
     recording,
     startup,
+    terminal,
+    terminal_models,
     timing,
 )
 
@@ -92,6 +95,28 @@ def test_the_chain_is_read_whole_and_its_sparse_weights_are_zeros(tmp_path: Path
 def test_a_new_process_computes_the_root(tmp_path: Path) -> None:
     arguments = startup.commands(tmp_path)["read and run a model of one small loop"]
     assert float(startup.start(arguments)) == pytest.approx(2**0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize(("end", "code"), [(b"q", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_the_screen_of_a_sample_is_painted_in_a_terminal_that_is_itself_again_afterwards(
+    end: bytes | signal.Signals, code: int
+) -> None:
+    folder = terminal_models.SAMPLE
+    arguments = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
+    shown = terminal.shown(arguments, b"operations", end)
+    assert shown.code == code
+    for on, off in ((b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[?25l", b"\x1b[?25h"), (b"\x1b[?1000h", b"\x1b[?1000l")):
+        assert shown.output.rfind(off) > shown.output.rfind(on) >= 0
+
+
+def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
+    found = terminal.key_to_paint(terminal_models.large_tensor(1 << 12), presses=1)
+    assert [len(times) for times in found.values()] == [1] * 6
+    assert len(terminal.escape_to_pause(terminal_models.long_loop(10_000_000, at=5), presses=1)) == 1
+
+
+def test_a_watched_run_comes_to_its_end(tmp_path: Path) -> None:
+    assert len(terminal.watched_run(lambda: terminal_models.long_loop(100_000, at=5))) == 3
 
 
 def test_a_report_gives_ratios_to_its_base() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from stepper import ops
 from stepper.operation_types import DEFINITIONS, definition
 from stepper.ops.fallback import STRUCTURAL, WITHOUT_KERNEL
+from stepper.ops.families import FAMILIES, FAMILY_OF
 from tests.ops.coverage import table
 from tests.ops.recording import cases, families
 
@@ -41,6 +44,22 @@ def test_nothing_is_listed_that_does_not_exist() -> None:
     assert WITHOUT_KERNEL.keys() <= definitions
     assert all(WITHOUT_KERNEL.values()), "each with its reason"
     assert ops.all_kernels().keys() <= definitions
+
+
+def test_each_kernel_is_found_by_importing_the_family_that_the_table_names_and_no_other() -> None:
+    script = (
+        "import sys, stepper.ops.registry as registry\n"
+        "from importlib import import_module\n"
+        "for line in sys.stdin:\n"
+        "    family, *types = line.split()\n"
+        "    import_module(f'stepper.ops.{family}')\n"
+        "    missing = set(types) - {type for type, _ in registry.all_kernels()}\n"
+        "    assert not missing, (family, missing)\n"
+        "print(*sorted({type for type, _ in registry.all_kernels()}))\n"
+    )
+    table = "".join(f"{family} {types}\n" for family, types in FAMILIES.items())
+    done = subprocess.run([sys.executable, "-c", script], input=table, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted(FAMILY_OF)
 
 
 def test_all_207_types_of_the_operation_sets_are_there() -> None:

@@ -136,7 +136,7 @@ class Operations(Pane):
         if shape_width:
             held = frame.held(index)
             shape = "" if held is None else shape_of(held.shape)
-            row.append((padded(shape, shape_width - 1, right=True) + " ", "now" if tone == "now" else "dim"))
+            row.append((padded(shape, shape_width - 1, right=True) + " ", _quiet(tone)))
         return row + self._numbers(frame, index, bars, mark_width, tone, fade)
 
     def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
@@ -160,7 +160,7 @@ class Operations(Pane):
         if room < 40:
             return [(padded(clip(name, room), room), tone)]
         own = clip_head(printable(frame.layers[index].name), room - 19)
-        return [(padded(name, 18), tone), (padded(own, room - 18), "now" if tone == "now" else "dim")]
+        return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
 
     def _numbers(self, frame: FrameView, index: int, bars: int, mark_width: int, tone: str, fade: str) -> Row:
         history = self.state.history
@@ -236,3 +236,8 @@ def _difference_cells(comparison: Comparison, index: int, iteration: int | None,
     is_first = is_first and first.difference.layer is found.layer  # type: ignore[union-attr]
     mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
     return [(f"{text:>{width - 3}}", bad if found.standing is Standing.HERE else plain), (f" {mark}", bad)]
+
+
+def _quiet(tone: str) -> str:
+    """The tone of what stands beside the name, on the same ground."""
+    return "now" if tone == "now" else "dim cursor" if "cursor" in tone else "dim"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from textual import events
 from textual.suggester import Suggester
@@ -12,6 +12,7 @@ from textual.widgets import Input
 from stepper.debug.commands.registry import commands
 from tui.actions import ACTIONS
 from tui.names import operation_names
+from tui.stage import Stage
 from tui.state import State
 from tui.theme import Look, in_ascii
 
@@ -59,7 +60,20 @@ class Prompt(Input):
         self._place = None
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("up", "down"):
+        screen = self.screen
+        if screen.focused is not self:  # typed before Enter was heeded, and so after it
+            heed = getattr(screen, "heed", None)
+            if heed is not None:
+                heed(event)
+            event.stop()
+            event.prevent_default()
+            return
+        if event.key == "enter":
+            line, self.value, self._tabs = self.value.strip(), "", []
+            cast("Stage", self.app).submit(line)
+        elif event.key == "escape":
+            cast("Stage", self.app).close_prompt()
+        elif event.key in ("up", "down"):
             self._recall(-1 if event.key == "up" else 1)
         elif event.key == "tab":
             self._complete()

@@ -63,6 +63,7 @@ class DebugScreen(Guarded, Screen[None]):
 
     def compose(self) -> ComposeResult:
         """The lines around, and the body."""
+        self._set_size_classes(update=False)  # before there is anything to style
         yield TopBar(self.view_name, id="top")
         with Vertical(id="content"):
             yield from self.body()
@@ -153,15 +154,27 @@ class DebugScreen(Guarded, Screen[None]):
     def _fit(self) -> None:
         if not self.is_ready:
             return
-        width, height = self.app.size
-        self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
-        self.set_class(width < 100, "-tiny")
-        self.set_class(100 <= width < 150, "-narrow")
-        self.set_class(width >= 190, "-huge")
-        self.set_class(height < 30, "-short")
-        self.set_class(height < 24, "-low")
-        self.set_class(self.stepper.look.ascii, "-ascii")
-        self.fit(width, height)
+        self._set_size_classes()
+        self.fit(*self.app.size)
+
+    def _set_size_classes(self, *, update: bool = True) -> None:
+        before = self.classes
+        for name, holds in self.size_classes(*self.app.size).items():
+            self.set_class(holds, name, update=False)
+        if update and self.classes != before:
+            self.update_node_styles()
+
+    def size_classes(self, width: int, height: int) -> dict[str, bool]:
+        """The classes by which the arrangement of the parts depends on the size."""
+        return {
+            "-small": width < LEAST[0] or height < LEAST[1],
+            "-tiny": width < 100,
+            "-narrow": 100 <= width < 150,
+            "-huge": width >= 190,
+            "-short": height < 30,
+            "-low": height < 24,
+            "-ascii": self.stepper.look.ascii,
+        }
 
     def fit(self, width: int, height: int) -> None:
         """Arrange the parts for a size; the classes are set already."""
@@ -182,24 +195,23 @@ class DebugScreen(Guarded, Screen[None]):
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""
         if isinstance(self.focused, Prompt):
-            if event.key == "escape":
-                self.stepper.close_prompt()
-                event.stop()
-            elif event.key in ("ctrl+c", "ctrl+q", "f5", "f9", "f10", "f11"):
-                self._dispatch(event)
+            if event.key in ("ctrl+c", "ctrl+q", "f5", "f9", "f10", "f11"):
+                self.heed(event)
             return
-        self._dispatch(event)
+        self.heed(event)
 
-    def _dispatch(self, event: events.Key) -> None:
+    def heed(self, event: events.Key) -> bool:
+        """Do what a key means in the focused pane; whether it means anything."""
         pane = self.stepper.focused_pane
         command = self.dispatcher.feed(event, "" if pane is None else pane.kind)
         self.tell_keys()
         if command is None:
-            return
+            return False
         event.stop()
         event.prevent_default()
         if command:
             self.stepper.perform(command, echo=False)
+        return True
 
 
 class Colon(Pane, can_focus=False):

@@ -142,8 +142,11 @@ class MainScreen(DebugScreen):
         timeline = self.query_one(TimelineBar)
         timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
         self.query_one(AnswerCard).most = max(6, height // 3)
-        self._set_tab_classes()
         timeline.changed()
+
+    def size_classes(self, width: int, height: int) -> dict[str, bool]:
+        """The tab that is shown, too."""
+        return super().size_classes(width, height) | {f"tab-{name}": name == self.tab for name in TABS}
 
     def show_tab(self, name: str) -> None:
         """The one pane that is shown where there is room for one."""
@@ -151,11 +154,7 @@ class MainScreen(DebugScreen):
         tabs = self.query_one(Tabs)
         tabs.shown = name
         tabs.changed()
-        self.fit(*self.app.size)
-
-    def _set_tab_classes(self) -> None:
-        for name in TABS:
-            self.set_class(name == self.tab, f"tab-{name}")
+        self._fit()
 
     def move_tab(self, by: int) -> bool:
         """The next tab, where there are tabs."""

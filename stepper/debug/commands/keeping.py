@@ -13,7 +13,6 @@ from stepper.debug.commands.registry import command, command_called, commands, o
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stops import moved
 from stepper.debug.moments import Mark
-from stepper.debug.sessions import restore_session, save_session
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import storable
 
@@ -59,6 +58,8 @@ def _session(session: Session, text: str) -> Answer:
     file = name.strip() or session.file
     if not file:
         raise UsageError(f"the name of a file is missing: session {what} FILE")
+    from stepper.debug.sessions import restore_session, save_session  # few ask for them, and SQLite takes its time
+
     if what == "save":
         save_session(session.debugger, file)
         return Answer((f"session saved in {file}",), {"file": file})
