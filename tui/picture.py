@@ -117,6 +117,7 @@ class Pictures:
         return State(
             model=self._name,
             rules=str(debugger.machine.rules),
+            engine=debugger.machine.compiled.engine,
             view=view,
             stop=debugger.stop,
             frames=frame_views(stack),

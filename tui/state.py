@@ -52,9 +52,10 @@ class Running:
 class State:
     """Everything that a screen shows.
 
-    `frames` are the stack; `depth` is that which is looked at (u and d move it). `loop` is the loop that runs in or
-    around that frame, at the depth `loop_depth`. `history` is of the frame that is looked at, `loop_history` of the
-    loop's. `cells` and `sweep` are there while a screen asks for them (Pictures.look_at_cells, look_at_time).
+    `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which
+    is looked at (u and d move it). `loop` is the loop that runs in or around that frame, at the depth `loop_depth`.
+    `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
+    a screen asks for them (Pictures.look_at_cells, look_at_time).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `output_names` are those of the model's outputs; `opening` is how far the inputs
     are chosen, before there is a run.
@@ -62,6 +63,7 @@ class State:
 
     model: str = ""
     rules: str = "spec"
+    engine: str = ""
     view: StopView | None = None
     stop: Stop | None = None
     frames: tuple[FrameView, ...] = ()

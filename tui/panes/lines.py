@@ -71,7 +71,8 @@ class TopBar(Line):
             row.append((f"   {clip(printable(state.branch), 12)}, edited*", "edit"))
         if width >= 100:
             tick = state.running.glance.tick if state.running is not None else state.view.tick if state.view else 0
-            rules = "numpy" if state.rules == "spec" else f"numpy, {state.rules} rules"
+            who = state.engine or "numpy"
+            rules = who if state.rules == "spec" else f"{who}, {state.rules} rules"
             row += [(f"   tick {tick}", "dim"), (f"   {rules}", "dim")]
         return row
 
