@@ -13,6 +13,7 @@ from stepper.export.numpy_expressions import Expression, call
 from stepper.export.numpy_literals import attribute
 from stepper.export.numpy_sites import Site
 from stepper.ir.model import Layer
+from stepper.ops.families import FAMILIES
 from stepper.ops.registry import Kernel, read_attribute
 
 PACKAGE: Final = "stepper.ops"
@@ -56,22 +57,23 @@ def outputs_given(kernel: Kernel) -> int | None:
 
 def _place(kernel: Kernel) -> tuple[str, str]:
     """The module and the name by which the kernel's function can be called."""
-    return _places()[id(kernel.function)]
+    prefix = f"{PACKAGE}."
+    return _places(tuple(sorted(name for name in sys.modules if name.startswith(prefix))))[id(kernel.function)]
 
 
-@functools.cache
-def _places() -> dict[int, tuple[str, str]]:
+@functools.lru_cache(maxsize=1)
+def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
+    """Of what the loaded modules hold; families of kernels are loaded when the first of them is asked for."""
     found: dict[int, tuple[str, str]] = {}
-    for name, module in sorted(sys.modules.items()):
-        if name.startswith(f"{PACKAGE}.") and module is not None:
-            for attribute_name, value in vars(module).items():
-                if callable(value) and not attribute_name.startswith("_"):
-                    own = getattr(value, "__module__", None) == name
-                    if own or id(value) not in found:
-                        found[id(value)] = (name.removeprefix(f"{PACKAGE}."), attribute_name)
+    for name in loaded:
+        for attribute_name, value in vars(sys.modules[name]).items():
+            if callable(value) and not attribute_name.startswith("_"):
+                own = getattr(value, "__module__", None) == name
+                if own or id(value) not in found:
+                    found[id(value)] = (name.removeprefix(f"{PACKAGE}."), attribute_name)
     return found
 
 
 def module_names() -> list[str]:
     """Names by which the modules with kernels are imported; no variable may have them."""
-    return sorted({module for module, _name in _places().values()})
+    return sorted(FAMILIES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
+import subprocess
+import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -308,6 +310,33 @@ def test_variables_live_from_one_call_to_the_next(tmp_path: Path) -> None:
     exec(code.text, space)
     state: dict[str, object] = {}
     assert [space["tiny"]([2.0], state)[0].tolist() for _ in range(3)] == [[2], [4], [6]]  # type: ignore[operator]
+
+
+def test_kernels_of_families_that_were_loaded_later_are_found(tmp_path: Path) -> None:
+    """In a process of its own: in this one all may be loaded."""
+    script = """
+import sys
+from pathlib import Path
+from stepper.export.numpy_code import numpy_code
+from tests.models import Graph
+
+for type in ("Roll", "Erf"):
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    more = (net.constant([1]), net.constant([0])) if type == "Roll" else ()
+    net.result(net.apply(type, x, *more, version="opset9"))
+    folder = Path(sys.argv[1]) / type
+    folder.mkdir()
+    print(numpy_code(net.read(folder)).text)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "movement.roll(" in done.stdout and "error_function.erf(" in done.stdout
 
 
 def test_large_and_packed_constants_are_in_the_file_beside(tmp_path: Path) -> None:
