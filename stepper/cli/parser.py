@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepper import __version__
+from stepper.cli import option_values, options
 from stepper.cli.screen_options import add_help, add_session_and_keys
 
 COMMANDS: Final = {
@@ -23,11 +24,6 @@ COMMANDS: Final = {
     "help": "help_command",
 }
 """Each subcommand and the module of stepper.cli that carries it out."""
-
-_MODEL: Final = (
-    "the .xml of an OpenVINO IR with its .bin beside it, or what OpenVINO converts: .onnx, .pb, .tflite, .pdmodel"
-)
-_SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,19 +67,19 @@ def with_ranges(words: Sequence[str]) -> list[str]:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
-    run.add_argument("model", metavar="MODEL", nargs="?", help=_MODEL)
-    _add_inputs(run)
+    run.add_argument("model", metavar="MODEL", nargs="?", help=options.MODEL)
+    options.add_inputs(run)
     run.add_argument(
         "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
     )
-    _add_rules(run)
+    options.add_rules(run)
     run.add_argument(
         "--memory",
-        type=_size,
+        type=option_values.size,
         metavar="SIZE",
         help="the largest tensor that one operation may make, such as 2GB (400MB)",
     )
-    _add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
+    options.add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
     run.add_argument(
         "--break",
         dest="breaks",
@@ -93,74 +89,10 @@ def _add_run(run: argparse.ArgumentParser) -> None:
         help="end with exit code 1 where this happens, and say why: nan, inf, cond, stuck, grow>X, ..., "
         "or TARGET [if EXPR], as the break command of stepper debug takes it",
     )
-    add_engine(run)
+    options.add_engine(run)
     _add_recording(run)
-    run.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    options.add_json(run)
     run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
-
-
-def _add_inputs(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="NAME=SPEC",
-        help=f"a value for an input, by name, tensor name or position (* for all that are missing); SPEC: {_SPECS}",
-    )
-    command.add_argument(
-        "--inputs", metavar="FILE.npz", help="values for inputs; a key is a name, tensor name or position"
-    )
-    command.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="NAME=1,5,4",
-        help="the shape that zeros, ones and rand take for an input whose shape is open",
-    )
-
-
-def _add_rules(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--rules",
-        choices=("spec", "openvino"),
-        default="spec",
-        help="spec: as the specification says (default); openvino: as its CPU plugin does where it departs",
-    )
-    command.add_argument(
-        "--max-iterations", type=_positive, metavar="N", help="stop with exit code 4 where a loop wants more iterations"
-    )
-
-
-def add_engine(command: argparse.ArgumentParser) -> None:
-    """The options that say who computes the operations: numpy, OpenVINO, or a mixture."""
-    command.add_argument(
-        "--engine",
-        choices=("numpy", "openvino"),
-        default="numpy",
-        help="who computes the operations: numpy (default; OpenVINO what has no kernel), or OpenVINO each of them",
-    )
-    command.add_argument(
-        "--engine-for",
-        action="append",
-        default=[],
-        metavar="PATTERN=ENGINE",
-        help="another engine for the operations of a type, or with names that fit a pattern such as 'decoder/*'",
-    )
-    _add_runtime(command)
-
-
-def _add_runtime(command: argparse.ArgumentParser) -> None:
-    _add_device(command)
-    command.add_argument(
-        "--extension", action="append", default=[], metavar="LIB", help="a library with operations for OpenVINO"
-    )
-
-
-def _add_device(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--device", metavar="NAME", help="the device of OpenVINO: CPU (default), GPU.0, AUTO, ...")
-    command.add_argument(
-        "--precision", choices=("f32", "f16", "bf16"), help="what OpenVINO is asked to compute in (f32)"
-    )
 
 
 def _add_passes(passes: argparse.ArgumentParser) -> None:
@@ -168,14 +100,14 @@ def _add_passes(passes: argparse.ArgumentParser) -> None:
         "Compile the model in OpenVINO, run it with numpy after each transformation that it makes, and name the first "
         "after which outputs, shapes or a loop's values or iterations differ (exit code 1)."
     )
-    _add_model(passes)
-    _add_inputs(passes)
-    _add_rules(passes)
-    _add_device(passes)
+    options.add_model(passes)
+    options.add_inputs(passes)
+    options.add_rules(passes)
+    options.add_device(passes)
     passes.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="relative tolerance of floats (1e-4)")
     passes.add_argument("--atol", type=float, default=1e-5, metavar="X", help="absolute tolerance of floats (1e-5)")
     passes.add_argument("--all", action="store_true", help="a line for each pass")
-    passes.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    options.add_json(passes)
     passes.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -183,8 +115,8 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.description = (
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all."
     )
-    _add_model(debug)
-    _add_inputs(debug)
+    options.add_model(debug)
+    options.add_inputs(debug)
     debug.add_argument(
         "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
     )
@@ -200,13 +132,11 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
         help="another model, a recorded run, an .npz, onnx, onnxruntime, or openvino (each operation once more, on "
         "the same inputs): for ref(x) in expressions, and break diff>X",
     )
-    _add_rules(debug)
+    options.add_rules(debug)
     debug.set_defaults(rules=None)  # so that a session can say which, where the user does not
-    debug.add_argument(
-        "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
-    )
-    add_engine(debug)
-    _add_open_sequences(debug, "one can step through them")
+    options.add_history_memory(debug)
+    options.add_engine(debug)
+    options.add_open_sequences(debug, "one can step through them")
     debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
 
 
@@ -215,7 +145,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         "Run the model beside a reference and report the first place where they part, in which loop and iteration, and "
         "why: exit code 1 if they differ, 0 if not."
     )
-    _add_model(compare)
+    options.add_model(compare)
     compare.add_argument(
         "--with",
         dest="reference",
@@ -224,13 +154,20 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         help="another model, a recorded run, values (.npz with keys NAME@ITERATION), openvino (default), or for an "
         ".onnx: onnx (its reference evaluator), onnxruntime",
     )
-    _add_inputs(compare)
-    _add_rules(compare)
-    _add_runtime(compare)
-    compare.add_argument("--rtol", type=_tolerance, metavar="X", help="relative tolerance, instead of the type's own")
-    compare.add_argument("--atol", type=_tolerance, metavar="X", help="absolute tolerance, instead of the type's own")
+    options.add_inputs(compare)
+    options.add_rules(compare)
+    options.add_runtime(compare)
     compare.add_argument(
-        "--ulp", type=_positive, metavar="N", help="numbers at most N steps of their type apart agree as well"
+        "--rtol", type=option_values.tolerance, metavar="X", help="relative tolerance, instead of the type's own"
+    )
+    compare.add_argument(
+        "--atol", type=option_values.tolerance, metavar="X", help="absolute tolerance, instead of the type's own"
+    )
+    compare.add_argument(
+        "--ulp",
+        type=option_values.positive,
+        metavar="N",
+        help="numbers at most N steps of their type apart agree as well",
     )
     compare.add_argument(
         "--tolerance",
@@ -245,8 +182,8 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         help="which layers stand for each other, where names do not tell: lines 'a = b' or JSON",
     )
     compare.add_argument("--per-op", action="store_true", help="also list every operation")
-    _add_open_sequences(compare, "so that it compares with such a loop, and its steps are compared")
-    compare.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    options.add_open_sequences(compare, "so that it compares with such a loop, and its steps are compared")
+    options.add_json(compare)
     compare.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -265,8 +202,8 @@ def _add_recording(run: argparse.ArgumentParser) -> None:
 
 def _add_tui(tui: argparse.ArgumentParser) -> None:
     tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
-    _add_model(tui)
-    _add_inputs(tui)
+    options.add_model(tui)
+    options.add_inputs(tui)
     tui.add_argument(
         "--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3"
     )
@@ -275,13 +212,11 @@ def _add_tui(tui: argparse.ArgumentParser) -> None:
         "--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with"
     )
     add_session_and_keys(tui)
-    _add_rules(tui)
+    options.add_rules(tui)
     tui.set_defaults(rules=None)  # so that a session can say which, where the user does not
-    tui.add_argument(
-        "--memory", type=_size, metavar="SIZE", help="what the history of the run may hold, for going back (256MB)"
-    )
-    add_engine(tui)
-    _add_open_sequences(tui, "one can step through them")
+    options.add_history_memory(tui)
+    options.add_engine(tui)
+    options.add_open_sequences(tui, "one can step through them")
     tui.add_argument("--ascii", action="store_true", help="for a terminal without line drawing and other symbols")
     tui.add_argument("--light", action="store_true", help="dark letters on a light ground")
 
@@ -290,14 +225,14 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     inspect.description = (
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
-    _add_model(inspect)
-    _add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
-    inspect.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    options.add_model(inspect)
+    options.add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
+    options.add_json(inspect)
 
 
 def _add_print(command: argparse.ArgumentParser) -> None:
     command.description = "Show values of a run that was recorded with stepper run --trace; no model is needed."
-    _add_trace(command)
+    options.add_trace(command)
     command.add_argument(
         "addresses",
         metavar="ADDR",
@@ -305,10 +240,10 @@ def _add_print(command: argparse.ArgumentParser) -> None:
         help="LEVEL::OP:PORT@ITER[SLICE], such as h_next@7, h_next@2:5, 'h*@-1', outer@3::inner@0::h, id=12, @-1",
     )
     command.add_argument("--stats", action="store_true", help="statistics in place of values")
-    command.add_argument("--digits", type=_positive, metavar="N", help="digits of floating-point numbers")
+    command.add_argument("--digits", type=option_values.positive, metavar="N", help="digits of floating-point numbers")
     command.add_argument("--csv", action="store_true", help="one line for each element (with --stats: each iteration)")
     command.add_argument("--npy", metavar="FILE", help="write one array; of several iterations along a new first axis")
-    command.add_argument("--json", action="store_true", help="report as JSON on stdout")
+    options.add_json(command)
 
 
 def _add_find(command: argparse.ArgumentParser) -> None:
@@ -316,17 +251,15 @@ def _add_find(command: argparse.ArgumentParser) -> None:
         "Find the moments of a run that was recorded with stepper run --trace at which a predicate holds. "
         "Exit code 1 where there are any, 0 where there are none."
     )
-    _add_trace(command)
+    options.add_trace(command)
     command.add_argument(
         "predicate", metavar="PREDICATE", help="an expression such as 'max(h) > 2'; or nan, inf: in anything recorded"
     )
     command.add_argument("which", nargs="?", choices=("first", "last", "all"), default="first", help="(first)")
-    command.add_argument("--limit", type=_positive, default=1000, metavar="N", help="of all at most so many (1000)")
-    command.add_argument("--json", action="store_true", help="report as JSON on stdout")
-
-
-def _add_trace(command: argparse.ArgumentParser) -> None:
-    command.add_argument("trace", metavar="TRACE", help="a file that stepper run --trace has written")
+    command.add_argument(
+        "--limit", type=option_values.positive, default=1000, metavar="N", help="of all at most so many (1000)"
+    )
+    options.add_json(command)
 
 
 def _add_export(export: argparse.ArgumentParser) -> None:
@@ -355,55 +288,19 @@ def _add_export(export: argparse.ArgumentParser) -> None:
     say("--theme", choices=themes, default="auto", help="auto follows the reader's colour scheme (default)")
     say("--only", metavar="REGEX", action="append", default=[], help="draw only operations of this name or type")
     say("--hide", metavar="REGEX", action="append", default=[], help="draw operations of this name or type as groups")
-    say("--depth", type=_count, metavar="N", help="how many levels of bodies are drawn inside of their layer")
+    say(
+        "--depth",
+        type=option_values.count,
+        metavar="N",
+        help="how many levels of bodies are drawn inside of their layer",
+    )
     say("--carried", action="store_true", help="of bodies draw only what goes in, is carried and comes out")
     say("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
-    say("--width", type=_positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
+    say("--width", type=option_values.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
     say("--layout", choices=("own", "dot"), default="own", help="who lays SVG out (own: the same bytes everywhere)")
     say("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
     say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
-    _add_inputs(export)
-    _add_rules(export)
-    _add_open_sequences(export, "their steps can be drawn")
+    options.add_inputs(export)
+    options.add_rules(export)
+    options.add_open_sequences(export, "their steps can be drawn")
     say("-q", "--quiet", action="store_true", help="no notes on stderr")
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of levels")
-    return int(text)
-
-
-def _add_open_sequences(command: argparse.ArgumentParser, why: str) -> None:
-    command.add_argument(
-        "--open-sequences",
-        action="store_true",
-        help=f"take each LSTMSequence, GRUSequence and RNNSequence as a TensorIterator over its cell: {why}",
-    )
-
-
-def _add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help=_MODEL)
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no positive integer")
-    return int(text)
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no tolerance; write for example 1e-4")
-    return value
-
-
-def _size(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,12})\s*([KMGT]?)B?", text.strip().upper())
-    if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size; write for example 512MB or 2GB")
-    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
