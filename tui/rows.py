@@ -12,7 +12,7 @@ from rich.cells import cell_len as cell_len
 from rich.style import Style
 
 Token = str | Style
-"""A component class of Pane without its prefix (several, with blanks between them, are laid over one another)."""
+"""One of tui.inks (several, with blanks between them, are laid over one another)."""
 Cell = tuple[str, Token]
 Row = list[Cell]
 

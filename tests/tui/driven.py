@@ -24,6 +24,7 @@ from textual.pilot import Pilot
 import stepper
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import SAMPLES
+from tests.tui.last_digits import difference
 from tui.app import StepperApp
 from tui.inputs import Opening
 from tui.panes.base import Pane
@@ -46,19 +47,31 @@ class Driven:
 
     async def settle(self) -> None:
         """Until everything that was asked for is done and seen."""
-        for _ in range(500):
-            await self.pilot.pause()
+        await self._handled()
+        for _ in range(1000):
             if not self.app.driver.is_busy:
                 break
-            await asyncio.sleep(0.01)
-        await self.pilot.pause()
+            await asyncio.sleep(0.005)
+        await self._handled()
+
+    async def _handled(self) -> None:
+        """Until every message that was sent before is handled: what the pilot waits for, and the application's own.
+
+        Pilot.pause() without a delay waits until the process has nothing to do, which the histories prevent for long.
+        """
+        for _ in range(2):
+            passed = asyncio.Event()
+            if not self.app.call_later(passed.set):
+                return  # it has ended
+            await asyncio.wait_for(passed.wait(), 10)
+            await self.pilot.pause(0)
 
     async def filled(self) -> None:
         """Until the histories of the last iterations are there, too."""
         await self.settle()
         for _ in range(300):
-            await asyncio.sleep(0.02)
-            await self.pilot.pause()
+            await asyncio.sleep(0.01)
+            await self._handled()
             if self.app.driver.is_at_rest:
                 break
         await self.settle()
@@ -66,15 +79,14 @@ class Driven:
     async def press(self, *keys: str) -> None:
         """One key after another, each with what it does."""
         for key in keys:
-            await self.pilot.press(key)
+            self.app.simulate_key(key)
             await self.settle()
 
     async def type(self, line: str) -> None:
         """A line at the prompt, carried out."""
-        await self.pilot.press("colon")
+        await self.press("colon")
         self.app.front.prompt.value = line
-        await self.pilot.press("enter")
-        await self.settle()
+        await self.press("enter")
 
     @property
     def state(self) -> State:
@@ -97,7 +109,7 @@ class Driven:
         path = GOLDENS / f"{name}.txt"
         if os.environ.get("STEPPER_RECORD"):
             path.write_text(text, encoding="utf-8")
-        assert text == path.read_text(encoding="utf-8")
+        assert not (wrong := difference(text, path.read_text(encoding="utf-8"))), f"{path.name}, {wrong}"
 
 
 Script = Callable[[Driven], Awaitable[None]]

@@ -14,7 +14,7 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -25,44 +25,17 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui import inks
 from tui.guard import Guarded
 from tui.rows import Cell, Row, Token, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
 
-_BACKGROUNDS: Final = ("stripe", "cursor")
-"""Tokens of which only the background is laid over what is below."""
-
 
 class Pane(Guarded, Widget, can_focus=True):
     """A heading and rows. `note` stands at the right of the heading."""
 
-    TOKENS: ClassVar = (
-        "title", "title-on", "note", "dim", "faint", "now", "bad", "edit", "strong", "accent", "bar", "cursor",
-        "stripe", "key", "warm", "cool", "ghost", "badbg",
-    )  # fmt: skip
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"pane--{token}" for token in TOKENS}
-    DEFAULT_CSS = """
-    Pane { height: auto; padding: 0 1; background: $background; color: $foreground; }
-    Pane > .pane--title { color: $foreground; text-style: bold; }
-    Pane > .pane--title-on { color: $primary; text-style: bold; }
-    Pane > .pane--strong { color: $foreground; text-style: bold; }
-    Pane > .pane--note { color: $foreground 66%; }
-    Pane > .pane--dim { color: $foreground 68%; }
-    Pane > .pane--faint { color: $foreground 26%; }
-    Pane > .pane--ghost { color: $foreground 13%; }
-    Pane > .pane--now { color: $background; background: $primary; text-style: bold; }
-    Pane > .pane--accent { color: $primary; }
-    Pane > .pane--bar { color: $secondary; }
-    Pane > .pane--bad { color: $error; text-style: bold; }
-    Pane > .pane--badbg { color: $background; background: $error; text-style: bold; }
-    Pane > .pane--edit { color: $warning; }
-    Pane > .pane--cursor { background: $primary 22%; }
-    Pane > .pane--stripe { background: $foreground 5%; }
-    Pane > .pane--key { color: $primary; text-style: bold; }
-    Pane > .pane--warm { color: $warm; }
-    Pane > .pane--cool { color: $cool; }
-    """
+    DEFAULT_CSS = "Pane { height: auto; padding: 0 1; background: $background; color: $foreground; }"
     title: str = ""
     note: str = ""
     kind: ClassVar[str] = ""
@@ -255,9 +228,9 @@ class Pane(Guarded, Widget, can_focus=True):
         style = self._styles.get(token)
         if style is None:
             style = self.rich_style
+            _, ground = self.background_colors
             for part in token.split():
-                over = self.get_component_rich_style(f"pane--{part}")
-                style += Style(bgcolor=over.bgcolor) if part in _BACKGROUNDS else over
+                style += inks.style_of(part, ground, self.app.theme_variables)
             self._styles[token] = style
         return style
 

@@ -33,21 +33,7 @@ _ZOOMS: Final = ("chips", "boxes", "boxes with types")
 class BodyGraph(Pane):
     """The graph of the frame that is looked at."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"pane--{name}" for name in ("wire", "fresh", "out", "back", "box", "done", "port", "on", "badbox")
-    }
-    DEFAULT_CSS = """
-    BodyGraph { height: 1fr; min-height: 4; }
-    BodyGraph > .pane--wire { color: $foreground 30%; }
-    BodyGraph > .pane--fresh { color: $foreground 62%; }
-    BodyGraph > .pane--out { color: $foreground 90%; text-style: bold; }
-    BodyGraph > .pane--back { color: $foreground 55%; }
-    BodyGraph > .pane--box { color: $foreground 66%; }
-    BodyGraph > .pane--done { color: $foreground; }
-    BodyGraph > .pane--port { color: $foreground; text-style: bold; }
-    BodyGraph > .pane--on { color: $primary; text-style: bold; }
-    BodyGraph > .pane--badbox { color: $background; background: $error; text-style: bold; }
-    """
+    DEFAULT_CSS = "BodyGraph { height: 1fr; min-height: 4; }"
     kind: ClassVar[str] = "graph"
     title = "body"
     help_text: ClassVar[str] = (
