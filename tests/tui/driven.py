@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from textual import events, keys
 from textual.pilot import Pilot
 
 import stepper
@@ -76,10 +78,10 @@ class Driven:
                 break
         await self.settle()
 
-    async def press(self, *keys: str) -> None:
+    async def press(self, *names: str) -> None:
         """One key after another, each with what it does."""
-        for key in keys:
-            self.app.simulate_key(key)
+        for key in names:
+            self.app.post_message(_key_event(key))
             await self.settle()
 
     async def type(self, line: str) -> None:
@@ -110,6 +112,16 @@ class Driven:
         if os.environ.get("STEPPER_RECORD"):
             path.write_text(text, encoding="utf-8")
         assert not (wrong := difference(text, path.read_text(encoding="utf-8"))), f"{path.name}, {wrong}"
+
+
+def _key_event(key: str) -> events.Key:
+    """The event of a key by its name, or of a character."""
+    if len(key) == 1:
+        return events.Key(key if key.isalnum() else keys._character_to_key(key), key)
+    try:
+        return events.Key(key, unicodedata.lookup(keys._get_unicode_name_from_key(keys.REPLACED_KEYS.get(key, key))))
+    except KeyError:
+        return events.Key(key, None)
 
 
 Script = Callable[[Driven], Awaitable[None]]

@@ -1,7 +1,7 @@
 """Goldens of panes: the text that somebody looked at, but for the last digits of computed numbers.
 
-Another processor adds up a matrix product in another order, so that the last digit shown of a value, and the bits of it,
-may be others, and with them the blanks that follow.
+Another processor adds up a matrix product in another order, so that the last digit shown of a value, and its bits, may
+be others, and with them the blanks that follow.
 """
 
 from __future__ import annotations
