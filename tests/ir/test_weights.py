@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import resource
 import struct
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,10 +147,9 @@ def test_a_file_of_5_gigabytes_is_mapped_and_not_read(tmp_path: Path) -> None:
         file.truncate(gigabytes)
         file.seek(gigabytes - 8)
         file.write(struct.pack("<2f", 1.5, -2))
-    peak, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     value = value_in(path)
     assert value.tolist() == [1.5, -2.0]
-    assert time.perf_counter() - begin < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 64 * 1024  # KB
 
 
