@@ -105,16 +105,24 @@ def check_constant(place: Place, constant: Layer, weights: Weights | None) -> No
     offset, size = _byte_count(place, constant, "offset"), _byte_count(place, constant, "size")
     if len(shape) > LARGEST_RANK:
         place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}")
-    count = math.prod(shape)
-    if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:
+    needed = _bytes_needed(element_type.name, shape)
+    if needed is None:
         place.fail(f"the shape {list(shape)} is larger than any memory")
-    needed = 4 * (count + 2) if element_type.dtype == STRING_DTYPE else packed_size(element_type, count)
     if size < needed:
         place.fail(f"{size} bytes are too few for {element_type}{list(shape)}, which needs {needed}")
     # An empty constant is written with size 1 (semantics 5.7), maybe behind the last byte.
-    if weights is not None and count and offset + size > weights.size:
+    if weights is not None and offset + size > weights.size and 0 not in shape:
         message = f"bytes {offset} to {offset + size} lie outside {weights.path.name}, which has {weights.size}"
         place.fail(message)
+
+
+@lru_cache(maxsize=1024)
+def _bytes_needed(type_name: str, shape: tuple[int, ...]) -> int | None:
+    """The least number of bytes that hold such a tensor; None for one that no memory holds."""
+    element_type, count = element_types.ELEMENT_TYPES[type_name], math.prod(shape)
+    if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:
+        return None
+    return 4 * (count + 2) if element_type.dtype == STRING_DTYPE else packed_size(element_type, count)
 
 
 def _byte_count(place: Place, constant: Layer, name: str) -> int:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from stepper.ir import xml
-from stepper.ir.model import Edge, Layer, Port, Source
+from stepper.ir.model import Edge, Layer, Port, Source, new
 from stepper.ir.xml import Element, Place
 
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
@@ -16,16 +16,14 @@ _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 def read_edges(place: Place, element: Element) -> tuple[Edge, ...]:
     """Every `<edge>` as it is written, under the current names or those of the first draft."""
     edges = []
-    for edge in element:
-        if edge.tag != "edge":
-            continue
+    for edge in element.iterchildren("edge"):
         get = edge.get
         ends: Any = get("from-layer"), get("from-port"), get("to-layer"), get("to-port")
         try:
             producer, output, consumer, input = map(int, ends)
         except (TypeError, ValueError):
             producer, output, consumer, input = (xml.integer(place, edge, name) for name in _ENDS)
-        edges.append(Edge(producer, output, consumer, input, xml.line_of(edge)))
+        edges.append(new(Edge, (producer, output, consumer, input, xml.line_of(edge))))
     return tuple(edges)
 
 
@@ -50,7 +48,7 @@ def sources_of(
         found = inputs[to_layer]
         if found[index] is not None:
             _fail(place, edge, f"a second edge into input port {to_port} of {consumer}")
-        found[index] = Source(from_layer, output)
+        found[index] = new(Source, (from_layer, output))
     return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
 
 

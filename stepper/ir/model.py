@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from stepper.element_types import ElementType
 from stepper.ir.excerpts import excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
+
+new: Final = tuple.__new__
+"""Makes one of these tuples in a third of the time that calling its class takes; a large model has a million."""
 
 
 class Port(NamedTuple):

@@ -8,7 +8,7 @@ only the whole can show (checks.py).
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from stepper.ir import checks, xml
 from stepper.ir.constants import check_constant, check_parameter
 from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
 from stepper.ir.edges import read_edges, sources_of
-from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port
+from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
 from stepper.ir.port_maps import read_body
 from stepper.ir.weights import Weights
 from stepper.ir.xml import Element, Place
@@ -142,7 +142,8 @@ class _GraphReader:
                     outputs = _ports(place, child, is_output=True)
         bodies = self._bodies(place, element, type, graphs) if type in BODIES else ()
         definition = _known_definition(type, version) or _unusual_definition(place, type, version)
-        layer = Layer(identity, name, type, version, definition, data, inputs, outputs, bodies, line)
+        parts = (identity, name, type, version, definition, data, inputs, outputs, bodies, line, None)
+        layer: Layer = new(Layer, parts)
         if type == "Constant":
             check_constant(place, layer, self._weights)
         elif type == "Parameter":
@@ -197,20 +198,36 @@ def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
         if element.tag != "port":
             continue
         get = element.get
-        identity, written, names = get("id", ""), get("precision"), get("names")
+        identity, written = get("id", ""), get("precision")
         element_type = None if written is None else element_types.by_precision(written)
         if element_type is None:
             _check_precision(place, element, written, is_output=is_output)
         if not identity.isdecimal() or len(identity) > 9:
             xml.integer(place, element, "id")
             place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
-        try:
-            dims = _dims(tuple([dim.text for dim in element if dim.tag == "dim"]))
-        except (TypeError, ValueError, OverflowError) as error:
-            place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}")
-        port_names = _split_names(names) if names else ()
-        ports.append(Port(int(identity), element_type, dims, port_names, xml.line_of(element)))
+        dims = _dims_in(xml.text_within(element))
+        if dims is None or len(dims) != len(element):
+            dims = _dims_one_by_one(place, element, identity)
+        port_names = _split_names(names) if is_output and (names := get("names")) else ()
+        ports.append(new(Port, (int(identity), element_type, dims, port_names, xml.line_of(element))))
     return tuple(ports)
+
+
+@lru_cache(maxsize=4096)
+def _dims_in(text: str) -> tuple[int, ...] | None:
+    """The numbers in all the text of a port, None where it holds anything else; many ports are of one shape."""
+    try:
+        return _checked_dims(text.split())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _dims_one_by_one(place: Place, element: Element, identity: str) -> tuple[int, ...]:
+    """The same of a port that has other elements besides its dimensions, or a wrong one."""
+    try:
+        return _checked_dims([dim.text for dim in element if dim.tag == "dim"])
+    except (TypeError, ValueError, OverflowError) as error:
+        return place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}")
 
 
 _DIM_FAULTS: Final = {
@@ -228,9 +245,8 @@ def _check_precision(place: Place, element: Element, written: str | None, *, is_
         place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
 
 
-@lru_cache(maxsize=4096)
-def _dims(texts: tuple[str | None, ...]) -> tuple[int, ...]:
-    """The numbers that the <dim> elements of a port hold; many ports of a model are of one shape."""
+def _checked_dims(texts: Sequence[str | None]) -> tuple[int, ...]:
+    """The numbers that the <dim> elements of a port hold; TypeError, ValueError or OverflowError for what is none."""
     dims = tuple([int(text) for text in texts])  # type: ignore[arg-type]  # TypeError for an empty element
     if dims and not (min(dims) >= -1 and max(dims) < 2**63):
         raise OverflowError

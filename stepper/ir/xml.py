@@ -91,16 +91,21 @@ def line_of(element: Element) -> int:
 
 def _line_far_down(element: Element, line: int) -> int:
     """The same from line 65535 on, where libxml2 gives the line on which the next text ends."""
-    while not element.text:
+    while not (text := element.text):
         if len(element):
             element = element[0]
-        elif element.tail:
-            return line - element.tail.count("\n")
+        elif tail := element.tail:
+            return line - tail.count("\n")
         elif (following := element.getnext()) is not None:
             element = following
         else:
             return line
-    return line - element.text.count("\n")
+    return line - text.count("\n")
+
+
+def text_within(element: Element) -> str:
+    """All text in the element, that of its children included, without visiting them one by one."""
+    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def child(element: Element, name: str) -> Element | None:
