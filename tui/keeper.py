@@ -111,6 +111,18 @@ class Keeper:
                 part.unlink(missing_ok=True)
         return path
 
+    def part(self, debugger: Debugger, layout: Mapping[str, Any]) -> str:
+        """Keep the session of a run that ends here, and from now on that of another: by model, as a file that the user
+        named is of the first. What to tell."""
+        try:
+            self.save(debugger, layout)
+            told = f"{self._file} keeps the session before, this one is kept by model" if self._file is not None else ""
+        except StepperError as error:
+            told = f"the session before is not saved: {error}"
+        self._file = self._path = None
+        self._is_open = True
+        return told
+
     def _thin(self, folder: Path) -> None:
         for path in sorted(folder.glob("*-*.session"), key=_time, reverse=True)[MOST_KEPT:]:
             path.unlink(missing_ok=True)

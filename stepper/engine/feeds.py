@@ -92,12 +92,17 @@ def converted(parameter: Layer, value: Any) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"input '{parameter.name}' is no tensor: {error}") from None
-    if not parameter_shape(parameter).accepts(array.shape):
-        declared = f"{element_type or 'any type'}{parameter_shape(parameter)}"
-        raise InputError(f"input '{parameter.name}' has shape {shape_text(array.shape)}, expected {declared}")
+    ensure_shape(parameter, array.shape)
     if element_type is None:
         return _frozen(array)
     return _frozen(_cast(parameter, array, element_type))
+
+
+def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
+    """InputError for a shape that the parameter does not take."""
+    if not parameter_shape(parameter).accepts(shape):
+        declared = f"{parameter_type(parameter) or 'any type'}{parameter_shape(parameter)}"
+        raise InputError(f"input '{parameter.name}' has shape {shape_text(shape)}, expected {declared}")
 
 
 def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
