@@ -1,5 +1,7 @@
-"""Other inputs for a model that runs: the new run is at its start, with breakpoints and watches of the one before; marks
-and branches, which are of moments of that run, are left out, and that is said. Each run has its own kept session."""
+"""Other inputs for a model that runs: the new run is at its start, with breakpoints and watches of the one before.
+
+Marks and branches, which are of moments of that run, are left out, and that is said. Each run keeps its own session.
+"""
 
 from __future__ import annotations
 
