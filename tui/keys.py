@@ -178,6 +178,7 @@ KEYS: Final = (
     Key(("up",), "select -{n}", "op", "the operation above", ("differences",)),
     Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
     Key(("i",), "view ports", "port map", "the port map: into the body, out of it, the next iteration"),
+    Key(("escape",), "pause", "close", "close the answer, or the help", ("card",)),
     Key(("pagedown",), "scroll page", "scroll", "scroll a page"),
     Key(("pageup",), "scroll -page", "scroll", "scroll a page back"),
     Key(("enter",), "open", "value", "open what is selected full screen; step into a loop"),

@@ -65,6 +65,7 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-time #time { height: 1fr; }
     """
     tab: str = "ops"
+    _tab_before: str = "ops"
 
     def body(self) -> ComposeResult:
         """The columns."""
@@ -120,7 +121,10 @@ class MainScreen(DebugScreen):
         card.put(title, lines)
         self._choose_strip()
         if self.has_class("-tiny") and lines:
+            if not card.has_focus:
+                self._tab_before = self.tab
             self.show_tab("value")
+            card.focus()  # here Tab leads to another tab, and not to the card
         return True
 
     def close_card(self) -> bool:
@@ -132,7 +136,9 @@ class MainScreen(DebugScreen):
         card.put("", ())
         self._choose_strip()
         if had_focus:
-            self.query_one(Operations).focus()
+            if self.has_class("-tiny"):
+                self.show_tab(self._tab_before)
+            self._focus_on(self.tab if self.has_class("-tiny") else "ops")
         return True
 
     # --- sizes and tabs ------------------------------------------------------------------------------------------
@@ -141,7 +147,7 @@ class MainScreen(DebugScreen):
         """Less of everything where there is less room."""
         timeline = self.query_one(TimelineBar)
         timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
-        self.query_one(AnswerCard).most = max(6, height // 3)
+        self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
         timeline.changed()
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
@@ -162,10 +168,13 @@ class MainScreen(DebugScreen):
             return False
         names = list(TABS)
         self.show_tab(names[(names.index(self.tab) + by) % len(names)])
-        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[self.tab] and pane.display), None)
+        self._focus_on(self.tab)
+        return True
+
+    def _focus_on(self, tab: str) -> None:
+        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
         if pane is not None:
             pane.focus()
-        return True
 
     def on_click(self, event: events.Click) -> None:
         """A click on a tab."""
