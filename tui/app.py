@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 
 import tui.tensor_actions  # noqa: F401  # registers its actions
@@ -53,6 +54,8 @@ class StepperApp(Choosing):
     CSS = """
     CommandPalette SearchIcon { display: none; }
     CommandPalette > Vertical { background: $surface; }
+    CommandPalette.-ascii > Vertical { border-top: ascii $foreground 14%; border-bottom: ascii $foreground 14%; }
+    CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; scrollbar-size: 0 0; }
     """
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -364,6 +367,11 @@ class StepperApp(Choosing):
             if free and self.screen.heed(event):
                 return
         await super().on_event(event)
+
+    def action_command_palette(self) -> None:
+        """Every action by name."""
+        if not CommandPalette.is_open(self):
+            self.push_screen(CommandPalette(placeholder="an action", classes="-ascii" if self.look.ascii else None))
 
     def leave(self, code: int = 0) -> None:
         """End with this exit code; a movement under way is left where it is."""

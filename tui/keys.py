@@ -249,6 +249,10 @@ KEYS: Final = (
     Key(("ctrl+q",), "quit", "quit", "leave"),
 )
 
+AT_PROMPT: Final = (
+    ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
+)  # fmt: skip
+"""Keys of the line at which one types; they are not for keys to be changed."""
 FOOTERS: Final = {
     "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
     "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),

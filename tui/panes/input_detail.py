@@ -16,7 +16,7 @@ from tui.stage import Stage
 class InputDetail(Pane, can_focus=False):
     """What helps with the input at the cursor."""
 
-    DEFAULT_CSS = "InputDetail { height: 1fr; }"
+    DEFAULT_CSS = "InputDetail { width: 1fr; height: 1fr; }"
     kind: ClassVar[str] = "input"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -44,7 +44,13 @@ class InputDetail(Pane, can_focus=False):
         if choices is None or not choices.choices:
             return []
         rows = [*self._about(choices, width), *self._near_rows(width)]
-        return [*rows, [], *_command_rows(choices, width)]
+        commands = _command_rows(choices, width)
+        room = self.size.height - 1 - len(rows)
+        if len(commands) < room:
+            return [*rows, [], *commands]
+        if len(commands) > room > 1:
+            commands = [*commands[: room - 1], [("  … y copies all of it", "dim")]]
+        return [*rows, *commands]
 
     def _about(self, choices: InputChoices, width: int) -> list[Row]:
         choice, outcome = choices.choices[self.at], choices.outcome(self.at)

@@ -28,7 +28,7 @@ class InputsScreen(DebugScreen):
     InputsScreen #dimensions { width: 46; height: 100%; }
     InputsScreen #detail { border-left: solid $foreground 14%; }
     InputsScreen.-ascii #detail { border-left: ascii $foreground 14%; }
-    InputsScreen.-narrow #dimensions { width: 40; }
+    InputsScreen.-narrow #dimensions { width: 44; }
     InputsScreen.-tiny #below { layout: vertical; margin-top: 0; }
     InputsScreen.-tiny #dimensions { width: 1fr; height: auto; max-height: 5; }
     InputsScreen.-tiny #detail { border-left: none; }
