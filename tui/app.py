@@ -370,7 +370,7 @@ class StepperApp(Choosing):
 
     def action_command_palette(self) -> None:
         """Every action by name."""
-        if not CommandPalette.is_open(self):
+        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
             self.push_screen(CommandPalette(placeholder="an action", classes="-ascii" if self.look.ascii else None))
 
     def leave(self, code: int = 0) -> None:

@@ -137,7 +137,8 @@ class TimelineChart(Pane):
         span = self.span(width)
         each = (span.end - span.begin) / span.bins
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
-        self.note += f"{self._known()}now "
+        tracks = list(self._tracks())
+        self.note += f"{self._known()}{'now, most, least' if tracks and self._height_of(tracks) > 2 else 'now'} "
         return [*super().heading(width), [(" " * _LABEL, ""), *span.axis(self.state.iteration)]]
 
     def _known(self) -> str:
