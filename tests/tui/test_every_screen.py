@@ -74,6 +74,16 @@ def test_the_help_is_wrapped_and_esc_closes_it() -> None:
     drive("for_loop", script, size=(80, 24))
 
 
+def test_at_the_start_it_is_said_what_one_may_do() -> None:
+    async def script(driven: Driven) -> None:
+        assert "s steps" in driven.text("answer") and "? lists all keys" in driven.text("answer")
+        assert "what a loop carries on" in driven.text("edges") and "collects" in driven.text("scans")
+        await driven.press("n")
+        assert "lists all keys" not in driven.text("answer")
+
+    drive("for_loop", script)
+
+
 def test_the_last_line_names_the_keys_of_the_prompt_while_one_types() -> None:
     async def script(driven: Driven) -> None:
         await driven.pilot.press("colon")

@@ -230,7 +230,8 @@ class AnswerCard(Pane):
         """How much there is, and how to see the rest."""
         more = "↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   "
         more = more if self.count(width) > self.size.height else ""
-        self.note = f"{len(self.lines)} lines   {more}Esc closes "
+        count = f"{len(self.lines)} lines   " if width >= _WIDE else ""
+        self.note = f"{count}{more}Esc closes "
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:

@@ -11,6 +11,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
+from stepper.debug.moments import Reason
+from tui.keymap import key_for
 from tui.panes.back_edges import BackEdges
 from tui.panes.base import Pane
 from tui.panes.cards import AnswerCard, StopCard, is_stop
@@ -27,6 +29,14 @@ from tui.state import State
 
 TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
 """Each tab and the pane that has the focus in it."""
+
+
+_FIRST: Final = (
+    ("step", "steps, into loops as well"),
+    ("continue", "runs to the next stop or the end"),
+    ("help-keys", "lists all keys"),
+)
+"""Commands, whose keys are named at the start, and what they do."""
 
 
 class MainScreen(DebugScreen):
@@ -101,6 +111,8 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
+            if not self.stepper.answered[0]:
+                self.put_answer("", "dim")
 
     def _choose_strip(self) -> None:
         card = self.query_one(AnswerCard)
@@ -110,6 +122,19 @@ class MainScreen(DebugScreen):
         card.set_class(not has_card, "hidden")
         self.query_one(StopCard).set_class(not has_stop, "hidden")
         self.query_one(ValueStrip).set_class(has_card or has_stop, "hidden")
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """At the start, before there is any answer, what one may do."""
+        stop = self.stepper.state.stop
+        is_new = not text and stop is not None and stop.reason is Reason.START and not is_stop(self.stepper.state)
+        super().put_answer(self._hint() if is_new else text, tone)
+
+    def _hint(self) -> str:
+        parts = []
+        for command, words in _FIRST:
+            key = key_for(command, "operations", self.stepper.keymap)
+            parts += [] if key is None else [f"{key.shown} {words}"]
+        return ", ".join(parts)
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
         """An answer of several lines."""
