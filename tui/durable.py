@@ -97,8 +97,15 @@ class Durable(Stage):
         reopen = self.reopen
         if reopen is None:
             raise UsageError("where the model came from is not known; goto tick 0 begins anew")
-        keep = self.keeping_other()
-        self.driver.ask(lambda old: _reopened(old, reopen, keep), self.go_on_with, title="reading the model anew")
+        keeper, keep = self.keeper, self.keeping_other()
+
+        def ask(old: Debugger) -> tuple[Debugger, str]:
+            new, sentence, is_same = _reopened(old, reopen, keep)
+            if is_same and keeper is not None:
+                keeper.go_on()
+            return new, sentence
+
+        self.driver.ask(ask, self.go_on_with, title="reading the model anew")
 
     def keeping_other(self) -> Callable[[Debugger], str]:
         """Keeps the session of a run that another one follows, so that neither replaces the other; what to tell."""
@@ -120,8 +127,9 @@ class Durable(Stage):
         self._tell(sentence)
 
 
-def _reopened(old: Debugger, reopen: Reopen, keep: Callable[[Debugger], str]) -> tuple[Debugger, str]:
-    """A debugger of the files as they are now, as far as possible where the old one was, and a sentence on that."""
+def _reopened(old: Debugger, reopen: Reopen, keep: Callable[[Debugger], str]) -> tuple[Debugger, str, bool]:
+    """A debugger of the files as they are now, as far as possible where the old one was; a sentence on that, and
+    whether the place is the same."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rerun.session"
         save_session(old, path)
@@ -129,8 +137,9 @@ def _reopened(old: Debugger, reopen: Reopen, keep: Callable[[Debugger], str]) ->
         try:
             restore_session(new, path)
         except StepperError:
-            return _followed(old, reopen(), path, keep, "read anew; the run is another one and begins at its start")
-    return new, f"read anew, run to tick {new.machine.tick}"
+            begun = "read anew; the run is another one and begins at its start"
+            return *_followed(old, reopen(), path, keep, begun), False
+    return new, f"read anew, run to tick {new.machine.tick}", True
 
 
 def followed(old: Debugger, make: Reopen, keep: Callable[[Debugger], str]) -> tuple[Debugger, str]:

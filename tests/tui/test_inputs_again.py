@@ -6,6 +6,7 @@ Marks and branches, which are of moments of that run, are left out, and that is 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +158,30 @@ def test_each_run_keeps_its_own_session(tmp_path: Path, named: bool) -> None:
     assert kept_run(two_runs, keeper()) == ""
     assert len(list(folder.glob("*.session"))) == (1 if named else 2) and file.exists() is named
     assert kept_run(first_inputs, keeper()) == ""
+
+
+def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path: Path) -> None:
+    model, folder = tmp_path / "model", tmp_path / "kept"
+    shutil.copytree(SAMPLES / "for_loop", model)
+
+    def opened() -> Debugger:
+        return Debugger(stepper.read_model(model / "model.xml"), dict(np.load(model / "inputs.npz")))
+
+    async def run() -> StepperApp:
+        app = StepperApp(opened(), "for_loop", keeper=Keeper(folder=folder), reopen=opened)
+        async with app.run_test(size=(120, 40)) as pilot:
+            driven = Driven(app, pilot)
+            await driven.settle()
+            await driven.type("break nan")
+            text = (model / "model.xml").read_text(encoding="utf-8")
+            (model / "model.xml").write_text(text.replace("years", "decades"), encoding="utf-8")
+            await driven.press("ctrl+r")
+            await driven.settle()
+            assert "read anew" in app.answered[0] and len(driven.state.breaks) == 1
+            app.leave()
+        return app
+
+    app = asyncio.run(run())
+    assert app.keep_at_end() == "" and len(list(folder.glob("*.session"))) == 1
+    again = opened()
+    assert Keeper(folder=folder).restore(again).sentence.startswith("session restored")
