@@ -18,6 +18,7 @@ from stepper.ops.axes import shape_text
 
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200
+_PIECE = 2**20
 
 
 def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
@@ -131,7 +132,13 @@ _NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES
 
 
 def _survives(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether every value is the same in the other type; the way there and back tells, but for what wraps around."""
+    """Whether every value is the same in the other type; a large tensor is looked at piece by piece."""
+    flat = array.reshape(-1)
+    return all(_all_survive(flat[begin : begin + _PIECE], dtype) for begin in range(0, flat.size, _PIECE))
+
+
+def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
+    """The way there and back tells, but for what wraps around."""
     if dtype == np.bool_ and array.dtype.kind in "iu":
         return bool(np.isin(array, (0, 1)).all())
     with np.errstate(all="ignore"):

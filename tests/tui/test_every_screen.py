@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.driven import DECODER, Driven, drive, is_same_picture
 from tui.panes.base import Pane
 from tui.registry import VIEWS
 from tui.rows import wrapped
@@ -115,6 +115,13 @@ def test_the_inputs_screen_ends_at_the_edge_of_the_screen(size: tuple[int, int])
             assert pane.region.right <= size[0], pane
 
     drive("for_loop", script, size=size)
+
+
+def test_pictures_are_the_same_up_to_the_last_digit_and_nothing_else() -> None:
+    assert is_same_picture("mean 0.062  nan 0", "mean 0.063  nan 0")
+    assert is_same_picture("before 4.233156   change 1", "before 4.2331567   change 1")
+    for other in ("mean 0.064  nan 0", "mean 0.062  nan 1", "mean  0.062  nam 0", "mean 0.062", "mean 0.062  nan 0\n-"):
+        assert not is_same_picture("mean 0.062  nan 0", other), other
 
 
 def test_a_long_line_goes_on_further_in() -> None:

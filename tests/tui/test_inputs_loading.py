@@ -10,7 +10,7 @@ import pytest
 
 import tui.loading as loading
 from stepper.debug.debugger import Debugger
-from stepper.engine import array_files
+from stepper.engine import array_files, feeds
 from stepper.engine.array_files import Reading, ReadingStopped, read_member
 from stepper.errors import InputError
 from stepper.ir.model import Model
@@ -159,3 +159,13 @@ def test_what_cannot_be_read_says_why(model: Model) -> None:
     Path("large.npz").write_bytes(Path("large.npz").read_bytes()[:-100])
     with pytest.raises(InputError, match="cannot be read"):
         read_member(Path("large.npz"), "x", Reading())
+
+
+def test_what_conversion_would_lose_is_found_wherever_it_stands(model: Model) -> None:
+    values = np.ones(feeds._PIECE + 2)
+    np.save("exact.npy", values)
+    values[-1] = 0.1
+    np.save("lossy.npy", values)
+    choices = InputChoices(opening(model, x="exact.npy", y="lossy.npy"))
+    assert choices.outcome(0).array.dtype == np.float32
+    assert "would lose values" in choices.outcome(1).problem
