@@ -249,10 +249,13 @@ KEYS: Final = (
     Key(("ctrl+q",), "quit", "quit", "leave"),
 )
 
-AT_PROMPT: Final = (
-    ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
-)  # fmt: skip
-"""Keys of the line at which one types; they are not for keys to be changed."""
+TYPING: Final = {
+    "prompt": (
+        ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
+    ),
+    "line": (("Enter", "keep"), ("Tab", "complete"), ("Ctrl+U", "clear"), ("Esc", "as it was")),
+}  # fmt: skip
+"""Keys of the prompt, and of a line in a pane, while one types; they cannot be changed."""
 FOOTERS: Final = {
     "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
     "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),

@@ -82,6 +82,11 @@ class Pane(Guarded, Widget, can_focus=True):
         self._styles: dict[str, Style] = {}
         self._tall = -1
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether a line is being typed in the pane, so that keys are letters."""
+        return False
+
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     def rows(self, width: int) -> list[Row]:

@@ -190,7 +190,8 @@ class DebugScreen(Guarded, Screen[None]):
         if not self.is_ready:
             return
         pane = self.stepper.focused_pane
-        kind = "prompt" if isinstance(self.focused, Prompt) else "" if pane is None else pane.kind
+        kind = "" if pane is None else "line" if pane.is_typing else pane.kind
+        kind = "prompt" if isinstance(self.focused, Prompt) else kind
         self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.stepper.keymap)
 
     def on_key(self, event: events.Key) -> None:

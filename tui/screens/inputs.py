@@ -86,6 +86,7 @@ class InputsScreen(DebugScreen):
         typing = None if table.editor is None else table.editor.text
         self.query_one(InputDetail).put(table.at, table.near, typing)
         self.query_one(OpenDimensions).changed()
+        self.tell_keys()
         choices = self.stepper.inputs
         if choices is None:
             return
