@@ -268,7 +268,7 @@ class InputChoices:
         """The same as options of the command line, one or two an input."""
         options = []
         for position, choice in enumerate(self.choices):
-            if not choice.spec:
+            if choice.source is None or not choice.spec:
                 continue
             name = choice.parameter.name
             options.append(f"--input {shlex.quote(f'{name}={choice.spec}')}")
