@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 
 import tui.tensor_actions  # noqa: F401  # registers its actions
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
-from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from tui import compare_actions as compare_actions
 from tui import input_actions as input_actions
@@ -24,15 +24,17 @@ from tui import port_actions as port_actions
 from tui import searching as searching
 from tui import session_actions as session_actions
 from tui.actions import ACTIONS
+from tui.choosing import Choosing
 from tui.driver import Driver
-from tui.durable import Durable, Reopen
+from tui.durable import Reopen
 from tui.event_log import Kind
 from tui.inputs import InputChoices, Opening
 from tui.keeper import Keeper
 from tui.key_files import Chosen
 from tui.keys import KEYS
 from tui.layout import layout_of
-from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
+from tui.loading import Loader
+from tui.messages import Changed, Fault, Found, Progress, Reply
 from tui.palette import Actions
 from tui.panes.base import Pane
 from tui.panes.list_pane import ListPane
@@ -45,13 +47,15 @@ from tui.state import State
 from tui.theme import THEMES, Look
 
 
-class StepperApp(Durable):
+class StepperApp(Choosing):
     """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
 
     TITLE = "stepper"
     CSS = """
     CommandPalette SearchIcon { display: none; }
     CommandPalette > Vertical { background: $surface; }
+    CommandPalette.-ascii > Vertical { border-top: ascii $foreground 14%; border-bottom: ascii $foreground 14%; }
+    CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; scrollbar-size: 0 0; }
     """
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -87,11 +91,10 @@ class StepperApp(Durable):
         self.state = State(model=name)
         self.sought = ""
         self.asked_pane: Pane | None = None
-        self.inputs = InputChoices(debugger) if isinstance(debugger, Opening) else None
+        self.inputs = InputChoices(debugger, Loader(self.made)) if isinstance(debugger, Opening) else None
         self.driver = Driver(self, None if isinstance(debugger, Opening) else debugger, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
-        self._begins = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -108,12 +111,13 @@ class StepperApp(Durable):
     def on_mount(self) -> None:
         """Begin."""
         if self.inputs is None:
-            self._start()
+            self.start_driver()
         else:
             self.push_screen(InputsScreen())
         self.call_after_refresh(self._settle)
 
-    def _start(self) -> None:
+    def start_driver(self) -> None:
+        """Put back what was kept, and do what the command line says."""
         self.driver.start()
         self.take_up()
         for line in self._lines:
@@ -123,23 +127,6 @@ class StepperApp(Durable):
         if self._conflicts:
             more = f" (and {len(self._conflicts) - 1} more: E)" if len(self._conflicts) > 1 else ""
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
-
-    def begin(self, inputs: Mapping[int, Array]) -> None:
-        """Run the model on these inputs; the main screen opens when the run stands at its start."""
-        if self.inputs is None:
-            raise UsageError("the model's inputs were given")
-        make = self.inputs.opening.make
-        self.say("reading the model")
-        self.driver.close()
-        self._begins = True
-        self.driver = Driver(self, lambda: make(inputs), self.state.model)
-        self._start()
-
-    def on_refused(self, message: Refused) -> None:
-        """The inputs do not do."""
-        self._begins = False
-        self.driver = Driver(self, None, self.state.model)
-        self.say(message.text, "bad")
 
     def _settle(self) -> None:
         """What is there now stays: without this the collector's pauses are the longest frames."""
@@ -160,8 +147,8 @@ class StepperApp(Durable):
             self._wanted = wanted
         selected = before.selected if keeps else wanted[1] if wanted and not self._wanted else None
         self.state = replace(message.state, selected=selected)
-        if self._begins:
-            self._begins = False
+        if self.begins:
+            self.begins = False
             self.open_view("main")
         if reply is not None and reply.moved:
             self.found = ""
@@ -380,6 +367,11 @@ class StepperApp(Durable):
             if free and self.screen.heed(event):
                 return
         await super().on_event(event)
+
+    def action_command_palette(self) -> None:
+        """Every action by name."""
+        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
+            self.push_screen(CommandPalette(placeholder="an action", classes="-ascii" if self.look.ascii else None))
 
     def leave(self, code: int = 0) -> None:
         """End with this exit code; a movement under way is left where it is."""

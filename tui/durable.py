@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.sessions import restore_session, restore_stops, save_session
+from stepper.debug.what_if import ORIGINAL
 from stepper.errors import StepperError, UsageError
 from tui.driver import Driver
 from tui.event_log import Kind
@@ -19,6 +20,7 @@ from tui.keeper import Back, Keeper
 from tui.layout import layout_of, put_layout
 from tui.screens.base import DebugScreen
 from tui.stage import Stage
+from tui.state import State
 
 Reopen = Callable[[], Debugger]
 """Reads the model and its inputs once more."""
@@ -95,22 +97,39 @@ class Durable(Stage):
         reopen = self.reopen
         if reopen is None:
             raise UsageError("where the model came from is not known; goto tick 0 begins anew")
-        self.driver.ask(lambda debugger: _reopened(debugger, reopen), self._go_on_with, title="reading the model anew")
+        keeper, keep = self.keeper, self.keeping_other()
 
-    def _go_on_with(self, found: tuple[Debugger, str]) -> None:
+        def ask(old: Debugger) -> tuple[Debugger, str]:
+            new, sentence, is_same = _reopened(old, reopen, keep)
+            if is_same and keeper is not None:
+                keeper.go_on()
+            return new, sentence
+
+        self.driver.ask(ask, self.go_on_with, title="reading the model anew")
+
+    def keeping_other(self) -> Callable[[Debugger], str]:
+        """Keeps the session of a run that another one follows, so that neither replaces the other; what to tell."""
+        keeper, layout = self.keeper, layout_of(self, self.front)
+        return lambda old: "" if keeper is None else keeper.part(old, layout)
+
+    def go_on_with(self, found: tuple[Debugger, str]) -> None:
+        """Another debugger in place of the present one."""
         debugger, sentence = found
         while self.close_view():
             pass
-        log = self.driver.log
+        log, statistic = self.driver.log, self.state.statistic
         self.driver.ended()
         self.found = ""
         self.driver = Driver(self, debugger, self.state.model, log)
         self.driver.start()
+        if statistic != State().statistic:
+            self.perform(f"statistic {statistic}", echo=False)
         self._tell(sentence)
 
 
-def _reopened(old: Debugger, reopen: Reopen) -> tuple[Debugger, str]:
-    """A debugger of the files as they are now, as far as possible where the old one was, and a sentence on that."""
+def _reopened(old: Debugger, reopen: Reopen, keep: Callable[[Debugger], str]) -> tuple[Debugger, str, bool]:
+    """A debugger of the files as they are now, as far as possible where the old one was; a sentence on that, and
+    whether the place is the same."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rerun.session"
         save_session(old, path)
@@ -118,7 +137,31 @@ def _reopened(old: Debugger, reopen: Reopen) -> tuple[Debugger, str]:
         try:
             restore_session(new, path)
         except StepperError:
-            new = reopen()
-            _found, problems = restore_stops(new, path)
-            return new, "; ".join(["read anew; the run is another one and begins at its start", *problems])
-    return new, f"read anew, run to tick {new.machine.tick}"
+            begun = "read anew; the run is another one and begins at its start"
+            return *_followed(old, reopen(), path, keep, begun), False
+    return new, f"read anew, run to tick {new.machine.tick}", True
+
+
+def followed(old: Debugger, make: Reopen, keep: Callable[[Debugger], str]) -> tuple[Debugger, str]:
+    """A debugger of another run, at its start, with breakpoints and watches of the old one; and a sentence on that."""
+    new = make()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "before.session"
+        save_session(old, path)
+        return _followed(old, new, path, keep, "runs on these inputs, at its start")
+
+
+def _followed(
+    old: Debugger, new: Debugger, path: Path, keep: Callable[[Debugger], str], sentence: str
+) -> tuple[Debugger, str]:
+    found, problems = restore_stops(new, path)
+    kept = [] if found.empty else ["breakpoints and watches are set again"]
+    return new, "; ".join(one for one in (sentence, *kept, *problems, _left_out(old), keep(old)) if one)
+
+
+def _left_out(old: Debugger) -> str:
+    """What was of moments of the old run, and means nothing in another."""
+    branches = [branch.name for branch in old.branches if branch.name != ORIGINAL]
+    groups = (("mark", "marks", sorted(old.marks)), ("branch", "branches", branches))
+    parts = [f"{one if len(names) == 1 else many} {', '.join(names)}" for one, many, names in groups if names]
+    return f"left out, as of the run before: {' and '.join(parts)}" if parts else ""

@@ -72,5 +72,4 @@ def _copy(app: Stage, _text: str) -> None:
 
 def _shown(app: Stage) -> None:
     if isinstance(app.screen, InputsScreen):
-        app.screen.query_one(InputsTable).changed()
-        app.screen.chosen()
+        app.screen.refresh_choices()

@@ -15,11 +15,10 @@ from typing import Final
 from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.feeds import converted
 from stepper.engine.roles import parameter_type
-from stepper.engine.specs import value_of
-from stepper.errors import StepperError, UsageError
+from stepper.errors import UsageError
 from stepper.ir.model import Layer, Model, parameter_shape
+from tui.loading import STOPPED, Load, Loader, Outcome
 from tui.rows import printable
 
 
@@ -82,14 +81,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What comes of a choice: the tensor, or why there is none (empty: nothing was chosen yet)."""
-
-    array: Array | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Opening:
     """A model whose inputs are still to be chosen: what was given already, and how a debugger is made of it."""
 
@@ -100,10 +91,11 @@ class Opening:
 
 
 class InputChoices:
-    """All inputs of a model and what was chosen for them."""
+    """All inputs of a model and what was chosen for them; `loader` makes large values (None: all are made here)."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: Opening, loader: Loader | None = None) -> None:
         self.opening = opening
+        self._loader = loader
         self.choices = [Choice(parameter) for parameter in opening.model.graph.parameters]
         self.dimensions = list(_open_dimensions(self.choices))
         self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], Outcome]] = {}
@@ -118,6 +110,7 @@ class InputChoices:
     def put(self, position: int, spec: str) -> None:
         """Choose by the words of the command line."""
         choice, text = self.choices[position], spec.strip()
+        self._again(position)
         word, _, rest = text.partition(":")
         if text in (Source.ZEROS, Source.ONES):
             choice.source = Source(text)
@@ -140,6 +133,13 @@ class InputChoices:
         if choice.source is None or not choice.source.is_typed:
             choice.source = Source.LITERAL
         choice.texts[choice.source] = text
+        self._again(position)
+
+    def _again(self, position: int) -> None:
+        """What was stopped is wanted after all."""
+        known = self._outcomes.get(position)
+        if known is not None and known[1].problem == STOPPED:
+            del self._outcomes[position]
 
     def of(self, position: int) -> list[OpenDimension]:
         """The open dimensions of an input."""
@@ -165,7 +165,7 @@ class InputChoices:
     # --- what comes of it ----------------------------------------------------------------------------------------
 
     def outcome(self, position: int) -> Outcome:
-        """What comes of the choice for an input; computed once for each choice."""
+        """What comes of the choice for an input; made once for each choice."""
         choice = self.choices[position]
         if choice.source is None:
             return Outcome(None)
@@ -175,8 +175,41 @@ class InputChoices:
         key = choice.spec, shape
         known = self._outcomes.get(position)
         if known is None or known[0] != key:
-            known = self._outcomes[position] = key, _outcome(choice, shape)
+            if known is not None and known[1].loading is not None:
+                known[1].loading.reading.stopped = True
+            known = self._outcomes[position] = key, self._made(position, shape)
         return known[1]
+
+    def _made(self, position: int, shape: tuple[int, ...] | None) -> Outcome:
+        choice = self.choices[position]
+        if not choice.spec:
+            return Outcome(None, f"type a {'path' if choice.source is Source.FILE else choice.source}")
+        if choice.source is Source.FILE and not is_file(choice.spec):
+            return Outcome(None, "no such file")
+        load = Load(position, choice.parameter, choice.spec, shape)
+        if self._loader is None or load.is_small:
+            return load.outcome()
+        self._loader.begin(load)
+        return Outcome(None, loading=load)
+
+    def take(self, load: Load, outcome: Outcome) -> None:
+        """A value is made; it counts if nothing else was chosen since."""
+        known = self._outcomes.get(load.position)
+        if known is not None and known[1].loading is load:
+            self._outcomes[load.position] = known[0], outcome
+
+    @property
+    def loads(self) -> list[Load]:
+        """What is being made."""
+        return [known.loading for _key, known in self._outcomes.values() if known.loading is not None]
+
+    def stop_loading(self) -> bool:
+        """Nothing of that is wanted; whether there was anything."""
+        loads = self.loads
+        for load in loads:
+            load.reading.stopped = True
+            self.take(load, Outcome(None, STOPPED))
+        return bool(loads)
 
     def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:
         """The shape to fill, where the file leaves any of it open; or what is missing for it."""
@@ -211,7 +244,12 @@ class InputChoices:
     def arrays(self) -> dict[int, Array]:
         """All values by position. UsageError where one is missing."""
         found = {position: self.outcome(position).array for position in range(len(self.choices))}
-        missing = [printable(self.choices[position].parameter.name) for position, one in found.items() if one is None]
+        loading = {load.position for load in self.loads}
+        missing = [
+            printable(self.choices[position].parameter.name) + " (still loading)" * (position in loading)
+            for position, one in found.items()
+            if one is None
+        ]
         if missing:
             raise UsageError(f"not ready: {', '.join(missing[:8])}{' ...' if len(missing) > 8 else ''}")
         return {position: array for position, array in found.items() if array is not None}
@@ -230,7 +268,7 @@ class InputChoices:
         """The same as options of the command line, one or two an input."""
         options = []
         for position, choice in enumerate(self.choices):
-            if choice.source is None:
+            if choice.source is None or not choice.spec:
                 continue
             name = choice.parameter.name
             options.append(f"--input {shlex.quote(f'{name}={choice.spec}')}")
@@ -261,29 +299,12 @@ def _open_dimensions(choices: Iterable[Choice]) -> Iterable[OpenDimension]:
                 number += 1
 
 
-def _outcome(choice: Choice, shape: tuple[int, ...] | None) -> Outcome:
-    if not choice.spec:
-        return Outcome(None, f"type a {'path' if choice.source is Source.FILE else choice.source}")
-    if choice.source is Source.FILE and not is_file(choice.spec):
-        return Outcome(None, "no such file")
-    try:
-        return Outcome(converted(choice.parameter, value_of(choice.parameter, choice.spec, shape)))
-    except StepperError as error:
-        return Outcome(None, short_problem(str(error), choice.parameter.name))
-
-
 def is_file(spec: str) -> bool:
     """Whether the file of a SPEC is there."""
     try:
         return Path(spec).is_file() or Path(spec.rpartition(":")[0]).is_file()
     except (OSError, ValueError):
         return False
-
-
-def short_problem(text: str, name: str) -> str:
-    """The message without what stands beside it anyway."""
-    text = text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
-    return printable(text)
 
 
 def bounds(dimension: OpenDimension) -> str:

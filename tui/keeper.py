@@ -111,6 +111,26 @@ class Keeper:
                 part.unlink(missing_ok=True)
         return path
 
+    def go_on(self) -> None:
+        """The run is opened anew, perhaps of a model that has changed: it is kept by what it is now."""
+        if self._file is None:
+            self._path = None
+
+    def part(self, debugger: Debugger, layout: Mapping[str, Any]) -> str:
+        """Keep the session of a run that ends here, and from now on that of another: by model, as a file that the user
+        named is of the first. What to tell."""
+        named = "" if self._path is None else self._path.name
+        try:
+            # A model that has changed on the disk since is not the one that ran.
+            if self._file is not None or named.startswith(_model_name(debugger)):
+                self.save(debugger, layout)
+            told = f"{self._file} keeps the session before, this one is kept by model" if self._file is not None else ""
+        except StepperError as error:
+            told = f"the session before is not saved: {error}"
+        self._file = self._path = None
+        self._is_open = True
+        return told
+
     def _thin(self, folder: Path) -> None:
         for path in sorted(folder.glob("*-*.session"), key=_time, reverse=True)[MOST_KEPT:]:
             path.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from textual import events
 
-from tui.keys import FOOTERS, KEYS, PAIRS, Key, shown
+from tui.keys import FOOTERS, KEYS, PAIRS, TYPING, Key, shown
 
 Keymap = tuple[Key, ...]
 """Keys as in keys.KEYS, perhaps with others in their place (key_files)."""
@@ -20,6 +20,8 @@ def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
 
 def footer(pane: str, keymap: Sequence[Key] = KEYS) -> list[tuple[str, str]]:
     """What the last line says: keys and words."""
+    if pane in TYPING:
+        return list(TYPING[pane])
     found = []
     for command in FOOTERS.get(pane, FOOTERS[""]):
         key = key_for(command, pane, keymap)

@@ -178,6 +178,7 @@ KEYS: Final = (
     Key(("up",), "select -{n}", "op", "the operation above", ("differences",)),
     Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
     Key(("i",), "view ports", "port map", "the port map: into the body, out of it, the next iteration"),
+    Key(("escape",), "pause", "close", "close the answer, or the help", ("card",)),
     Key(("pagedown",), "scroll page", "scroll", "scroll a page"),
     Key(("pageup",), "scroll -page", "scroll", "scroll a page back"),
     Key(("enter",), "open", "value", "open what is selected full screen; step into a loop"),
@@ -248,6 +249,13 @@ KEYS: Final = (
     Key(("ctrl+q",), "quit", "quit", "leave"),
 )
 
+TYPING: Final = {
+    "prompt": (
+        ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
+    ),
+    "line": (("Enter", "keep"), ("Tab", "complete"), ("Ctrl+U", "clear"), ("Esc", "as it was")),
+}  # fmt: skip
+"""Keys of the prompt, and of a line in a pane, while one types; they cannot be changed."""
 FOOTERS: Final = {
     "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
     "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from textual.message import Message
 
+from tui.loading import Load, Outcome
 from tui.state import Running, State
 
 
@@ -65,3 +66,12 @@ class Refused(Message):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class Made(Message):
+    """The value of an input is made, or will not be."""
+
+    def __init__(self, load: Load, outcome: Outcome) -> None:
+        super().__init__()
+        self.load = load
+        self.outcome = outcome

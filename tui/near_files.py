@@ -11,11 +11,12 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from stepper import element_types
+from stepper.engine.array_files import header_of
 from stepper.engine.feeds import converted
 from stepper.engine.roles import parameter_type
 from stepper.engine.specs import value_of
@@ -92,27 +93,17 @@ def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
     try:
         if path.suffix == ".npy":
             with path.open("rb") as file:
-                shape, dtype = _header(file)
+                shape, dtype = header_of(file)
             yield Near(str(path), _type(dtype, shape), path.stat().st_size, _verdict(parameter, shape, dtype))
             return
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist()[:_MOST_MEMBERS]:
                 with archive.open(member) as inside:
-                    shape, dtype = _header(inside)
+                    shape, dtype = header_of(inside)
                 spec = f"{path}:{member.filename.removesuffix('.npy')}"
                 yield Near(spec, _type(dtype, shape), member.file_size, _verdict(parameter, shape, dtype))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    # Later versions have headers of up to 4 GB; a tensor needs none of these.
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("a header of another version")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.hasobject:
-        raise ValueError("objects are never read")
-    return shape, dtype
 
 
 def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:

@@ -248,7 +248,7 @@ def _edge_below(edge: BackEdgeView, history: CarriedHistory | None, iteration: i
         row.append((f"{line_of(history, iteration, 8)} ", "bar"))
     value = edge.goes_out
     if value is None:
-        return [*row, ("not computed yet", "dim")]
+        return [*row, ("not yet", "dim")]
     word = "" if value.size == 1 else "rms "
     row.append((f"{word}{number(number_of(value))}", "dim"))
     if edge.change is not None and edge.change.max_abs is not None:

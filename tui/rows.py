@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -94,6 +95,15 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     short = text if cell_len(text) <= width else clip(text, width)
     blanks = " " * max(0, width - cell_len(short))
     return blanks + short if right else short + blanks
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line of text in parts of so many cells at most; its blanks stay, and what follows stands further in."""
+    if cell_len(line) <= width:
+        return [line]
+    body = line.lstrip()
+    begin = line[: len(line) - len(body)][: max(width // 2, 0)]
+    return textwrap.wrap(body, max(width, 8), initial_indent=begin, subsequent_indent=f"{begin}  ") or [""]
 
 
 def width_of(row: Row) -> int:

@@ -79,7 +79,8 @@ GLYPHS: Final = {
 
 _TWINS: Final = (
     "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "
-    "…. →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~"
+    "…. →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~ "
+    "•* –- ²2 ³3 ⋯."
 )
 ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()}
 """For `str.translate`: each glyph and the character that stands for it in a terminal without them."""

@@ -35,17 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
-    if options.reference is not None:
-        from stepper.compare.debug_reference import debug_reference  # loads what compares
-
-        debugger.reference = debug_reference(
-            options.reference,
-            debugger.machine,
-            debugger.inputs,
-            runtime_of(options),
-            options.model,
-            fallback_of(options),
-        )
+    put_reference(debugger, options)
     interpreter = Interpreter(debugger)
     if options.session is not None:
         interpreter.session.file = options.session
@@ -87,6 +77,22 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         memory=memory,
         max_iterations=options.max_iterations,
         partner=partner_of(options, model),
+    )
+
+
+def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:
+    """Compare with what the options name as the reference, if they do."""
+    if options.reference is None:
+        return
+    from stepper.compare.debug_reference import debug_reference  # loads what compares
+
+    debugger.reference = debug_reference(
+        options.reference,
+        debugger.machine,
+        debugger.inputs,
+        runtime_of(options),
+        options.model,
+        fallback_of(options),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from stepper.engine.array_files import archive_keys, read_archive
 from stepper.engine.feeds import input_names, position_of
-from stepper.engine.specs import archive_keys, read_archive, value_of
+from stepper.engine.specs import value_of
 from stepper.errors import UsageError
 from stepper.ir.model import Layer, Model
 

@@ -8,16 +8,17 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from stepper.cli import kept_session
-from stepper.cli.debug_command import debugger_of, debugger_on
-from stepper.cli.engine_options import opened_model
+from stepper.cli.debug_command import debugger_of, debugger_on, put_reference
+from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.specs import given_inputs, given_texts
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.element_types import Array
 from stepper.engine.feeds import bind_inputs
 from stepper.errors import InputError, UsageError
+from stepper.ir.model import Model
 
 APPLICATION: Final = "tui.launch"
 """Named as text and imported when it is called for: the engine and its command line work without a screen."""
@@ -46,15 +47,15 @@ def execute(options: argparse.Namespace) -> int:
     look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
     kept = kept_session.take_up(options)
     model = opened_model(options)
-    try:
-        given = given_inputs(model, options.input, options.inputs, options.shape)
-        bind_inputs(model, {**(kept or {}), **given})
-    except (UsageError, InputError):
-        # Raises again for what no choice of values would mend.
-        texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
+    texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
+    if not _do_all(model, options, texts, kept):
+        partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
+        models = [model]
 
         def make(inputs: Mapping[int, Array]) -> Debugger:
-            return _compared(debugger_on(model, inputs, options, options.memory or DEFAULT_MEMORY), options)
+            """Of the model as it was opened, later as it is on the disk."""
+            opened = models.pop() if models else opened_model(options)
+            return _compared(debugger_on(opened, inputs, options, options.memory or DEFAULT_MEMORY), options)
 
         return int(launch.open_inputs(model, texts, shapes, make, lines, **look))
 
@@ -66,12 +67,20 @@ def execute(options: argparse.Namespace) -> int:
     return int(launch.open_application(opened(), lines, **look, reopen=opened))
 
 
+def _do_all(model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]) -> bool:
+    """Whether there is a value for each input, and all of them fit; files are read only where none is missing."""
+    if len({*texts, *kept}) < len(model.graph.parameters):
+        return False
+    try:
+        bind_inputs(model, {**kept, **given_inputs(model, options.input, options.inputs, options.shape)})
+    except (UsageError, InputError):
+        return False
+    return True
+
+
 def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:
     """With the reference that the options name."""
-    if options.reference is not None:
-        from stepper.compare.debug_reference import debug_reference  # loads what compares
-
-        debugger.reference = debug_reference(options.reference, debugger.machine, debugger.inputs)
+    put_reference(debugger, options)
     return debugger
 
 

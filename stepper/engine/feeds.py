@@ -18,6 +18,7 @@ from stepper.ops.axes import shape_text
 
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200
+_PIECE = 2**20
 
 
 def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
@@ -92,12 +93,17 @@ def converted(parameter: Layer, value: Any) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"input '{parameter.name}' is no tensor: {error}") from None
-    if not parameter_shape(parameter).accepts(array.shape):
-        declared = f"{element_type or 'any type'}{parameter_shape(parameter)}"
-        raise InputError(f"input '{parameter.name}' has shape {shape_text(array.shape)}, expected {declared}")
+    ensure_shape(parameter, array.shape)
     if element_type is None:
         return _frozen(array)
     return _frozen(_cast(parameter, array, element_type))
+
+
+def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
+    """InputError for a shape that the parameter does not take."""
+    if not parameter_shape(parameter).accepts(shape):
+        declared = f"{parameter_type(parameter) or 'any type'}{parameter_shape(parameter)}"
+        raise InputError(f"input '{parameter.name}' has shape {shape_text(shape)}, expected {declared}")
 
 
 def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
@@ -126,7 +132,13 @@ _NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES
 
 
 def _survives(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether every value is the same in the other type; the way there and back tells, but for what wraps around."""
+    """Whether every value is the same in the other type; a large tensor is looked at piece by piece."""
+    flat = array.reshape(-1)
+    return all(_all_survive(flat[begin : begin + _PIECE], dtype) for begin in range(0, flat.size, _PIECE))
+
+
+def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
+    """The way there and back tells, but for what wraps around."""
     if dtype == np.bool_ and array.dtype.kind in "iu":
         return bool(np.isin(array, (0, 1)).all())
     with np.errstate(all="ignore"):

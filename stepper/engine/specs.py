@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import numpy as np
 
 from stepper import element_types
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
+from stepper.engine.array_files import Reading, read_array, read_member
 from stepper.engine.feeds import input_names
 from stepper.engine.roles import parameter_type
-from stepper.errors import InputError, TensorTooLarge, UsageError
+from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape
 from stepper.ops.limits import ensure_allocatable
 
-T = TypeVar("T")
 
+def value_of(
+    parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: Reading | None = None
+) -> Array:
+    """The tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
 
-def value_of(parameter: Layer, text: str, shape: tuple[int, ...] | None = None) -> Array:
-    """The tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name."""
+    A `reading` is told how far a file is read.
+    """
     text = text.strip()
     kind, _, argument = text.partition(":")
     if kind in _FILLERS and (not argument or kind == "rand"):
@@ -31,9 +34,9 @@ def value_of(parameter: Layer, text: str, shape: tuple[int, ...] | None = None) 
         return _literal(parameter, text)
     path, colon, key = text.rpartition(":")
     if colon and path.endswith(".npz"):
-        return read_member(Path(path), key)
+        return read_member(Path(path), key, reading)
     if text.endswith(".npy"):
-        return _array(Path(text))
+        return read_array(Path(text), reading)
     wanted = "expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal"
     raise UsageError(f"input '{parameter.name}': '{text}' is no value; {wanted}")
 
@@ -44,54 +47,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _array(path: Path) -> Array:
-    # Mapped, not read: a header that promises more than the file has is refused at once.
-    array = _loaded(path, ".npy", lambda: np.lib.format.open_memmap(path, mode="r"))
-    return np.asarray(array)
-
-
-def read_archive(path: Path) -> dict[str, Array]:
-    """All arrays of an .npz. InputError for a file that is none."""
-    return _loaded(path, ".npz", lambda: _members(path, lambda archive: {key: archive[key] for key in archive.files}))
-
-
-def archive_keys(path: Path) -> list[str]:
-    """The keys of an .npz; nothing else is read. InputError for a file that is none."""
-    return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
-
-
-def read_member(path: Path, key: str) -> Array:
-    """One array of an .npz; the others are not read. UsageError for a key that it does not have, else InputError."""
-
-    def chosen(archive: Any) -> Array | list[str]:
-        return np.asarray(archive[key]) if key in archive.files else list(archive.files)
-
-    found = _loaded(path, ".npz", lambda: _members(path, chosen))
-    if isinstance(found, list):
-        raise UsageError(f"{path} has no array '{key}', only {', '.join(found) or 'none'}")
-    return found
-
-
-def _members(path: Path, use: Callable[[Any], T]) -> T:
-    # numpy leaves a file open that it opened and could not make sense of.
-    with path.open("rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError("it is no archive of arrays")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            return use(archive)
-
-
-def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:
-    """InputError for whatever numpy, zipfile and the parsers below them raise for a file that is damaged or forged."""
-    try:
-        return load()
-    except Exception as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        lines = (reason or str(error) or type(error).__name__).splitlines()
-        raise InputError(f"{path}: cannot be read as {kind}: {lines[0][:200]}") from None
 
 
 def _literal(parameter: Layer, text: str) -> Array:

@@ -174,7 +174,10 @@ def test_one_line_fills_all_that_are_missing_and_one_all_sizes(model: Model) -> 
 def test_escape_forgets_what_was_typed(model: Model) -> None:
     async def script(driven: Driven) -> None:
         await put(driven, 2, "[[1]]")
-        await driven.press("enter", "ctrl+u", "9", "escape")
+        await driven.press("enter", "ctrl+u", "9")
+        assert "Esc as it was" in driven.text("keys")
+        await driven.press("escape")
+        assert "F5 run" in driven.text("keys")
         assert choices_of(driven).choices[0].text == "[[1]]"
 
     drive(opening(model), script)

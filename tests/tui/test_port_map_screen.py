@@ -97,11 +97,11 @@ def test_an_output_of_unknown_length_shows_the_places_that_there_are() -> None:
 
 def test_it_follows_the_moment_and_says_what_is_known_already() -> None:
     async def script(driven: Driven) -> None:
-        assert "not computed yet" in driven.text("ports")
+        assert "not yet" in driven.text("ports")
         await driven.press("n", "n")
         edge = port_called(driven, Side.OUT, "carried")
         assert edge.outer.name == "later_return@4" and edge.outer.type == "f32[1,1,1]"
-        assert "not computed yet" not in driven.text("ports")
+        assert "not yet" not in driven.text("ports")
         await driven.press("G", "f")
         assert port_called(driven, Side.OUT, "carried").words[0] == "no iteration follows"
 

@@ -55,6 +55,11 @@ class Pane(Guarded, Widget, can_focus=True):
         self._styles: dict[str, Style] = {}
         self._tall = -1
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether a line is being typed in the pane, so that keys are letters."""
+        return False
+
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     def rows(self, width: int) -> list[Row]:
@@ -219,7 +224,14 @@ class Pane(Guarded, Widget, can_focus=True):
         """A row as what Textual paints, in exactly so many cells."""
         show = in_ascii if self.look.ascii else str
         segments = [Segment(show(text), self.style_of(token)) for text, token in row if text]
-        return Strip(segments).adjust_cell_length(width, self.style_of("")).crop(0, width)
+        strip = Strip(segments)
+        if width and strip.cell_length > width and strip.crop(width, strip.cell_length).text.strip():
+            # What does not fit is seen to be cut, whatever a pane has not thought of.
+            kept = strip.crop(0, width - 1)
+            last = strip.crop(width - 1, width)
+            style = next((segment.style for segment in last if segment.style is not None), self.style_of(""))
+            strip = Strip.join([kept, Strip([Segment(show("…"), style)])])
+        return strip.adjust_cell_length(width, self.style_of("")).crop(0, width)
 
     def style_of(self, token: Token) -> Style:
         """The style of a token, or of several that are laid over one another."""

@@ -102,7 +102,7 @@ def _words(item: BreakView, room: int, tone: str) -> Row:
         parts.append((f"ignores {description.ignore} ({min(item.ignored, description.ignore)} gone by)", "dim"))
     parts += [("once", "dim")] if description.once else []
     parts += [(f"{len(item.places)} places", "dim")] if len(item.places) > 1 else []
-    parts += [("off", "dim")] if not item.enabled else []
+    parts += [("(off)", "dim")] if not item.enabled else []
     return fitted(parts, room)
 
 

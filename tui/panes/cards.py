@@ -22,7 +22,7 @@ from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Pane
 from tui.panes.value import MOST_AT_ONCE, vector_rows
-from tui.rows import Row, clip, number, printable, spread
+from tui.rows import Row, clip, number, printable, spread, wrapped
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -224,16 +224,19 @@ class AnswerCard(Pane):
     def put(self, title: str, lines: tuple[str, ...]) -> None:
         """Show these lines."""
         self.title, self.lines, self.top = clip(printable(title), 60), tuple(map(printable, lines)), 0
-        self.note = f"{len(lines)} lines   Esc closes"
         self.changed()
 
-    def count(self, width: int) -> int:
-        """A row a line."""
-        return len(self.lines)
+    def heading(self, width: int) -> list[Row]:
+        """How much there is, and how to see the rest."""
+        more = "↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   "
+        more = more if self.count(width) > self.size.height else ""
+        count = f"{len(self.lines)} lines   " if width >= _WIDE else ""
+        self.note = f"{count}{more}Esc closes "
+        return super().heading(width)
 
-    def row(self, index: int, width: int) -> Row:
-        """One line, as it is."""
-        return [("  ", ""), (self.lines[index][: width - 2], "")]
+    def rows(self, width: int) -> list[Row]:
+        """The lines; a long one goes on below, further in than it begins."""
+        return [[("  ", ""), (part, "")] for line in self.lines for part in wrapped(line, width - 3)]
 
     def _height(self, width: int) -> int:
         return min(super()._height(width), self.most)

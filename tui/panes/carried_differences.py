@@ -31,18 +31,24 @@ class CarriedDifferences(Pane, can_focus=False):
         """All back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
         if loop is None or comparison is None or comparison.mode != "reference":
-            return [[("  ", ""), ("inside of a loop, against a reference", "dim")]]
+            why = "the moment is in no loop" if loop is None else "nothing is compared with a reference"
+            return [[("  ", ""), (why, "dim")]]
         present = self.state.iteration or 0
         cells = max((width - 12 - 9) // 3, 1)
         first = max(present - cells + 1, 0)
         shown = range(first, max(present + 1, first + 1))
         rows: list[Row] = [self._axis(shown, present)]
-        for edge in loop.back_edges:
-            layer = edge.parameter.layer
-            if layer is None or not edge.counts:
+        layers = [edge.parameter.layer for edge in loop.back_edges if edge.counts]
+        is_tiny = self.screen.has_class("-tiny")
+        for layer in layers:
+            if layer is None:
                 continue
             found = comparison.carried.get(layer.id, {})
-            rows += self._edge(carried_name(layer), [found.get(iteration) for iteration in shown], present - first)
+            lines = self._edge(carried_name(layer), [found.get(iteration) for iteration in shown], present - first)
+            has_marks = any(text.strip() for text, _tone in lines[1])
+            rows += lines if has_marks or not is_tiny else lines[:1]
+        if is_tiny:
+            return rows
         rows += [[], [("   ━ made in this op   ╌ carried in", "dim")], [("   │ tolerance", "dim")]]
         return [*rows, [(f"   = same bits  · within  {GLYPHS['diff']} above", "dim")]]
 

@@ -18,7 +18,7 @@ from tui.panes.back_edges import collects
 from tui.panes.base import Pane
 from tui.panes.frames import COUNTED
 from tui.panes.time_span import STEPS, TimeSpan
-from tui.panes.timeline import HAPPENINGS
+from tui.panes.timeline import HAPPENINGS, outside_text
 from tui.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.stage import Stage
 from tui.state import State
@@ -137,7 +137,8 @@ class TimelineChart(Pane):
         span = self.span(width)
         each = (span.end - span.begin) / span.bins
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
-        self.note += f"{self._known()}now "
+        tracks = list(self._tracks())
+        self.note += f"{self._known()}{'now, most, least' if tracks and self._height_of(tracks) > 2 else 'now'} "
         return [*super().heading(width), [(" " * _LABEL, ""), *span.axis(self.state.iteration)]]
 
     def _known(self) -> str:
@@ -150,9 +151,7 @@ class TimelineChart(Pane):
         """The bands, and what happened."""
         state = self.state
         if state.loop is None:
-            ended = state.view is not None and state.view.outputs is not None
-            text = "the run has ended; F goes back into it" if ended else "no loop around this; s steps into one"
-            return [[(f" {text}", "dim")]]
+            return [[(f" {outside_text(state)}", "dim")]]
         span = self.span(width)
         tracks = list(self._tracks())
         key = state.sweep, span, width, self.size.height, state.iteration, state.events, self.look

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import ClassVar, Final
 
 import numpy as np
@@ -64,7 +65,8 @@ class Differences(Pane):
         if comparison is None:
             self.note = ""
             return
-        self.note = f"{len(comparison.above)} of {len(comparison.operations)} above tolerance "
+        count = len(comparison.operations)
+        self.note = f"{len(comparison.above)} of {count} above tolerance " if count else ""
 
     def _shown(self) -> list[ValueDifference]:
         comparison = self.state.comparison
@@ -96,14 +98,17 @@ class Differences(Pane):
 
     def count(self, width: int) -> int:
         """A row an operation, or a sentence."""
-        return max(len(self._shown()), 1)
+        return len(self._shown()) or len(self._sentence(width))
 
     def row(self, index: int, width: int) -> Row:
         """One operation."""
         shown = self._shown()
         if not shown:
-            return [("  ", ""), (self._why_nothing(), "dim")]
+            return [("  ", ""), (self._sentence(width)[index], "dim")]
         return self._row(shown[index], width)
+
+    def _sentence(self, width: int) -> list[str]:
+        return textwrap.wrap(self._why_nothing(), max(width - 4, 20))
 
     def _why_nothing(self) -> str:
         comparison = self.state.comparison
@@ -113,7 +118,9 @@ class Differences(Pane):
             return printable(comparison.problem)
         if comparison.operations:
             return "all that has run here is the same, bit for bit"
-        return f"{printable(comparison.title)} has no value of what has run here yet"
+        if comparison.mode == "reference" and self.state.frame is not None and self.state.frame.moment < 0:
+            return "no operation has run here yet; n runs the first"
+        return "the reference has no value of what has run here yet"
 
     def _row(self, one: ValueDifference, width: int) -> Row:
         name_width, cells = _widths(width)

@@ -16,10 +16,22 @@ class EditingPane(Pane):
         super().__init__(id=id)
         self.editor: LineEditor | None = None
 
+    @property
+    def is_typing(self) -> bool:
+        """Whether a line is being typed."""
+        return self.editor is not None
+
     def begin(self, text: str) -> None:
         """Type in place from now on."""
         self.editor = LineEditor(text)
+        self._tell_keys()
         self.typed(text)
+
+    def _tell_keys(self) -> None:
+        """Other keys hold now."""
+        tell = getattr(self.screen, "tell_keys", None)
+        if tell is not None:
+            tell()
 
     def typed(self, text: str) -> None:
         """The line has changed."""
@@ -45,6 +57,7 @@ class EditingPane(Pane):
             editor.put(self.complete(editor.text, 1 if event.key in ("tab", "down") else -1))
         elif event.key in ("enter", "escape"):
             self.editor = None
+            self._tell_keys()
             if event.key == "enter":
                 self.kept(editor.text)
             else:

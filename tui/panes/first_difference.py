@@ -10,7 +10,7 @@ import numpy as np
 from stepper.compare.moments import FirstDifference, Standing, ValueDifference
 from tui.panes.base import Pane
 from tui.panes.differences import tolerance_of
-from tui.rows import Row, clip, number, printable
+from tui.rows import Row, clip, clip_head, number, printable
 from tui.theme import GLYPHS
 
 
@@ -24,7 +24,9 @@ class FirstDifferencePane(Pane, can_focus=False):
     def heading(self, width: int) -> list[Row]:
         """What it is compared with at the right."""
         comparison = self.state.comparison
-        self.note = "" if comparison is None else f"against {clip(printable(comparison.title), max(width // 2, 10))} "
+        self.note = (
+            "" if comparison is None else f"against {clip_head(printable(comparison.title), max(width // 2, 10))} "
+        )
         self.title = "first difference"
         if comparison is not None and comparison.mode == "previous":
             self.title = "this iteration and the one before"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from tui.inputs import InputChoices, Source, described
 from tui.near_files import Near
 from tui.panes.base import Pane
+from tui.panes.inputs_table import loading_text
 from tui.rows import Row, clip, clip_head, number, padded, printable
 from tui.stage import Stage
 
@@ -15,7 +16,7 @@ from tui.stage import Stage
 class InputDetail(Pane, can_focus=False):
     """What helps with the input at the cursor."""
 
-    DEFAULT_CSS = "InputDetail { height: 1fr; }"
+    DEFAULT_CSS = "InputDetail { width: 1fr; height: 1fr; }"
     kind: ClassVar[str] = "input"
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -43,7 +44,13 @@ class InputDetail(Pane, can_focus=False):
         if choices is None or not choices.choices:
             return []
         rows = [*self._about(choices, width), *self._near_rows(width)]
-        return [*rows, [], *_command_rows(choices, width)]
+        commands = _command_rows(choices, width)
+        room = self.size.height - 1 - len(rows)
+        if len(commands) < room:
+            return [*rows, [], *commands]
+        if len(commands) > room > 1:
+            commands = [*commands[: room - 1], [("  … y copies all of it", "dim")]]
+        return [*rows, *commands]
 
     def _about(self, choices: InputChoices, width: int) -> list[Row]:
         choice, outcome = choices.choices[self.at], choices.outcome(self.at)
@@ -56,10 +63,13 @@ class InputDetail(Pane, can_focus=False):
             return [[("  ", ""), (wanted if choice.source is not Source.RANDOM else "a seed: a whole number", "dim")]]
         if outcome.array is not None:
             row: Row = [("  ", ""), (described(outcome.array), "")]
-            if outcome.array.dtype.kind in "fiub" and 0 < outcome.array.size <= 10**6:
-                least, most = float(outcome.array.min()), float(outcome.array.max())
-                row.append((f"   {number(least)} to {number(most)}", "dim"))
+            if outcome.span is not None:
+                row.append((f"   {number(outcome.span[0])} to {number(outcome.span[1])}", "dim"))
             return [row]
+        if outcome.loading is not None:
+            total = outcome.loading.reading.total
+            size = f" of {total / 2**20:,.0f} MB" if total else ""
+            return [[("  ", ""), (f"{loading_text(outcome.loading)}{size}; Esc stops", "")]]
         if choice.source is None:
             return [[("  ", ""), ("→ ← choose where its value comes from, Enter types a path", "dim")]]
         problem = outcome.problem

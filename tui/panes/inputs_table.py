@@ -8,6 +8,7 @@ from textual import events
 from textual.message import Message
 
 from tui.inputs import InputChoices, Source
+from tui.loading import Load
 from tui.near_files import Near, near_files, near_literals
 from tui.panes.editing import EditingPane
 from tui.rows import Row, clip, clip_head, padded, printable, width_of
@@ -115,7 +116,7 @@ class InputsTable(EditingPane):
         if choices is not None and choices.choices and self.editor is None:
             choice, outcome = choices.choices[self.at], choices.outcome(self.at)
             self.near = []
-            if choice.source is Source.FILE and outcome.array is None:
+            if choice.source is Source.FILE and outcome.array is None and outcome.loading is None:
                 self.near = near_files(choice.parameter, choice.text, choices.opening.model.path.parent)
             elif choice.source is Source.LITERAL and outcome.array is None and choice.text:
                 self.near = near_literals(choice.parameter, choice.text)
@@ -238,11 +239,19 @@ class InputsTable(EditingPane):
             return [("✓ yes", under.strip())]
         if choice.source is None:
             return [("… choose", f"edit{under}")]
+        if outcome.loading is not None:
+            return [(f"… {loading_text(outcome.loading)}", f"edit{under}")]
         room = max(
             self.size.width - 1 - (3 + self._names() + 18 + 14) - (_RADIO + self._room(self.size.width)) * self.is_wide,
             8,
         )
         return [(clip(f"✗ {outcome.problem}", room), f"bad{under}")]
+
+
+def loading_text(load: Load) -> str:
+    """How far a value is made."""
+    part = load.reading.part
+    return "loading" if part is None else f"loading {part:.0%}"
 
 
 def _filled(row: Row, width: int, under: str) -> Row:

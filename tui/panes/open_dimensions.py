@@ -68,7 +68,7 @@ class OpenDimensions(EditingPane):
         under = " stripe" if on else ""
         size, by = choices.size_of(one)
         name = printable(choices.choices[one.position].parameter.name)
-        room = max(width - 29, 9)
+        room = max(width - 27, 9)
         where = clip(
             f"{name}, axis {one.axis}" if len(name) + 8 < room else f"{clip(name, room - 4)}, {one.axis}", room
         )
@@ -82,7 +82,7 @@ class OpenDimensions(EditingPane):
         shown = ("?", f"bad{under}") if size is None else (str(size), under.strip())
         return [
             *row,
-            (padded(shown[0], 7, right=True), shown[1]),
+            (padded(shown[0], 4 if len(shown[0]) < 5 else len(shown[0]), right=True), shown[1]),
             (f"  {by if size is not None else bounds(one)}", f"dim{under}"),
         ]
 

@@ -15,7 +15,6 @@ class PortDetail(Pane, can_focus=False):
 
     DEFAULT_CSS = """
     PortDetail { height: 5; border-top: solid $foreground 14%; }
-    DebugScreen.-ascii PortDetail { border-top: ascii $foreground 14%; }
     """
     kind: ClassVar[str] = "port"
 

@@ -14,7 +14,7 @@ from stepper.debug.statistics import Statistics
 from stepper.debug.tensor_surveys import Survey
 from stepper.element_types import Array
 from tui.panes.base import Pane
-from tui.rows import Row, clip, number, spark, spread, width_of
+from tui.rows import Row, clip, clip_end, number, spark, spread, width_of
 from tui.tensor.formats import exact, letters
 from tui.tensor.inspected import Inspected
 
@@ -73,7 +73,8 @@ def _columns(found: Survey, width: int, tall: int) -> list[Row]:
     text = ends[0].ljust(room)
     if zero > len(ends[0]) and zero < room - len(ends[1]) - 1:
         text = text[:zero] + "0" + text[zero + 1 :]
-    text = text[: room - len(ends[1])] + ends[1] if room > len(ends[0]) + len(ends[1]) else text
+    has_room = room > len(ends[0]) + len(ends[1])
+    text = text[: room - len(ends[1])] + ends[1] if has_room else clip_end(" to ".join(ends), width - 9)
     return [*rows, [(" " * 8, ""), (axis, "faint")], [(" " * 8, ""), (text, "dim")]]
 
 

@@ -15,7 +15,7 @@ from tui.panes.back_edges import collects
 from tui.panes.base import Pane
 from tui.panes.frames import COUNTED
 from tui.rows import Row, number, padded, short_count, spark, spread
-from tui.state import Happening, TimelineEvent
+from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS
 
 _LABEL: Final = 9
@@ -83,16 +83,22 @@ class TimelineBar(Pane):
             shown = self._outside(width)
             return shown[:2] if self.is_short else shown
         scale = self.scale(width)
-        tracks = self._tracks()[: 2 if self.is_short else self.tracks_shown]
+        tracks = self._tracks()[: 2 if self.is_short else self._most]
         rows = [self._track_row(track, scale, width) for track in tracks]
         if self.is_short:
             return [*rows, [], []][:2]
         blank: list[Row] = [[] for _ in range(self.tracks_shown - len(rows))]
         return [self._axis(scale), *rows, *blank, self._events_row(scale, width)]
 
+    @property
+    def _most(self) -> int:
+        """How many tracks there is room for; where the pane has all the screen, more than elsewhere."""
+        height = self.styles.height
+        fills = height is not None and not height.is_auto
+        return max(self.size.height - 3, self.tracks_shown) if fills else self.tracks_shown
+
     def _outside(self, width: int) -> list[Row]:
-        view = self.state.view
-        text = "the run has ended" if view is not None and view.outputs is not None else "no loop around this"
+        text = outside_text(self.state)
         return [[(f" {text}", "dim")], *([[] for _ in range(self.tracks_shown)]), []]
 
     # --- the scale -----------------------------------------------------------------------------------------------
@@ -134,10 +140,10 @@ class TimelineBar(Pane):
     def _tracks(self) -> list[Track]:
         found = [Track(expression_name(watch.text), _readings(watch.iterations)) for watch in self.state.watches]
         loop, history = self.state.loop, self.state.loop_history
-        if loop is not None and history is not None and len(found) < self.tracks_shown:
+        if loop is not None and history is not None and len(found) < self._most:
             collected = {edge.parameter.layer.id for edge in loop.back_edges if collects(edge) and edge.parameter.layer}
             carried = [one for one in history.carried if one.parameter.id not in collected]
-            if len(found) + len(carried) > self.tracks_shown:
+            if len(found) + len(carried) > self._most:
                 carried = [one for one in carried if not _is_counter(one.numbers)]
             found += [
                 Track(
@@ -220,6 +226,12 @@ class TimelineBar(Pane):
             wanted = scale.iteration(cell)
             if wanted != self.state.iteration and wanted <= self._seen():
                 self.post_line(f"iter {wanted}")
+
+
+def outside_text(state: State) -> str:
+    """What stands where iterations would be, outside of all loops."""
+    ended = state.view is not None and state.view.outputs is not None
+    return "the run has ended; F goes back into it" if ended else "no loop around this; s steps into one"
 
 
 def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:

@@ -135,17 +135,17 @@ def vector_rows(pane: Pane, array: Array, width: int) -> list[Row]:
         texts = [_in_cell(value, cell - 1) for value in values.tolist()]
         found.append(
             [
-                (padded(text, cell - 1, right=True) + " ", _tone(value, index == best, top))
+                (padded(text, cell - 1, right=True) + " ", _tone(value, index == best))
                 for index, (text, value) in enumerate(zip(texts, values.tolist(), strict=True))
             ]
         )
     return [[(" ", ""), *row] for row in found]
 
 
-def _tone(value: float, best: bool, top: float) -> str:
+def _tone(value: float, best: bool) -> str:
     if not math.isfinite(value):
         return "badbg"
-    return "strong" if best else "dim" if abs(value) >= top * 0.005 else "faint"
+    return "strong" if best else "dim"
 
 
 def _in_cell(value: float, room: int) -> str:

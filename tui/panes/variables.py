@@ -18,6 +18,7 @@ from tui.state import State
 from tui.theme import GLYPHS
 
 _TYPE: Final = 18
+_PENDING: Final = f"{GLYPHS['free']} still to come, as the iteration before left it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,11 @@ class VariableList(ListPane[Line]):
     def entry(self, item: Line, width: int) -> Row:
         """A heading, or a name with role, type, shape and numbers."""
         if item.section:
-            return [(f"{GLYPHS['fold' if item.section in self._folded else 'unfold']} ", "dim"), (item.title, "strong")]
+            sign = GLYPHS["fold" if item.section in self._folded else "unfold"]
+            row: Row = [(f"{sign} ", "dim"), (item.title, "strong")]
+            frame = self.state.frame
+            pending = item.section == "computed" and frame is not None and not frame.is_done(len(frame.layers) - 1)
+            return [*row, (f"   {_PENDING}", "dim")] if pending else row
         if item.variable is not None:
             view = self.state.lists.variables[item.variable]
             users = ", ".join(f"{layer.type} {printable(layer.name)}" for _program, layer in view.layers)
@@ -101,7 +106,7 @@ class VariableList(ListPane[Line]):
             return self._value_row(printable(view_in.name), self._role(item.layer), view_in.array, width)
         assert item.index is not None
         name, type_ = operation_names(frame.program)[item.index], frame.layers[item.index].type
-        return self._value_row(name, type_, frame.held(item.index), width, "" if frame.is_done(item.index) else "dim")
+        return self._value_row(name, type_, frame.held(item.index), width, pending=not frame.is_done(item.index))
 
     def _role(self, layer: int) -> str:
         loop = self.state.loop
@@ -110,10 +115,11 @@ class VariableList(ListPane[Line]):
         entry = next((one for one in loop.inputs if one.inner.layer is not None and one.inner.layer.id == layer), None)
         return "" if entry is None else entry.role
 
-    def _value_row(self, name: str, role: str, value: Any, width: int, tone: str = "") -> Row:
+    def _value_row(self, name: str, role: str, value: Any, width: int, *, pending: bool = False) -> Row:
+        tone = "dim" if pending else ""
         names = 20 if width < 90 else 30
         roles = 0 if width < 70 else 14 if width < 110 else 26
-        row: Row = [("  ", ""), (padded(clip(name, names - 1), names), tone)]
+        row: Row = [(f"{GLYPHS['free'] if pending else ' '} ", "dim"), (padded(clip(name, names - 1), names), tone)]
         row += [(padded(clip_end(role, roles - 1), roles), "dim")] if roles else []
         room = width - 3 - names - roles - _TYPE
         if not isinstance(value, np.ndarray):

@@ -42,6 +42,8 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen #colon { width: 3; height: 1; padding: 0 1; background: $surface; }
     DebugScreen .rule { border-left: solid $foreground 14%; }
     DebugScreen.-ascii .rule { border-left: ascii $foreground 14%; }
+    DebugScreen.-ascii PortDetail, DebugScreen.-ascii GridDetail { border-top: ascii $foreground 14%; }
+    DebugScreen.-ascii AnswerCard { border-top: ascii $primary; }
     DebugScreen #too-small { display: none; height: 1fr; }
     DebugScreen.-small > * { display: none; }
     DebugScreen.-small > #too-small { display: block; }
@@ -188,9 +190,9 @@ class DebugScreen(Guarded, Screen[None]):
         if not self.is_ready:
             return
         pane = self.stepper.focused_pane
-        self.query_one("#keys", KeysLine).put(
-            "" if pane is None else pane.kind, self.dispatcher.pending, self.stepper.keymap
-        )
+        kind = "" if pane is None else "line" if pane.is_typing else pane.kind
+        kind = "prompt" if isinstance(self.focused, Prompt) else kind
+        self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.stepper.keymap)
 
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""

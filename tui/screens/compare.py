@@ -21,7 +21,7 @@ class CompareScreen(DebugScreen):
     CompareScreen.-narrow #carried { width: 40; }
     CompareScreen.-ascii #carried { border-left: ascii $foreground 14%; }
     CompareScreen.-tiny #low { layout: vertical; }
-    CompareScreen.-tiny #carried { width: 1fr; height: 5; border-left: none; }
+    CompareScreen.-tiny #carried { width: 1fr; height: auto; max-height: 9; border-left: none; }
     """
     view_name = "compare"
 

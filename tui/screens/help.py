@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from typing import Final
+
 from textual.app import ComposeResult
 
 from stepper.debug.commands.registry import commands
@@ -9,8 +13,17 @@ from tui.actions import ACTIONS
 from tui.keymap import Keymap, names_of
 from tui.keys import KEYS, Key
 from tui.panes.base import Pane
-from tui.rows import Row
+from tui.rows import Row, wrapped
 from tui.screens.base import DebugScreen
+
+_KEYS: Final = 17
+"""Cells of the keys, of what they do, and of the command that they stand for."""
+_HELP: Final = 66
+_COMMAND: Final = 26
+_USAGE: Final = 45
+_SENTENCE: Final = 100
+_PLACES: Final = re.compile(r"\{(\w+)\}")
+"""What is filled in, such as a count."""
 
 
 class KeyHelp(Pane):
@@ -18,7 +31,7 @@ class KeyHelp(Pane):
 
     DEFAULT_CSS = "KeyHelp { height: 1fr; }"
     title = "keys"
-    note = "q closes "
+    note = "q, Esc close "
     kind = "card"
 
     def rows(self, width: int) -> list[Row]:
@@ -28,26 +41,52 @@ class KeyHelp(Pane):
         own = [key for key in keymap if kind and kind in key.panes]
         rows: list[Row] = [[]]
         if text:
-            rows += [[("  ", ""), (line, "")] for line in text.splitlines()]
+            sentence = " ".join(text.split())
+            rows += [[("  ", ""), (part, "")] for part in textwrap.wrap(sentence, min(width - 4, _SENTENCE))]
             rows.append([])
-        rows += [_key_row(key) for key in own]
+        rows += [row for key in own for row in _key_rows(key, width)]
         rows += [[], [("  everywhere", "strong"), ("   a count before a movement repeats it: 10n, 3]", "dim")]]
-        rows += [_key_row(key) for key in keymap if not key.panes]
+        rows += [row for key in keymap if not key.panes for row in _key_rows(key, width)]
         rows += [[], [("  at the prompt", "strong")]]
         words = [(command.usage, command.help) for command in commands()]
         words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in ACTIONS.values()]
-        rows += [
-            [("  ", ""), (f"{usage:<44} "[: max(45, len(usage) + 1)], "key"), (help, "dim")] for usage, help in words
-        ]
-        return rows
+        return [*rows, *(row for usage, help in words for row in _word_rows(usage, help, width))]
+
+    def changed(self) -> None:
+        """The heading says how much there is."""
+        super().changed()
+        width, height = self.size
+        if width and self.is_attached:
+            count, room = self.count(width), height - 1
+            place = f"rows {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
+            self.note = f"{place}q, Esc close "
 
     def _asked(self) -> tuple[str, str]:
         asked = getattr(self.app, "asked_pane", None)
         return (asked.kind, asked.help_text) if isinstance(asked, Pane) else ("", "")
 
 
-def _key_row(key: Key) -> Row:
-    return [("  ", ""), (f"{names_of(key):<18}", "key"), (f"{key.help}  ", ""), (f"  {key.command}", "dim")]
+def _key_rows(key: Key, width: int) -> list[Row]:
+    """The keys, what they do, and at the right edge of the texts the command, where there is room for it."""
+    room = min(width - _KEYS - 4, _HELP)
+    command = _PLACES.sub(lambda found: found[1].upper(), key.command)
+    is_wide = width >= _KEYS + _HELP + _COMMAND
+    rows: list[Row] = []
+    for place, part in enumerate(textwrap.wrap(key.help, max(room, 20))):
+        row: Row = [("  ", ""), ((names_of(key) if not place else "").ljust(_KEYS), "key"), (part.ljust(room), "")]
+        rows.append([*row, (f"  {command}", "dim")] if is_wide and not place else row)
+    return rows
+
+
+def _word_rows(usage: str, help: str, width: int) -> list[Row]:
+    """A command word and what it does; below it where there is no room beside it."""
+    beside = len(usage) < _USAGE and width >= _USAGE + _COMMAND
+    left = _USAGE if beside else 6
+    parts = textwrap.wrap(help, max(width - left - 3, 20))
+    rows: list[Row] = [] if beside else [[("  ", ""), (part, "key")] for part in wrapped(usage, width - 3)]
+    for place, part in enumerate(parts):
+        rows.append([("  ", ""), ((usage if beside and not place else "").ljust(left), "key"), (part, "dim")])
+    return rows
 
 
 class HelpScreen(DebugScreen):
@@ -58,3 +97,7 @@ class HelpScreen(DebugScreen):
     def body(self) -> ComposeResult:
         """The one pane."""
         yield KeyHelp(id="help")
+
+    def close_card(self) -> bool:
+        """Esc closes it as q does."""
+        return self.stepper.close_view()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -12,6 +13,10 @@ from tui.panes.inputs_table import InputsTable
 from tui.panes.lines import TopBar
 from tui.panes.open_dimensions import OpenDimensions
 from tui.screens.base import DebugScreen
+
+STARTS: Final = "the run starts when all are"
+_OFTEN: Final = 0.1
+"""Seconds from one look at what is loading to the next."""
 
 
 class InputsScreen(DebugScreen):
@@ -23,7 +28,7 @@ class InputsScreen(DebugScreen):
     InputsScreen #dimensions { width: 46; height: 100%; }
     InputsScreen #detail { border-left: solid $foreground 14%; }
     InputsScreen.-ascii #detail { border-left: ascii $foreground 14%; }
-    InputsScreen.-narrow #dimensions { width: 40; }
+    InputsScreen.-narrow #dimensions { width: 44; }
     InputsScreen.-tiny #below { layout: vertical; margin-top: 0; }
     InputsScreen.-tiny #dimensions { width: 1fr; height: auto; max-height: 5; }
     InputsScreen.-tiny #detail { border-left: none; }
@@ -45,6 +50,32 @@ class InputsScreen(DebugScreen):
         self.query_one(OpenDimensions).set_class(choices is None or not choices.dimensions, "hidden")
         self.chosen()
 
+        self.set_interval(_OFTEN, self._look)
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """Where there is no other answer, how far it is."""
+        super().put_answer(text or self._how_far(), tone)
+
+    def _look(self) -> None:
+        """Show how far large values are."""
+        choices = self.stepper.inputs
+        if choices is not None and choices.loads:
+            self.query_one(InputsTable).changed()
+            self.query_one(InputDetail).changed()
+
+    def close_card(self) -> bool:
+        """Stop the making of large values."""
+        choices = self.stepper.inputs
+        if choices is None or not choices.stop_loading():
+            return super().close_card()
+        self.refresh_choices()
+        return True
+
+    def refresh_choices(self) -> None:
+        """Something was chosen that the table has not asked for, or has come."""
+        self.query_one(InputsTable).changed()
+        self.chosen()
+
     def on_inputs_table_moved(self) -> None:
         """Another input, or another choice for it."""
         self.chosen()
@@ -55,6 +86,7 @@ class InputsScreen(DebugScreen):
         typing = None if table.editor is None else table.editor.text
         self.query_one(InputDetail).put(table.at, table.near, typing)
         self.query_one(OpenDimensions).changed()
+        self.tell_keys()
         choices = self.stepper.inputs
         if choices is None:
             return
@@ -62,5 +94,12 @@ class InputsScreen(DebugScreen):
         if self.stepper.state.view is None:
             self.stepper.state = replace(self.stepper.state, opening=f"{ready} of {count} ready")
             self.query_one("#top", TopBar).update(self.stepper.state)
-        rest = "F5 runs" if ready == count else "the run starts when all are"
-        self.put_answer(f"{count} input{'s' if count != 1 else ''}, {ready} ready; {rest}", "dim")
+        self.put_answer("", "dim")
+
+    def _how_far(self) -> str:
+        choices = self.stepper.inputs
+        if choices is None:
+            return ""
+        count, ready, loading = len(choices.choices), choices.ready, len(choices.loads)
+        rest = f"{loading} loading, Esc stops that" if loading else "F5 runs" if ready == count else STARTS
+        return f"{count} input{'s' if count != 1 else ''}, {ready} ready; {rest}"

@@ -11,6 +11,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
+from stepper.debug.moments import Reason
+from tui.keymap import key_for
 from tui.panes.back_edges import BackEdges
 from tui.panes.base import Pane
 from tui.panes.cards import AnswerCard, StopCard, is_stop
@@ -27,6 +29,14 @@ from tui.state import State
 
 TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
 """Each tab and the pane that has the focus in it."""
+
+
+_FIRST: Final = (
+    ("step", "steps, into loops as well"),
+    ("continue", "runs to the next stop or the end"),
+    ("help-keys", "lists all keys"),
+)
+"""Commands, whose keys are named at the start, and what they do."""
 
 
 class MainScreen(DebugScreen):
@@ -65,6 +75,7 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-time #time { height: 1fr; }
     """
     tab: str = "ops"
+    _tab_before: str = "ops"
 
     def body(self) -> ComposeResult:
         """The columns."""
@@ -100,6 +111,8 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
+            if not self.stepper.answered[0]:
+                self.put_answer("", "dim")
 
     def _choose_strip(self) -> None:
         card = self.query_one(AnswerCard)
@@ -109,6 +122,19 @@ class MainScreen(DebugScreen):
         card.set_class(not has_card, "hidden")
         self.query_one(StopCard).set_class(not has_stop, "hidden")
         self.query_one(ValueStrip).set_class(has_card or has_stop, "hidden")
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """At the start, before there is any answer, what one may do."""
+        stop = self.stepper.state.stop
+        is_new = not text and stop is not None and stop.reason is Reason.START and not is_stop(self.stepper.state)
+        super().put_answer(self._hint() if is_new else text, tone)
+
+    def _hint(self) -> str:
+        parts = []
+        for command, words in _FIRST:
+            key = key_for(command, "operations", self.stepper.keymap)
+            parts += [] if key is None else [f"{key.shown} {words}"]
+        return ", ".join(parts)
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
         """An answer of several lines."""
@@ -120,7 +146,10 @@ class MainScreen(DebugScreen):
         card.put(title, lines)
         self._choose_strip()
         if self.has_class("-tiny") and lines:
+            if not card.has_focus:
+                self._tab_before = self.tab
             self.show_tab("value")
+            card.focus()  # here Tab leads to another tab, and not to the card
         return True
 
     def close_card(self) -> bool:
@@ -132,7 +161,9 @@ class MainScreen(DebugScreen):
         card.put("", ())
         self._choose_strip()
         if had_focus:
-            self.query_one(Operations).focus()
+            if self.has_class("-tiny"):
+                self.show_tab(self._tab_before)
+            self._focus_on(self.tab if self.has_class("-tiny") else "ops")
         return True
 
     # --- sizes and tabs ------------------------------------------------------------------------------------------
@@ -141,7 +172,7 @@ class MainScreen(DebugScreen):
         """Less of everything where there is less room."""
         timeline = self.query_one(TimelineBar)
         timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
-        self.query_one(AnswerCard).most = max(6, height // 3)
+        self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
         timeline.changed()
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
@@ -162,10 +193,13 @@ class MainScreen(DebugScreen):
             return False
         names = list(TABS)
         self.show_tab(names[(names.index(self.tab) + by) % len(names)])
-        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[self.tab] and pane.display), None)
+        self._focus_on(self.tab)
+        return True
+
+    def _focus_on(self, tab: str) -> None:
+        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
         if pane is not None:
             pane.focus()
-        return True
 
     def on_click(self, event: events.Click) -> None:
         """A click on a tab."""

@@ -27,6 +27,7 @@ class ValueScreen(DebugScreen):
     ValueScreen #facts { width: 48; }
     ValueScreen #element { margin-top: 1; }
     ValueScreen #summary { border-top: solid $foreground 14%; height: 4; display: none; }
+    ValueScreen.-ascii #parts, ValueScreen.-ascii #summary { border-top: ascii $foreground 14%; }
     ValueScreen.-huge #times { width: 52; }
     ValueScreen.-huge #facts { width: 60; }
     ValueScreen.-medium #parts { height: 12; }

@@ -1,0 +1,146 @@
+"""Arrays in .npy and .npz files. A .npy is mapped, the array of an .npz is read; a Reading sees each piece of that.
+
+read_array(Path("h0.npy"))
+read_member(Path("all.npz"), "h0", Reading())        # another thread asks how far it is, and may stop it
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, TypeVar
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import InputError, StepperError, UsageError
+
+T = TypeVar("T")
+MOST_READ: Final = 2**30
+"""Bytes of an array that a Reading reads into memory; a .npy of the input's own type is mapped, however large."""
+
+
+class ReadingStopped(UsageError):
+    """Somebody did not want the array any more."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """How an array is read: how many bytes of how many (0: not known), and whether to stop. `check` is asked about its
+    shape before any of it is read, and raises a StepperError where it will not do."""
+
+    check: Callable[[tuple[int, ...]], None] = lambda _shape: None
+    done: int = 0
+    total: int = 0
+    stopped: bool = False
+
+    def begin(self, shape: tuple[int, ...], size: int) -> None:
+        """The header is known: `size` bytes will be read. InputError for more than may be."""
+        self.check(shape)
+        if size > MOST_READ:
+            megabytes = f"{size / 2**20:,.0f} MB, more than the {MOST_READ / 2**20:,.0f} MB that are read"
+            raise InputError(f"takes {megabytes}; a .npy of the input's own type is mapped and may be larger")
+        self.done, self.total = 0, size
+        self.heed(0)
+
+    def heed(self, more: int) -> None:
+        """So many bytes more have been read. ReadingStopped where that is to end."""
+        self.done += more
+        if self.stopped:
+            raise ReadingStopped("stopped")
+
+    @property
+    def part(self) -> float | None:
+        """How much has been read, from 0 to 1; None where it is not known."""
+        return min(self.done / self.total, 1.0) if self.total else None
+
+
+class _Heeded:
+    """A file to read from that tells a Reading of each piece."""
+
+    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+        self._file, self._reading = file, reading
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        data = self._file.read(size)
+        self._reading.heed(len(data))
+        return data
+
+
+def read_array(path: Path, reading: Reading | None = None) -> Array:
+    """The array of a .npy. InputError for a file that is none."""
+    # Mapped, not read: a header that promises more than the file has is refused at once.
+    array = np.asarray(_loaded(path, ".npy", lambda: np.lib.format.open_memmap(path, mode="r")))
+    if reading is not None:
+        reading.begin(array.shape, 0)
+    return array
+
+
+def read_archive(path: Path) -> dict[str, Array]:
+    """All arrays of an .npz. InputError for a file that is none."""
+    return _loaded(path, ".npz", lambda: _members(path, lambda archive: {key: archive[key] for key in archive.files}))
+
+
+def archive_keys(path: Path) -> list[str]:
+    """The keys of an .npz; nothing else is read. InputError for a file that is none."""
+    return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
+
+
+def read_member(path: Path, key: str, reading: Reading | None = None) -> Array:
+    """One array of an .npz; the others are not read. UsageError for a key that it does not have, else InputError."""
+
+    def chosen(archive: Any) -> Array | list[str]:
+        if key not in archive.files:
+            return list(archive.files)
+        return np.asarray(archive[key] if reading is None else _in_pieces(archive.zip, key, reading))
+
+    found = _loaded(path, ".npz", lambda: _members(path, chosen))
+    if isinstance(found, list):
+        raise UsageError(f"{path} has no array '{key}', only {', '.join(found) or 'none'}")
+    return found
+
+
+def _in_pieces(archive: zipfile.ZipFile, key: str, reading: Reading) -> Array:
+    name = key if key in archive.namelist() else f"{key}.npy"
+    with archive.open(name) as file:
+        shape, dtype = header_of(file)
+        reading.begin(shape, math.prod(shape) * dtype.itemsize)
+    with archive.open(name) as file:
+        return np.asarray(np.lib.format.read_array(_Heeded(file, reading), allow_pickle=False))
+
+
+def header_of(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array that begins there. ValueError for objects, and what is no header."""
+    # Later versions have headers of up to 4 GB; a tensor needs none of these.
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("a header of another version")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject:
+        raise ValueError("objects are never read")
+    return shape, dtype
+
+
+def _members(path: Path, use: Callable[[Any], T]) -> T:
+    # numpy leaves a file open that it opened and could not make sense of.
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no archive of arrays")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            return use(archive)
+
+
+def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:
+    """InputError for whatever numpy, zipfile and the parsers below them raise for a file that is damaged or forged."""
+    try:
+        return load()
+    except StepperError:
+        raise
+    except Exception as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        lines = (reason or str(error) or type(error).__name__).splitlines()
+        raise InputError(f"{path}: cannot be read as {kind}: {lines[0][:200]}") from None

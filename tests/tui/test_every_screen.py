@@ -1,0 +1,122 @@
+"""What holds on every screen: ASCII alone where that is asked for, and nothing cut off without an ellipsis."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.driven import DECODER, Driven, drive
+from tui.panes.base import Pane
+from tui.registry import VIEWS
+from tui.rows import wrapped
+from tui.theme import Look
+
+PLAIN = Look(ascii=True, plain=True)
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+
+
+def screen_text(driven: Driven) -> list[str]:
+    """All that is painted, the lines between panes and what lies over the screen too."""
+    return [strip.text for strip in driven.app.screen._compositor.render_strips()]
+
+
+@SIZES
+def test_every_screen_is_ascii_where_that_is_asked_for(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        for line in ("break nan", "break years@* if max(balance) > 9", "watch max(balance)", "run-to years@3"):
+            await driven.type(line)
+        for view in VIEWS:
+            await driven.type(f"view {view}")
+            assert not [line for line in screen_text(driven) if not line.isascii()], view
+            await driven.type("view main")
+        await driven.type("help break")
+        assert not [line for line in screen_text(driven) if not line.isascii()], "an answer"
+        await driven.press("ctrl+p")
+        await driven.pilot.pause(0.1)
+        assert not [line for line in screen_text(driven) if not line.isascii()], "palette"
+
+    drive("for_loop", script, size=size, look=PLAIN)
+
+
+def test_a_row_that_is_too_long_ends_in_an_ellipsis() -> None:
+    async def script(driven: Driven) -> None:
+        pane = driven.pane("operations")
+        assert pane.strip_of([("abc", ""), ("defgh", "bad")], 6).text == "abcde…"
+        assert pane.strip_of([("abcdef", ""), ("   ", "")], 6).text == "abcdef"
+        assert pane.strip_of([("abc", "")], 6).text == "abc   "
+
+    drive("for_loop", script, size=(80, 24))
+
+
+def test_an_answer_is_wrapped_and_takes_the_keys_where_there_are_tabs() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@1")
+        await driven.press("tab", "tab")
+        await driven.press("e")
+        card = driven.pane("card")
+        shown = driven.text("card")
+        assert card.has_focus and "↓ ↑ scroll" in shown and "Esc close" in driven.text("keys")
+        await driven.press("down", "down")
+        assert card.top == 2
+        await driven.press("escape")
+        assert driven.app.front.tab == "loop" and driven.pane("edges").has_focus  # type: ignore[attr-defined]
+
+    drive("date_normaliser", script, size=(80, 24))
+
+
+def test_the_help_is_wrapped_and_esc_closes_it() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("question_mark")
+        text = driven.text("help")
+        assert "rows 1 to" in text and "what is remarkable" in " ".join(text.split()) and "…" not in text
+        await driven.press("escape")
+        assert driven.app.front.view_name == ""
+
+    drive("for_loop", script, size=(80, 24))
+
+
+def test_at_the_start_it_is_said_what_one_may_do() -> None:
+    async def script(driven: Driven) -> None:
+        assert "s steps" in driven.text("answer") and "? lists all keys" in driven.text("answer")
+        assert "what a loop carries on" in driven.text("edges") and "collects" in driven.text("scans")
+        await driven.press("n")
+        assert "lists all keys" not in driven.text("answer")
+
+    drive("for_loop", script)
+
+
+def test_the_last_line_names_the_keys_of_the_prompt_while_one_types() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.pilot.press("colon")
+        await driven.pilot.pause()
+        assert "Tab complete" in driven.text("keys")
+        await driven.press("escape")
+        assert "Tab complete" not in driven.text("keys")
+
+    drive("for_loop", script)
+
+
+def test_the_time_tab_shows_all_that_is_carried() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@3")
+        assert len([line for line in driven.text("time").splitlines() if line.strip()]) == 2
+        await driven.press("tab", "tab", "tab")
+        await driven.filled()
+        names = [line.split()[0] for line in driven.text("time").splitlines()[2:] if line.strip()]
+        assert names == ["ctx", "h", "i", "tok", "events"]
+
+    drive("date_normaliser", script, size=(80, 24))
+
+
+@SIZES
+def test_the_inputs_screen_ends_at_the_edge_of_the_screen(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("view inputs")
+        for pane in driven.app.screen.query(Pane):
+            assert pane.region.right <= size[0], pane
+
+    drive("for_loop", script, size=size)
+
+
+def test_a_long_line_goes_on_further_in() -> None:
+    assert wrapped("  one two three", 10) == ["  one two", "    three"]
+    assert wrapped("short", 10) == ["short"]

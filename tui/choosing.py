@@ -1,0 +1,68 @@
+"""Choosing: what of the application is about inputs that are chosen on the screen. The first run begins with them;
+another choice later begins another run, which takes breakpoints and watches over from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from tui.driver import Driver
+from tui.durable import Durable, Reopen, followed
+from tui.loading import Load, Outcome
+from tui.messages import Made, Refused
+from tui.screens.inputs import InputsScreen
+
+
+class Choosing(Durable):
+    """`begins`: the first run on chosen inputs is being opened."""
+
+    begins: bool = False
+
+    def begin(self, inputs: Mapping[int, Array]) -> None:
+        """Run the model on these inputs; the main screen opens when the run stands at its start."""
+        if self.inputs is None:
+            raise UsageError("the model's inputs were given")
+        make = partial(self.inputs.opening.make, inputs)
+        if self.driver.is_open:
+            self.driver.pause()
+            keep = self.keeping_other()
+            begun = partial(self._begun, make)
+            self.driver.ask(lambda old: followed(old, make, keep), begun, title="running on other inputs")
+            return
+        if self.begins:
+            raise UsageError("the model is being read")
+        self.say("reading the model")
+        self.driver.close()
+        self.begins = True
+        self.reopen = make
+        self.driver = Driver(self, make, self.state.model)
+        self.start_driver()
+
+    def _begun(self, make: Reopen, found: tuple[Debugger, str]) -> None:
+        self.reopen = make
+        self.go_on_with(found)
+
+    def start_driver(self) -> None:
+        """Put back what was kept, and do what the command line says."""
+        raise NotImplementedError
+
+    def on_refused(self, message: Refused) -> None:
+        """The inputs do not do."""
+        self.begins = False
+        self.driver = Driver(self, None, self.state.model)
+        self.say(message.text, "bad")
+
+    def made(self, load: Load, outcome: Outcome) -> None:
+        """A large value is made; called in the thread that made it."""
+        self.post_message(Made(load, outcome))
+
+    def on_made(self, message: Made) -> None:
+        """Show that it is there."""
+        if self.inputs is None:
+            return
+        self.inputs.take(message.load, message.outcome)
+        if isinstance(self.front, InputsScreen):
+            self.front.refresh_choices()
