@@ -149,8 +149,9 @@ class Timeline:
             self.furthest = max(self.furthest, event.tick)
             if event.kind is EventKind.REACHED:
                 if event.tick == due:
+                    arrived = perf_counter()
                     self._keep()
-                    history.took(due - begin, perf_counter() - started)
+                    history.took(due - begin, arrived - started, perf_counter() - arrived)
                 if until is not None and event.tick >= until:
                     return event
             elif event.kind <= EventKind.STOPPED or fits(event):
