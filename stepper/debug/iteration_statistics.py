@@ -37,7 +37,7 @@ MOST_SHAPES: Final = 2**16
 
 
 def _rms(numbers: Array) -> float:
-    return math.sqrt(float(np.dot(numbers, numbers)) / numbers.size)
+    return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
 
 
 STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
@@ -48,6 +48,7 @@ STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
     "peak": lambda numbers: float(np.abs(numbers).max()),
 }
 """By name: root of the mean square, mean, least, largest, largest magnitude."""
+_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
 _HIDING: Final = ("min", "max")
 """Those that may be finite where an element is not."""
 
@@ -58,7 +59,7 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
     None for texts and empty tensors.
     """
     array = np.asarray(value)
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype.char not in _REAL:
         array = storable(array)
         if array.dtype.kind not in "fiub":
             return None
@@ -66,6 +67,8 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
     if array.size <= 1:
         return float(array.item()) if array.size else None
     numbers = array.reshape(-1)
+    if statistic == "rms" and math.isfinite(found := _rms(numbers)):
+        return found  # a thousand operations are waited for: no error state is set up for what cannot err
     with np.errstate(all="ignore"):
         found = STATISTICS[statistic](numbers)
         if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):

@@ -206,8 +206,9 @@ class Timeline:
 
     def show(self) -> None:
         """Remember what the present looks like, so that coming back here can be checked."""
-        if len(self._fingerprints) < _MOST_FINGERPRINTS:
-            self._fingerprints.setdefault(self.machine.tick, fingerprint(self.machine.snapshot()))
+        tick = self.machine.tick
+        if tick not in self._fingerprints and len(self._fingerprints) < _MOST_FINGERPRINTS:
+            self._fingerprints[tick] = fingerprint(self.machine.snapshot())
 
     def _check(self, tick: int) -> None:
         known = self._fingerprints.get(tick)

@@ -21,7 +21,7 @@ from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.color import Color
-from textual.geometry import Region, Size
+from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -30,6 +30,7 @@ from tui.rows import Cell, Row, Token, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
 
+_MOST_COLOURS: Final = 4_096
 _BACKGROUNDS: Final = ("stripe", "cursor")
 """Tokens of which only the background is laid over what is below."""
 
@@ -69,6 +70,8 @@ class Pane(Guarded, Widget, can_focus=True):
     """How keys.py calls the pane."""
     shows_running: ClassVar[bool] = False
     """Whether it is to be told of a movement under way, thirty times a second."""
+    follows_selection: ClassVar[bool] = True
+    """Whether it shows anything of the selected operation; one that does not is spared its changes."""
     help_text: ClassVar[str] = ""
     """What the pane shows, for `?`: one line of text a line."""
 
@@ -79,6 +82,8 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows: tuple[int, list[Row]] | None = None
         self._lines: list[Row] = []
         self._strips: dict[tuple[int, int], Strip] = {}
+        self._painted: dict[tuple[int, int], Strip] = {}
+        self._colours: dict[object, Color] = {}
         self._styles: dict[str, Style] = {}
         self._tall = -1
 
@@ -137,12 +142,14 @@ class Pane(Guarded, Widget, can_focus=True):
         others = [y for y, row in enumerate(self._lines) if row != before[y]]
         for y in others:
             self._strips.pop((y, width), None)
+            self._painted.pop((y, width), None)
         if others:
             self.refresh(*(Region(0, y, width, 1) for y in others))
 
     def _repaint(self, *, layout: bool = False) -> None:
         """Paint everything."""
         self._strips.clear()
+        self._painted.clear()
         self.refresh(layout=layout)
 
     def _height(self, width: int) -> int:
@@ -163,7 +170,9 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows = None
         self._lines = []
         self._strips.clear()
+        self._painted.clear()
         self._styles.clear()
+        self._colours.clear()
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -215,6 +224,33 @@ class Pane(Guarded, Widget, can_focus=True):
         found = getattr(app, "look", None)
         return found if isinstance(found, Look) else Look()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What Textual asks for at each paint, of all panes. Lines that are as before are known here already.
+
+        Without a border a line is what the pane shows and blanks beside it; all else is left to Textual.
+        """
+        styles = self.styles
+        padding = styles.padding
+        if styles.gutter != padding or padding.top or padding.bottom:
+            return super().render_lines(crop)
+        width = self.size.width
+        known = self._painted
+        lines = [known.get((y, width)) or self._paint(y, width, padding) for y in crop.line_range]
+        if crop.column_span != (0, width + padding.width):
+            lines = [line.crop(*crop.column_span) for line in lines]
+        return lines
+
+    def _paint(self, y: int, width: int, padding: Spacing) -> Strip:
+        """A line with the blanks beside it, in colours that the terminal has."""
+        ground = self.style_of("")
+        left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
+        line = Strip([left, *self.render_line(y), right], width + padding.width)
+        background = self.background_colors[1]
+        for one in self.get_line_filters():
+            line = line.apply_filter(one, background)
+        self._painted[y, width] = line
+        return line
+
     def render_line(self, y: int) -> Strip:
         """One line of the pane; a fault in the pane is shown in its place and nowhere else."""
         width = self.size.width
@@ -265,10 +301,22 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def colour(self, name: str) -> Color:
         """A colour of the theme."""
-        return Color.parse(self.app.theme_variables[name])
+        found = self._colours.get(name)
+        if found is None:
+            found = self._colours[name] = Color.parse(self.app.theme_variables[name])
+        return found
 
     def ramp(self, level: float, *, signed: bool = False) -> Color:
         """The shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""
+        key = level, signed
+        found = self._colours.get(key)
+        if found is None:
+            if len(self._colours) > _MOST_COLOURS:
+                self._colours.clear()
+            found = self._colours[key] = self._shade(level, signed=signed)
+        return found
+
+    def _shade(self, level: float, *, signed: bool) -> Color:
         ground = self.colour("background").blend(self.colour("foreground"), 0.07)
         if level != level or level in (float("inf"), float("-inf")):
             return self.colour("error")
