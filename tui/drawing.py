@@ -90,6 +90,7 @@ class Drawing:
     signs: AbstractSet[int] = frozenset()
     carried: AbstractSet[int] = frozenset()
     is_part: bool = False
+    keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
     across: dict[int, list[Run]] = field(default_factory=lambda: defaultdict(list))
     along: dict[int, list[Crossed]] = field(default_factory=lambda: defaultdict(list))
     arrows: dict[int, list[Arrow]] = field(default_factory=lambda: defaultdict(list))
@@ -104,6 +105,17 @@ class Drawing:
         for y in range(y0, y1 + 1):
             links = (UP if y > y0 else 0) | (DOWN if y < y1 else 0)
             self.along[y + self.margin].append(Crossed(x0, links, owner))
+
+    def keys_at(self, y: int) -> tuple[int, ...]:
+        """Whose boxes and wires are in a row, and to whom arrows point."""
+        found = self.keys.get(y)
+        if found is None:
+            parts = (self.across.get(y, ()), self.along.get(y, ()), self.arrows.get(y, ()))
+            owners = {part.owner[0]: None for some in parts for part in some}
+            boxes = {key: None for key, _ in self.boxes.get(y, ())}
+            targets = {arrow.target: None for arrow in self.arrows.get(y, ())}
+            found = self.keys[y] = tuple(key for key in {**owners, **boxes, **targets} if key >= 0)
+        return found
 
     def readers(self, key: int) -> list[int]:
         """The boxes that read a box, from left to right."""

@@ -58,6 +58,12 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
 
     None for texts and empty tensors.
     """
+    with np.errstate(all="ignore"):
+        return _number_of(value, statistic)
+
+
+def _number_of(value: Value, statistic: str) -> float | None:
+    """The same where numpy was told already to keep quiet."""
     array = np.asarray(value)
     if array.dtype.char not in _REAL:
         array = storable(array)
@@ -67,15 +73,12 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
     if array.size <= 1:
         return float(array.item()) if array.size else None
     numbers = array.reshape(-1)
-    if statistic == "rms" and math.isfinite(found := _rms(numbers)):
-        return found  # a thousand operations are waited for: no error state is set up for what cannot err
-    with np.errstate(all="ignore"):
-        found = STATISTICS[statistic](numbers)
-        if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
-            return found
-        if np.isnan(numbers).any():
-            return math.nan
-        return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
+    found = STATISTICS[statistic](numbers)
+    if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
+        return found
+    if np.isnan(numbers).any():
+        return math.nan
+    return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
@@ -158,15 +161,17 @@ class _Run:
 
     def _update(self, values: list[Value], statistic: str) -> None:
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
-        for index, slot in enumerate(self.slots):
-            value = values[slot] if slot >= 0 else None
-            if value is self.held[index]:
-                continue
-            number = None if value is None else number_of(value, statistic)
-            self.held[index] = value
-            known[index] = number is not None
-            numbers[index] = 0.0 if number is None else number
-            shapes[index] = -1 if value is None else self._shape(np.shape(value))
+        held = self.held
+        with np.errstate(all="ignore"):  # once for all operations: it takes longer than many a number
+            for index, slot in enumerate(self.slots):
+                value = values[slot] if slot >= 0 else None
+                if value is held[index]:
+                    continue
+                number = None if value is None else _number_of(value, statistic)
+                held[index] = value
+                known[index] = number is not None
+                numbers[index] = 0.0 if number is None else number
+                shapes[index] = -1 if value is None else self._shape(np.shape(value))
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         """A number for a shape; beyond so many, one for all others."""

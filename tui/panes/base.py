@@ -21,6 +21,7 @@ from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.color import Color
+from textual.filter import LineFilter
 from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
@@ -82,8 +83,9 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows: tuple[int, list[Row]] | None = None
         self._lines: list[Row] = []
         self._strips: dict[tuple[int, int], Strip] = {}
-        self._painted: dict[tuple[int, int], Strip] = {}
+        self._finished: dict[tuple[int, int], Strip] = {}
         self._colours: dict[object, Color] = {}
+        self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
         self._styles: dict[str, Style] = {}
         self._tall = -1
 
@@ -142,14 +144,14 @@ class Pane(Guarded, Widget, can_focus=True):
         others = [y for y, row in enumerate(self._lines) if row != before[y]]
         for y in others:
             self._strips.pop((y, width), None)
-            self._painted.pop((y, width), None)
+            self._finished.pop((y, width), None)
         if others:
             self.refresh(*(Region(0, y, width, 1) for y in others))
 
     def _repaint(self, *, layout: bool = False) -> None:
         """Paint everything."""
         self._strips.clear()
-        self._painted.clear()
+        self._finished.clear()
         self.refresh(layout=layout)
 
     def _height(self, width: int) -> int:
@@ -170,9 +172,10 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows = None
         self._lines = []
         self._strips.clear()
-        self._painted.clear()
+        self._finished.clear()
         self._styles.clear()
         self._colours.clear()
+        self._filters = None
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -227,28 +230,36 @@ class Pane(Guarded, Widget, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """What Textual asks for at each paint, of all panes. Lines that are as before are known here already.
 
-        Without a border a line is what the pane shows and blanks beside it; all else is left to Textual.
+        Without a border at the sides a line is what the pane shows and blanks beside it; what stands above or below
+        the lines is left to Textual.
         """
         styles = self.styles
-        padding = styles.padding
-        if styles.gutter != padding or padding.top or padding.bottom:
+        padding, gutter = styles.padding, styles.gutter
+        if (gutter.left, gutter.right) != (padding.left, padding.right):
             return super().render_lines(crop)
-        width = self.size.width
-        known = self._painted
-        lines = [known.get((y, width)) or self._paint(y, width, padding) for y in crop.line_range]
+        width, height = self.size
+        known, above = self._finished, gutter.top
+        lines = [
+            (known.get((y - above, width)) or self._paint(y - above, width, padding))
+            if 0 <= y - above < height
+            else super(Pane, self).render_lines(Region(0, y, width + padding.width, 1))[0]
+            for y in crop.line_range
+        ]
         if crop.column_span != (0, width + padding.width):
             lines = [line.crop(*crop.column_span) for line in lines]
         return lines
 
     def _paint(self, y: int, width: int, padding: Spacing) -> Strip:
         """A line with the blanks beside it, in colours that the terminal has."""
+        if self._filters is None:
+            self._filters = self.background_colors[1], tuple(self.get_line_filters())
         ground = self.style_of("")
         left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
         line = Strip([left, *self.render_line(y), right], width + padding.width)
-        background = self.background_colors[1]
-        for one in self.get_line_filters():
+        background, filters = self._filters
+        for one in filters:
             line = line.apply_filter(one, background)
-        self._painted[y, width] = line
+        self._finished[y, width] = line
         return line
 
     def render_line(self, y: int) -> Strip:
@@ -313,10 +324,10 @@ class Pane(Guarded, Widget, can_focus=True):
         if found is None:
             if len(self._colours) > _MOST_COLOURS:
                 self._colours.clear()
-            found = self._colours[key] = self._shade(level, signed=signed)
+            found = self._colours[key] = self._ramped(level, signed=signed)
         return found
 
-    def _shade(self, level: float, *, signed: bool) -> Color:
+    def _ramped(self, level: float, *, signed: bool) -> Color:
         ground = self.colour("background").blend(self.colour("foreground"), 0.07)
         if level != level or level in (float("inf"), float("-inf")):
             return self.colour("error")

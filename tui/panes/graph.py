@@ -19,8 +19,7 @@ from tui.drawing import HEIGHTS, Drawing
 from tui.names import operation_names
 from tui.neighbourhood import REACHES, usual_reach
 from tui.panes.base import Pane
-from tui.panes.graph_boxes import joined
-from tui.panes.graph_cells import Painter
+from tui.panes.graph_cells import Painter, Rows
 from tui.panes.graph_drawings import BodyDrawings, is_large
 from tui.rows import Row, cell_len, clip, spread
 from tui.state import State
@@ -66,6 +65,7 @@ class BodyGraph(Pane):
         self._cursor: int | None = None
         self._indices: tuple[Program, dict[int, int]] | None = None
         self._painter: Painter | None = None
+        self._painted_rows: Rows = {}
         self._has_hit = False
 
     # --- what there is to draw -----------------------------------------------------------------------------------
@@ -78,7 +78,11 @@ class BodyGraph(Pane):
         if drawing is not None:
             layer = self._layer()
             self._cursor = None if layer is None else drawing.graph.box_of.get(layer)
-            self._painter = Painter(state, drawing, self._cursor, self._index_of, self._operation_of)
+            if drawing is not before:
+                self._painted_rows = {}
+            self._painter = Painter(
+                state, drawing, self._painted_rows, self._cursor, self._index_of, self._operation_of
+            )
             if layer is None:
                 self._scroll_to_end(drawing)
             self._follow(anew=drawing is not before)
@@ -289,8 +293,7 @@ class BodyGraph(Pane):
         if painter is None:
             waits = self._program() is not None
             return [(" laying the graph out …" if waits else "", "dim")] if y == 2 else []
-        cells, tones = painter.cells(y - 1 + self.top, self.left, width, y - 1)
-        return joined(cells, tones)
+        return painter.row(y - 1 + self.top, self.left, width, y - 1)
 
     def strip_of(self, row: Row, width: int) -> Strip:
         """Cells are what they are; only glyphs that need a twin get one."""

@@ -8,7 +8,8 @@ from typing import Final
 
 from stepper.export.layout import Box
 from tui.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner
-from tui.panes.graph_boxes import PORTS, BoxLooks, Cells, Tones, centred
+from tui.panes.graph_boxes import PORTS, BoxLooks, Cells, Tones, centred, joined
+from tui.rows import Row
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -17,23 +18,50 @@ DASHED: Final = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
 """By links (up 1, right 2, down 4, left 8) the character of a cell."""
 
 
+_MOST_ROWS: Final = 2_000
+
+Rows = dict[tuple[int, int, int, int], tuple[object, Row]]
+"""Painted rows of one drawing by where they are, each with what it looked like."""
+
+
 class Painter:
-    """Paints a drawing at one moment; `cursor` is the selected box, `index_of` and `operation_of` find operations."""
+    """Paints a drawing at one moment; `cursor` is the selected box, `index_of` and `operation_of` find operations.
+
+    `rows` are those of the same drawing at earlier moments.
+    """
 
     def __init__(
         self,
         state: State,
         drawing: Drawing,
+        rows: Rows,
         cursor: int | None,
         index_of: Callable[[int], int | None],
         operation_of: Callable[[int], int | None],
     ) -> None:
-        self._state, self._drawing, self._cursor = state, drawing, cursor
+        self._state, self._drawing, self._rows, self._cursor = state, drawing, rows, cursor
         self._index_of, self._operation_of = index_of, operation_of
+        self._on_lane = any(cursor in (lane.tail, lane.head) for lane in drawing.lanes)
         self._looks = BoxLooks(state, drawing, cursor, index_of)
 
-    def cells(self, y: int, left: int, full: int, below_top: int) -> tuple[Cells, Tones]:
-        """Row `y` of the drawing from column `left` on, in so many cells; the one on top names the lanes."""
+    def row(self, y: int, left: int, full: int, below_top: int) -> Row:
+        """Row `y` of the drawing from column `left` on, in so many cells; the one on top names the lanes.
+
+        One on which everything looks as it did when it was painted last is still there.
+        """
+        drawing, looks = self._drawing, self._looks
+        where = y, left, full, min(below_top, 2)
+        keys = drawing.keys_at(y)
+        seen = [(looks[key], self._anomaly(key) if "bad" in looks[key] else "") for key in keys]
+        look = self._cursor if self._cursor in keys or self._on_lane else None, self._state.breaks, seen
+        known = self._rows.get(where)
+        if known is None or known[0] != look:
+            if len(self._rows) > _MOST_ROWS:
+                self._rows.clear()
+            known = self._rows[where] = look, joined(*self._cells(*where))
+        return known[1]
+
+    def _cells(self, y: int, left: int, full: int, below_top: int) -> tuple[Cells, Tones]:
         drawing = self._drawing
         width = full - drawing.gutter
         cells, tones = [" "] * full, [""] * full

@@ -14,9 +14,9 @@ from typing import ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
+from tui.containers import Horizontal, Vertical
 from tui.guard import Guarded
 from tui.keymap import Dispatcher
 from tui.panes.base import Pane

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 
+from tui.containers import Horizontal
 from tui.panes.input_detail import InputDetail
 from tui.panes.inputs_table import InputsTable
 from tui.panes.lines import TopBar

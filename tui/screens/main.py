@@ -9,8 +9,8 @@ from typing import Final
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 
+from tui.containers import Horizontal, Vertical
 from tui.panes.back_edges import BackEdges
 from tui.panes.base import Pane
 from tui.panes.cards import AnswerCard, StopCard, is_stop
