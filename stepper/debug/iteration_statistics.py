@@ -138,6 +138,9 @@ class _Run:
         iteration = _iteration(frame)
         if iteration is None:
             return
+        if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
+            self._see_carried(frame, iteration)  # all else that it can tell is known
+            return
         self._update(frame.values, statistic)
         is_running = frame.phase is Phase.RUNNING
         done = frame.pc if is_running else len(self.slots)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -71,13 +71,9 @@ def first_paint(rounds: int) -> list[Figure]:
     return [figure(name, presses, FIRST_PAINT, FIRST_PAINT) for name, presses in paints.items()]
 
 
-def keys(subjects: Mapping[str, Callable[[], Debugger]], presses: int) -> list[Figure]:
-    """All keys of all subjects."""
-    return [
-        figure(f"{name}: {key}", times, MEDIAN, MOST)
-        for name, make in subjects.items()
-        for key, times in key_to_paint(make(), presses).items()
-    ]
+def keys(debugger: Debugger, presses: int) -> list[Figure]:
+    """All keys, on one run."""
+    return [figure(key, times, MEDIAN, MOST) for key, times in key_to_paint(debugger, presses).items()]
 
 
 def escape_to_pause(debugger: Debugger, presses: int) -> list[Press]:
@@ -123,14 +119,12 @@ def watched_run(make: Callable[[], Debugger]) -> dict[str, float]:
 def print_figures(title: str, figures: list[Figure]) -> None:
     """One line a figure; milliseconds."""
     print(f"\n{title}")
-    print(f"  {'':<34} {'median':>8} {'95 %':>8} {'own median':>11} {'own 95 %':>9}   limits")
+    print(f"  {'':<32} {'median':>8} {'95 %':>8} {'own median':>12} {'own 95 %':>10}   limits")
     for one in figures:
+        clock = f"{one.median:8.1f} {one.nearly_all:8.1f}"
+        own = f"{one.own_median:12.1f} {one.own_nearly_all:10.1f}"
         limits = " and ".join(f"{limit:g}" for limit in dict.fromkeys(one.limits))
-        print(
-            f"  {one.title:<34} {one.median:8.1f} {one.nearly_all:8.1f} {one.own_median:11.1f} {one.own_nearly_all:9.1f}"
-            f"   {limits}: {'met' if one.is_met else 'MISSED'}",
-            flush=True,
-        )
+        print(f"  {one.title:<32} {clock} {own}   {limits}: {'met' if one.is_met else 'MISSED'}", flush=True)
 
 
 def subjects() -> dict[str, Callable[[], Debugger]]:
@@ -145,44 +139,29 @@ def subjects() -> dict[str, Callable[[], Debugger]]:
     }
 
 
+def measured() -> Iterator[tuple[str, list[Figure]]]:
+    """Everything that has a limit."""
+    yield "From the start of the process to the first paint", first_paint(rounds=10)
+    for name, make in subjects().items():
+        yield f"From a key to the painted frame: {name}", keys(make(), presses=20)
+    pauses = escape_to_pause(terminal_models.long_loop(10_000_000, at=5), presses=10)
+    yield "From Esc to the painted pause", [figure("in ten million iterations", pauses, ESCAPE, ESCAPE)]
+
+
 def main() -> None:
     """Measure and print."""
     as_json = timing.json_wanted(__doc__)
-    million = 1_000_000
-    found = {
-        "From the start of the process to the first paint": lambda: first_paint(rounds=10),
-        **{
-            f"From a key to the painted frame, {name}": lambda name=name, make=make: keys({name: make}, presses=20)
-            for name, make in subjects().items()
-        },
-        "From Esc to the painted pause": lambda: [
-            figure(
-                "ten million iterations",
-                escape_to_pause(terminal_models.long_loop(10 * million, at=5), 5),
-                ESCAPE,
-                ESCAPE,
-            )
-        ],
-    }
-    figures = {}
-    for title, measure in found.items():
-        figures[title] = measure()
+    found: list[dict[str, object]] = []
+    for title, figures in measured():
+        found.append({"title": title, "figures": [asdict(one) for one in figures]})
         if not as_json:
-            print_figures(title, figures[title])
-    run = watched_run(lambda: terminal_models.long_loop(million, at=5))
-    report = timing.report("A million iterations with and without the screen", run, "without a screen")
+            print_figures(title, figures)
+    run = watched_run(lambda: terminal_models.long_loop(1_000_000, at=5))
+    found.append(timing.report("A million iterations with and without the screen", run, "without a screen"))
     if as_json:
-        print(
-            json.dumps(
-                [
-                    *({"title": title, "figures": [asdict(one) for one in ones]} for title, ones in figures.items()),
-                    report,
-                ],
-                indent=2,
-            )
-        )
+        print(json.dumps(found, indent=2))
     else:
-        timing.print_reports([report], as_json=False)
+        timing.print_reports(found[-1:], as_json=False)
 
 
 if __name__ == "__main__":
