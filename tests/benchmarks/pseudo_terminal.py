@@ -36,14 +36,25 @@ class Shown:
     code: int
 
 
-def shown(arguments: Sequence[str], wanted: bytes, end: bytes | signal.Signals, size: tuple[int, int] = SIZE) -> Shown:
-    """Start Python with these arguments in a terminal, wait for a text, and end it by keys or a signal."""
+def shown(
+    arguments: Sequence[str],
+    wanted: bytes,
+    end: bytes | signal.Signals,
+    size: tuple[int, int] = SIZE,
+    compiled: str = "",
+) -> Shown:
+    """Start Python with these arguments in a terminal, wait for a text, and end it by keys or a signal.
+
+    `compiled`: a folder for compiled modules, which an installed program has.
+    """
     begin = time.perf_counter()
     child, terminal = pty.fork()
     if child == 0:
         # A home of its own: what is kept of the session goes nowhere.
         kept = tempfile.mkdtemp()
         environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor", "XDG_STATE_HOME": kept}
+        if compiled:
+            environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
         os.execve(sys.executable, [sys.executable, *arguments], environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
     output, seconds, own = b"", 0.0, 0.0
