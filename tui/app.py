@@ -138,6 +138,8 @@ class StepperApp(Choosing):
 
     def on_changed(self, message: Changed) -> None:
         """A new picture; the first one after inputs were chosen opens the main screen."""
+        if self.driver.is_closed:
+            return  # there may be no screen any more
         before, reply = self.state, message.reply
         same = before.frame is not None and message.state.frame is not None
         same = same and before.frame.program is message.state.frame.program  # type: ignore[union-attr]

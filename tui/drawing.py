@@ -1,18 +1,22 @@
 """A graph as it is drawn in cells: laid out once for each body and size of boxes, indexed by row for painting.
 
-Back edges run in a gutter at the right that does not scroll sideways; each has a lane there.
+Back edges run in a gutter at the right that does not scroll sideways; each has a lane there. A part of a graph has
+signs where its wires are cut: words without a frame.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from stepper import element_types
 from stepper.engine.program import Program
 from stepper.export.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
-from stepper.export.layout import Box, Layout, back_lanes, lay_out
+from stepper.export.layout import Box, Lanes, Layout, back_lanes, lay_out
 from stepper.ir.model import Body, Layer
 from tui.names import operation_names
 from tui.rows import cell_len, printable, shape_of
@@ -24,6 +28,7 @@ LANE: Final = 4
 MOST_KEPT: Final = 24
 """Drawings that are kept."""
 _FAR: Final = 10**6
+NO_SIGNS: Final[Mapping[int, str]] = MappingProxyType({})
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
 Owner = tuple[int, int]
@@ -68,7 +73,10 @@ class GutterLane:
 
 @dataclass(slots=True, eq=False)
 class Drawing:
-    """Everything that painting asks for, by row; rows count from the top of the margin."""
+    """Everything that painting asks for, by row; rows count from the top of the margin.
+
+    `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges.
+    """
 
     graph: BodyGraph
     layout: Layout[int]
@@ -79,6 +87,10 @@ class Drawing:
     height: int
     gutter: int
     lanes: tuple[GutterLane, ...] = ()
+    signs: AbstractSet[int] = frozenset()
+    carried: AbstractSet[int] = frozenset()
+    is_part: bool = False
+    keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
     across: dict[int, list[Run]] = field(default_factory=lambda: defaultdict(list))
     along: dict[int, list[Crossed]] = field(default_factory=lambda: defaultdict(list))
     arrows: dict[int, list[Arrow]] = field(default_factory=lambda: defaultdict(list))
@@ -93,6 +105,17 @@ class Drawing:
         for y in range(y0, y1 + 1):
             links = (UP if y > y0 else 0) | (DOWN if y < y1 else 0)
             self.along[y + self.margin].append(Crossed(x0, links, owner))
+
+    def keys_at(self, y: int) -> tuple[int, ...]:
+        """Whose boxes and wires are in a row, and to whom arrows point."""
+        found = self.keys.get(y)
+        if found is None:
+            parts = (self.across.get(y, ()), self.along.get(y, ()), self.arrows.get(y, ()))
+            owners = {part.owner[0]: None for some in parts for part in some}
+            boxes = {key: None for key, _ in self.boxes.get(y, ())}
+            targets = {arrow.target: None for arrow in self.arrows.get(y, ())}
+            found = self.keys[y] = tuple(key for key in {**owners, **boxes, **targets} if key >= 0)
+        return found
 
     def readers(self, key: int) -> list[int]:
         """The boxes that read a box, from left to right."""
@@ -114,10 +137,23 @@ def body_of(program: Program) -> Body | None:
 
 def draw(program: Program, zoom: int) -> Drawing:
     """Lay a program's graph out; takes about a tenth of a second for a thousand operations."""
-    graph = body_graph(program.graph, body_of(program))
-    labels = {node.key: printable(_label(program, node)) for node in graph.nodes}
-    details = {node.key: _detail(program, node) for node in graph.nodes} if HEIGHTS[zoom] == 4 else {}
+    return drawn(program, body_graph(program.graph, body_of(program)), zoom)
+
+
+def drawn(
+    program: Program,
+    graph: BodyGraph,
+    zoom: int,
+    signs: Mapping[int, str] = NO_SIGNS,
+    carried: AbstractSet[int] = frozenset(),
+) -> Drawing:
+    """Lay out a program's graph, or a part of it, with the words of its signs."""
+    labels = {node.key: signs.get(node.key) or label_of(program, node) for node in graph.nodes}
+    details = {}
+    if HEIGHTS[zoom] == 4:
+        details = {node.key: _detail(program, node) for node in graph.nodes if node.key not in signs}
     sizes = {key: (_width(label, details.get(key, "")), HEIGHTS[zoom]) for key, label in labels.items()}
+    sizes.update({key: (cell_len(text) + 2, 1) for key, text in signs.items()})
     layout = lay_out(sizes, graph.edges, graph.first, graph.last)
     ends = [(edge.tail, edge.head) for edge in graph.back_edges if edge.tail != edge.head]
     names = [edge.name for edge in graph.back_edges if edge.tail != edge.head]
@@ -126,6 +162,14 @@ def draw(program: Program, zoom: int) -> Drawing:
     drawing = Drawing(
         graph, layout, labels, details, lanes.margin, layout.width, layout.height + 2 * lanes.margin, gutter
     )
+    drawing.signs, drawing.carried = signs.keys(), carried
+    _index(drawing)
+    _put_lanes(drawing, lanes, names)
+    return drawing
+
+
+def _index(drawing: Drawing) -> None:
+    layout = drawing.layout
     for (source, output), wire in layout.wires.items():
         for segment in wire.segments:
             drawing.add(segment, (source, output))
@@ -134,6 +178,9 @@ def draw(program: Program, zoom: int) -> Drawing:
     for key, box in layout.boxes.items():
         for y in range(box.y, box.y + box.height):
             drawing.boxes[y + drawing.margin].append((key, box))
+
+
+def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> None:
     kept = []
     for place, lane in enumerate(lanes.lanes):
         owner = (-1, place)
@@ -142,12 +189,16 @@ def draw(program: Program, zoom: int) -> Drawing:
                 continue  # that one is in the gutter
             x0, y0, x1, y1 = segment
             drawing.add((x0, y0, _FAR if x1 == lane.column else x1, y1), owner)
-        drawing.arrows[drawing.margin - 1].append(Arrow(layout.boxes[lane.head].centre, owner, lane.head))
+        drawing.arrows[drawing.margin - 1].append(Arrow(drawing.layout.boxes[lane.head].centre, owner, lane.head))
         x = LANE * place + 2
         above, below = lane.above + drawing.margin, lane.below + drawing.margin
         kept.append(GutterLane(x, above, below, _stem(names[lane.index]), lane.tail, lane.head))
     drawing.lanes = tuple(kept)
-    return drawing
+
+
+def label_of(program: Program, node: DrawnNode) -> str:
+    """What stands in a box."""
+    return printable(_label(program, node))
 
 
 def _label(program: Program, node: DrawnNode) -> str:
@@ -202,15 +253,15 @@ class Drawings:
     """The drawings that were made, the last ones kept."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, int], tuple[Program, Drawing]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Program, Drawing]] = OrderedDict()
 
-    def get(self, program: Program, zoom: int) -> Drawing | None:
-        """A drawing that was made before."""
-        found = self._kept.get((id(program), zoom))
+    def get(self, program: Program, *how: int) -> Drawing | None:
+        """A drawing that was made before of this program in this manner."""
+        found = self._kept.get((id(program), *how))
         return None if found is None else found[1]
 
-    def put(self, program: Program, zoom: int, drawing: Drawing) -> None:
+    def put(self, drawing: Drawing, program: Program, *how: int) -> None:
         """Keep a drawing."""
-        self._kept[id(program), zoom] = program, drawing
+        self._kept[(id(program), *how)] = program, drawing
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)

@@ -88,6 +88,7 @@ class Driver:
         self._logged: deque[str] = deque(maxlen=_LOGGED)
         self.is_open = isinstance(debugger, Debugger)
         """Whether there is a debugger; before that, its inputs are chosen."""
+        self.is_closed = False
         if isinstance(debugger, Debugger):
             self._open(debugger)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -183,6 +184,7 @@ class Driver:
 
     def close(self) -> None:
         """End; a movement under way is left where it is."""
+        self.is_closed = True
         if self._timer is not None:
             self._timer.stop()
         if self.is_open:

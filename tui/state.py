@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum, auto
+from typing import Final
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
@@ -104,6 +105,10 @@ class State:
             return self.selected
         return max(frame.moment, 0)
 
+    def differs_in_selection_alone(self, other: State) -> bool:
+        """Whether all else is the very same."""
+        return all(getattr(self, name) is getattr(other, name) for name in _BUT_SELECTION)
+
     @property
     def iteration(self) -> int | None:
         """The iteration of the loop that is shown."""
@@ -125,3 +130,6 @@ class State:
         """The breakpoints that sit at an operation of the frame that is looked at."""
         frame = self.frame
         return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
+
+
+_BUT_SELECTION: Final = tuple(field.name for field in fields(State) if field.name != "selected")

@@ -50,11 +50,16 @@ class History:
         """The tick at which the next snapshot is to be taken, for a machine that is at `tick`."""
         return (tick // self.distance + 1) * self.distance
 
-    def took(self, moves: int, seconds: float) -> None:
-        """A stretch of the run took that long: set the distance for a replay of the right length, if memory allows."""
-        if seconds < _REPLAY_SECONDS / 2 and moves >= self.distance:
+    def took(self, moves: int, seconds: float, keeping: float = 0.0) -> None:
+        """A stretch of the run took that long: set the distance for a replay of the right length, if memory allows.
+
+        `keeping` is what its snapshot took: of a body of thousands of operations more than a few moves, and no run
+        shall spend more time on its snapshots than on itself.
+        """
+        right = max(_REPLAY_SECONDS, 2 * keeping)
+        if seconds < right / 2 and moves >= self.distance:
             self.distance *= 2
-        elif seconds > _REPLAY_SECONDS * 4 and self.distance > self._narrowest:
+        elif seconds > right * 4 and self.distance > self._narrowest:
             self.distance //= 2
 
     def add(self, snapshot: Snapshot) -> None:

@@ -37,7 +37,7 @@ MOST_SHAPES: Final = 2**16
 
 
 def _rms(numbers: Array) -> float:
-    return math.sqrt(float(np.dot(numbers, numbers)) / numbers.size)
+    return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
 
 
 STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
@@ -48,6 +48,7 @@ STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
     "peak": lambda numbers: float(np.abs(numbers).max()),
 }
 """By name: root of the mean square, mean, least, largest, largest magnitude."""
+_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
 _HIDING: Final = ("min", "max")
 """Those that may be finite where an element is not."""
 
@@ -57,8 +58,14 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
 
     None for texts and empty tensors.
     """
+    with np.errstate(all="ignore"):
+        return _number_of(value, statistic)
+
+
+def _number_of(value: Value, statistic: str) -> float | None:
+    """The same where numpy was told already to keep quiet."""
     array = np.asarray(value)
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype.char not in _REAL:
         array = storable(array)
         if array.dtype.kind not in "fiub":
             return None
@@ -66,13 +73,12 @@ def number_of(value: Value, statistic: str = "rms") -> float | None:
     if array.size <= 1:
         return float(array.item()) if array.size else None
     numbers = array.reshape(-1)
-    with np.errstate(all="ignore"):
-        found = STATISTICS[statistic](numbers)
-        if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
-            return found
-        if np.isnan(numbers).any():
-            return math.nan
-        return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
+    found = STATISTICS[statistic](numbers)
+    if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
+        return found
+    if np.isnan(numbers).any():
+        return math.nan
+    return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
@@ -132,6 +138,9 @@ class _Run:
         iteration = _iteration(frame)
         if iteration is None:
             return
+        if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
+            self._see_carried(frame, iteration)  # all else that it can tell is known
+            return
         self._update(frame.values, statistic)
         is_running = frame.phase is Phase.RUNNING
         done = frame.pc if is_running else len(self.slots)
@@ -155,15 +164,17 @@ class _Run:
 
     def _update(self, values: list[Value], statistic: str) -> None:
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
-        for index, slot in enumerate(self.slots):
-            value = values[slot] if slot >= 0 else None
-            if value is self.held[index]:
-                continue
-            number = None if value is None else number_of(value, statistic)
-            self.held[index] = value
-            known[index] = number is not None
-            numbers[index] = 0.0 if number is None else number
-            shapes[index] = -1 if value is None else self._shape(np.shape(value))
+        held = self.held
+        with np.errstate(all="ignore"):  # once for all operations: it takes longer than many a number
+            for index, slot in enumerate(self.slots):
+                value = values[slot] if slot >= 0 else None
+                if value is held[index]:
+                    continue
+                number = None if value is None else _number_of(value, statistic)
+                held[index] = value
+                known[index] = number is not None
+                numbers[index] = 0.0 if number is None else number
+                shapes[index] = -1 if value is None else self._shape(np.shape(value))
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         """A number for a shape; beyond so many, one for all others."""

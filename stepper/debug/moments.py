@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 
@@ -131,7 +132,7 @@ def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
 
 def _update(digest: hashlib.blake2b, value: object) -> None:
     array = np.asarray(value)
-    digest.update(f"{array.dtype}{array.shape}".encode())
+    digest.update(_kind_of(array.dtype, array.shape))
     if array.dtype.kind in "TO":
         digest.update(repr(array.tolist()).encode())
     elif array.nbytes <= _WHOLE:
@@ -139,6 +140,12 @@ def _update(digest: hashlib.blake2b, value: object) -> None:
     else:
         for piece in _spread(array):
             digest.update(np.ascontiguousarray(piece).tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Type and shape of a value; to write a type takes numpy longer than all the rest of a small value."""
+    return f"{dtype}{shape}".encode()
 
 
 def _spread(array: Array) -> Iterator[Array]:

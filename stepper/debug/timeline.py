@@ -149,8 +149,9 @@ class Timeline:
             self.furthest = max(self.furthest, event.tick)
             if event.kind is EventKind.REACHED:
                 if event.tick == due:
+                    arrived = perf_counter()
                     self._keep()
-                    history.took(due - begin, perf_counter() - started)
+                    history.took(due - begin, arrived - started, perf_counter() - arrived)
                 if until is not None and event.tick >= until:
                     return event
             elif event.kind <= EventKind.STOPPED or fits(event):
@@ -205,8 +206,9 @@ class Timeline:
 
     def show(self) -> None:
         """Remember what the present looks like, so that coming back here can be checked."""
-        if len(self._fingerprints) < _MOST_FINGERPRINTS:
-            self._fingerprints.setdefault(self.machine.tick, fingerprint(self.machine.snapshot()))
+        tick = self.machine.tick
+        if tick not in self._fingerprints and len(self._fingerprints) < _MOST_FINGERPRINTS:
+            self._fingerprints[tick] = fingerprint(self.machine.snapshot())
 
     def _check(self, tick: int) -> None:
         known = self._fingerprints.get(tick)

@@ -120,6 +120,8 @@ def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:
     """The layers put together into boxes, sources first in each: those that are connected, but apart where one box of
     them would wait for itself in a circle.
     """
+    if not members:
+        return ()
     order = _in_order(graph)
     stages = _stages(graph, order, members)
     group = {layer: layer for layer in members}

@@ -106,8 +106,8 @@ def body_graph(graph: Graph, body: Body | None = None, folding: Folding = Foldin
     box_of.update({layer: entry.parameter for entry in collected for layer in entry.layers})
     box_of.update({layer: group.layers[-1] for group in groups for layer in group.layers})
     folded = _fold_constants(graph, box_of) if folding.constants else {}
-    nodes = _nodes(graph, box_of, folded, collected, groups)
     labels = labels_of(graph)
+    nodes = _nodes(labels, graph, box_of, folded, collected, groups)
     joined = {(entry.result, entry.parameter) for entry in collected}
     ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
     back_edges = tuple(DrawnBackEdge(box_of[tail], box_of[head], labels[head], tail, head) for tail, head in carried)
@@ -168,13 +168,13 @@ def _fold_constants(graph: Graph, box_of: dict[int, int]) -> dict[int, tuple[int
 
 
 def _nodes(
+    labels: Mapping[int, str],
     graph: Graph,
     box_of: Mapping[int, int],
     folded: Mapping[int, tuple[int, ...]],
     collected: Sequence[Accumulator],
     groups: Sequence[_Group],
 ) -> tuple[DrawnNode, ...]:
-    labels = labels_of(graph)
     several = {entry.parameter: (entry.parameter, *entry.layers[1:]) for entry in collected}
     several.update({group.layers[-1]: (group.layers[-1], *group.layers[:-1]) for group in groups})
     kinds = {layer.id: _kind(layer) for layer in graph.layers if box_of[layer.id] == layer.id}

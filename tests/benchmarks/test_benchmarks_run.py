@@ -13,10 +13,12 @@ from tests.benchmarks import (
     comparing,
     debugging,
     fallback,
+    key_latency,
     linear,
     loops,
     models,
     others,
+    pseudo_terminal,
     reading,
     recording,
     startup,
@@ -103,15 +105,15 @@ def test_the_screen_of_a_sample_is_painted_in_a_terminal_that_is_itself_again_af
 ) -> None:
     folder = terminal_models.SAMPLE
     arguments = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
-    shown = terminal.shown(arguments, b"operations", end)
+    shown = pseudo_terminal.shown(arguments, b"operations", end)
     assert shown.code == code
     for on, off in ((b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[?25l", b"\x1b[?25h"), (b"\x1b[?1000h", b"\x1b[?1000l")):
         assert shown.output.rfind(off) > shown.output.rfind(on) >= 0
 
 
 def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
-    found = terminal.key_to_paint(terminal_models.large_tensor(1 << 12), presses=1)
-    assert [len(times) for times in found.values()] == [1] * 6
+    found = key_latency.key_to_paint(terminal_models.large_tensor(1 << 12), presses=1)
+    assert [len(times) for times in found.values()] == [1] * 14
     assert len(terminal.escape_to_pause(terminal_models.long_loop(10_000_000, at=5), presses=1)) == 1
 
 

@@ -33,6 +33,7 @@ _GROWTH: Final = 8.0
 class BackEdges(Pane):
     """One row a back edge that carries something; those that collect an output are among the outputs."""
 
+    follows_selection: ClassVar[bool] = False
     kind: ClassVar[str] = "edges"
     title = "back edges"
     help_text: ClassVar[str] = (

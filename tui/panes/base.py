@@ -14,14 +14,15 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.color import Color
-from textual.geometry import Region, Size
+from textual.filter import LineFilter
+from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -30,6 +31,8 @@ from tui.guard import Guarded
 from tui.rows import Cell, Row, Token, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
+
+_MOST_COLOURS: Final = 4_096
 
 
 class Pane(Guarded, Widget, can_focus=True):
@@ -42,6 +45,8 @@ class Pane(Guarded, Widget, can_focus=True):
     """How keys.py calls the pane."""
     shows_running: ClassVar[bool] = False
     """Whether it is to be told of a movement under way, thirty times a second."""
+    follows_selection: ClassVar[bool] = True
+    """Whether it shows anything of the selected operation; one that does not is spared its changes."""
     help_text: ClassVar[str] = ""
     """What the pane shows, for `?`: one line of text a line."""
 
@@ -52,6 +57,9 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows: tuple[int, list[Row]] | None = None
         self._lines: list[Row] = []
         self._strips: dict[tuple[int, int], Strip] = {}
+        self._finished: dict[tuple[int, int], Strip] = {}
+        self._colours: dict[object, Color] = {}
+        self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
         self._styles: dict[str, Style] = {}
         self._tall = -1
 
@@ -115,12 +123,14 @@ class Pane(Guarded, Widget, can_focus=True):
         others = [y for y, row in enumerate(self._lines) if row != before[y]]
         for y in others:
             self._strips.pop((y, width), None)
+            self._finished.pop((y, width), None)
         if others:
             self.refresh(*(Region(0, y, width, 1) for y in others))
 
     def _repaint(self, *, layout: bool = False) -> None:
         """Paint everything."""
         self._strips.clear()
+        self._finished.clear()
         self.refresh(layout=layout)
 
     def _height(self, width: int) -> int:
@@ -141,7 +151,10 @@ class Pane(Guarded, Widget, can_focus=True):
         self._rows = None
         self._lines = []
         self._strips.clear()
+        self._finished.clear()
         self._styles.clear()
+        self._colours.clear()
+        self._filters = None
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -192,6 +205,41 @@ class Pane(Guarded, Widget, can_focus=True):
         app: App[Any] = self.app
         found = getattr(app, "look", None)
         return found if isinstance(found, Look) else Look()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What Textual asks for at each paint, of all panes. Lines that are as before are known here already.
+
+        Without a border at the sides a line is what the pane shows and blanks beside it; what stands above or below
+        the lines is left to Textual.
+        """
+        styles = self.styles
+        padding, gutter = styles.padding, styles.gutter
+        if (gutter.left, gutter.right) != (padding.left, padding.right):
+            return super().render_lines(crop)
+        width, height = self.size
+        known, above = self._finished, gutter.top
+        lines = [
+            (known.get((y - above, width)) or self._paint(y - above, width, padding))
+            if 0 <= y - above < height
+            else super(Pane, self).render_lines(Region(0, y, width + padding.width, 1))[0]
+            for y in crop.line_range
+        ]
+        if crop.column_span != (0, width + padding.width):
+            lines = [line.crop(*crop.column_span) for line in lines]
+        return lines
+
+    def _paint(self, y: int, width: int, padding: Spacing) -> Strip:
+        """A line with the blanks beside it, in colours that the terminal has."""
+        if self._filters is None:
+            self._filters = self.background_colors[1], tuple(self.get_line_filters())
+        ground = self.style_of("")
+        left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
+        line = Strip([left, *self.render_line(y), right], width + padding.width)
+        background, filters = self._filters
+        for one in filters:
+            line = line.apply_filter(one, background)
+        self._finished[y, width] = line
+        return line
 
     def render_line(self, y: int) -> Strip:
         """One line of the pane; a fault in the pane is shown in its place and nowhere else."""
@@ -250,10 +298,22 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def colour(self, name: str) -> Color:
         """A colour of the theme."""
-        return Color.parse(self.app.theme_variables[name])
+        found = self._colours.get(name)
+        if found is None:
+            found = self._colours[name] = Color.parse(self.app.theme_variables[name])
+        return found
 
     def ramp(self, level: float, *, signed: bool = False) -> Color:
         """The shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""
+        key = level, signed
+        found = self._colours.get(key)
+        if found is None:
+            if len(self._colours) > _MOST_COLOURS:
+                self._colours.clear()
+            found = self._colours[key] = self._ramped(level, signed=signed)
+        return found
+
+    def _ramped(self, level: float, *, signed: bool) -> Color:
         ground = self.colour("background").blend(self.colour("foreground"), 0.07)
         if level != level or level in (float("inf"), float("-inf")):
             return self.colour("error")

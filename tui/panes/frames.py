@@ -19,6 +19,7 @@ COUNTED: Final = 10**6
 class Frames(Pane, can_focus=False):
     """The stack, from the model's own graph inwards."""
 
+    follows_selection: ClassVar[bool] = False
     title = "frames"
     note = "u d"
     help_text: ClassVar[str] = "The loops and branches in which the run stands; the iteration at the right."

@@ -47,7 +47,8 @@ class BoxLooks:
         if frame is None:  # the run has ended
             return "port" if node.kind in PORTS else "done"
         indices = [index for index in map(self._index_of, node.layers) if index is not None]
-        is_done = all(frame.is_done(index) for index in indices)
+        # What has no operation of its own never runs: a Constant is there, dead code is not.
+        is_done = all(map(frame.is_done, indices)) if indices else node.kind is NodeKind.CONSTANT
         is_bad = self._history is not None and any(_is_bad(frame, self._history, index) for index in indices)
         is_now = key == self._now
         holds = (is_bad and is_now, is_now, is_bad, key == self._cursor, node.kind in PORTS, is_done, True)

@@ -93,6 +93,8 @@ class TopBar(Line):
 class AnswerLine(Line):
     """The last answer in one line."""
 
+    follows_selection: ClassVar[bool] = False
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text, self._tone = "", "dim"
@@ -112,21 +114,26 @@ class AnswerLine(Line):
 class KeysLine(Line):
     """Six to eight keys of the focused pane; what was typed of a command that is not complete."""
 
+    follows_selection: ClassVar[bool] = False
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._pane, self._pending = "", ""
         self._keymap: Keymap = KEYS
+        self._words = footer(self._pane, self._keymap)
 
     def put(self, pane: str, pending: str, keymap: Keymap) -> None:
         """The pane has the focus; this was typed and waits."""
         if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
+            if (pane, keymap) != (self._pane, self._keymap):
+                self._words = footer(pane, keymap)
             self._pane, self._pending, self._keymap = pane, pending, keymap
             self.changed()
 
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         row: Row = []
-        for key, word in footer(self._pane, self._keymap):
+        for key, word in self._words:
             entry: Row = [(key, "key"), (f" {word}   ", "dim")]
             if width_of([*row, *entry]) > width - len(self._pending) - 2:
                 break
@@ -137,6 +144,7 @@ class KeysLine(Line):
 class Tabs(Line):
     """Where there is room for one pane only: which there are, and which is shown."""
 
+    follows_selection: ClassVar[bool] = False
     NAMES: ClassVar = ("body", "ops", "value", "loop", "time")
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -42,6 +42,7 @@ def digits(text: str) -> list[str]:
 class LoopCard(Pane, can_focus=False):
     """The innermost loop around what is looked at."""
 
+    follows_selection: ClassVar[bool] = False
     title = "loop"
     shows_running: ClassVar[bool] = True
     help_text: ClassVar[str] = "The iteration, counted from 0; how many there may be; what ends the loop."

@@ -48,6 +48,7 @@ class Growing:
 class ScanGrowth(Pane, can_focus=False):
     """The concatenated outputs, and those that a body collects itself with a Concat."""
 
+    follows_selection: ClassVar[bool] = False
     title = "outputs growing"
     kind: ClassVar[str] = "scans"
     help_text: ClassVar[str] = "What the loop writes: one piece an iteration, and the room that is left."

@@ -61,6 +61,7 @@ class Scale:
 class TimelineBar(Pane):
     """The iterations of the loop around what is looked at: a number line, one row a watched value, events."""
 
+    follows_selection: ClassVar[bool] = False
     DEFAULT_CSS = "TimelineBar { border-top: solid $foreground 14%; height: auto; }"
     kind: ClassVar[str] = "timeline"
     title = "timeline"

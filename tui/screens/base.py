@@ -14,9 +14,9 @@ from typing import ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
+from tui.containers import Horizontal, Vertical
 from tui.guard import Guarded
 from tui.keymap import Dispatcher
 from tui.panes.base import Pane
@@ -107,6 +107,9 @@ class DebugScreen(Guarded, Screen[None]):
 
     def _update(self, pane: Pane, state: State) -> None:
         try:
+            if not pane.follows_selection and state.differs_in_selection_alone(pane.state):
+                pane.state = state
+                return
             pane.update(state)
         except Exception as error:  # a fault in one pane must not keep the others from showing
             pane.report_fault(error)
@@ -219,6 +222,8 @@ class DebugScreen(Guarded, Screen[None]):
 class Colon(Pane, can_focus=False):
     """The sign before the prompt."""
 
+    follows_selection: ClassVar[bool] = False
+
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         return [[(":", "key")]]
@@ -226,6 +231,8 @@ class Colon(Pane, can_focus=False):
 
 class TooSmall(Pane, can_focus=False):
     """What stands there where nothing else has room."""
+
+    follows_selection: ClassVar[bool] = False
 
     def rows(self, width: int) -> list[Row]:
         """A sentence."""

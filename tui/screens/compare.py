@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 
+from tui.containers import Horizontal
 from tui.panes.carried_differences import CarriedDifferences
 from tui.panes.differences import Differences
 from tui.panes.first_difference import FirstDifferencePane

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 
+from tui.containers import Horizontal
 from tui.panes.input_detail import InputDetail
 from tui.panes.inputs_table import InputsTable
 from tui.panes.lines import TopBar

@@ -9,9 +9,9 @@ from typing import Final
 
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 
 from stepper.debug.moments import Reason
+from tui.containers import Horizontal, Vertical
 from tui.keymap import key_for
 from tui.panes.back_edges import BackEdges
 from tui.panes.base import Pane

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 
+from tui.containers import Horizontal, Vertical
 from tui.panes.base import Pane
 from tui.panes.tensor import Companion, TensorPane
 from tui.panes.tensor_facts import ElementCard, HowOften, InNumbers, OverIterations, Summary

@@ -1,0 +1,146 @@
+"""From a key to the painted frame that shows what it did, in this process; and what of that other processes took."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+os.environ["TEXTUAL_ANIMATIONS"] = "none"
+
+from textual import events
+
+from stepper.debug.debugger import Debugger
+from tests.benchmarks import timing
+from tests.benchmarks.pseudo_terminal import PATIENCE, SIZE
+from tui.app import StepperApp
+from tui.state import State
+
+PAUSE: Final = 0.06
+"""Seconds between two keys, as between those of a quick typist."""
+_NAMES: Final = {
+    "]": "right_square_bracket",
+    "[": "left_square_bracket",
+    "→": "right",
+    "←": "left",
+    "↓": "down",
+    "↑": "up",
+}
+
+
+@dataclass(frozen=True)
+class Press:
+    """What one key took, in seconds: by the clock, and without what its threads waited for a processor.
+
+    Linux counts how long a thread that could run had to wait because others did; elsewhere nothing is taken off.
+    """
+
+    clock: float
+    own: float
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys and those that take them back, after a line that brings the wanted pane into focus."""
+
+    where: str
+    line: str
+    pane: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+MAIN: Final = Keys("", "", "operations", (("n", "N"), ("]", "["), ("J", "K")))
+GRAPH: Final = Keys("graph ", "", "graph", (("↓", "↑"),))
+GRID: Final = Keys("grid ", "view grid", "grid", (("n", "N"), ("→", "←"), ("J", "K")))
+
+
+class Watched:
+    """An application that tells when it has painted."""
+
+    def __init__(self, app: StepperApp) -> None:
+        self.app = app
+        self._painted = asyncio.Event()
+        self._display: Any = app._display
+        self._when = 0.0
+        app._display = self._note  # type: ignore[method-assign]
+
+    def _note(self, screen: Any, renderable: Any) -> None:
+        self._display(screen, renderable)
+        self._when = time.perf_counter()
+        self._painted.set()
+
+    async def press(self, key: str, holds: Callable[[State, State], bool]) -> Press:
+        """From a key to the first paint by which `holds(before, now)`."""
+        before, had, begin = self.app.state, timing.share(), time.perf_counter()
+        self._painted.clear()
+        self.app.post_message(events.Key(_NAMES.get(key, key), key if len(key) == 1 and key.isascii() else None))
+        while not (holds(before, self.app.state) and self._when > begin):
+            await asyncio.wait_for(self._painted.wait(), PATIENCE)
+            self._painted.clear()
+        clock = self._when - begin
+        return Press(clock, timing.own_time(clock, had, timing.share()))
+
+    async def rest(self) -> None:
+        """Until nothing is left to be done, histories included."""
+        while not self.app.driver.is_at_rest:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+
+    async def focus(self, keys: Keys) -> None:
+        """Open the view and focus the pane."""
+        if keys.line:
+            self.app.perform(keys.line)
+            await asyncio.sleep(0.2)
+            await self.rest()
+        self.app.screen.query_one(f"#{keys.pane}").focus()
+        await asyncio.sleep(0.1)
+
+
+def watch(debugger: Debugger, script: Callable[[Watched], Awaitable[None]]) -> None:
+    """Run a script on an application that has come to rest."""
+
+    async def run() -> None:
+        app = StepperApp(debugger, "subject")
+        async with app.run_test(size=SIZE):
+            watched = Watched(app)
+            await asyncio.wait_for(watched.rest(), 3 * PATIENCE)
+            gc.collect()
+            gc.freeze()
+            await script(watched)
+            app.driver.close()
+
+    asyncio.run(run())
+
+
+def key_to_paint(
+    debugger: Debugger, presses: int, places: Sequence[Keys] = (MAIN, GRAPH, GRID)
+) -> dict[str, list[Press]]:
+    """For each key all presses."""
+    found: dict[str, list[Press]] = {}
+
+    async def script(watched: Watched) -> None:
+        for keys in places:
+            await watched.focus(keys)
+            for pair in keys.pairs:
+                for key in pair * presses:
+                    press = await watched.press(key, lambda before, now: now is not before)
+                    found.setdefault(f"{keys.where}{key}", []).append(press)
+                    await asyncio.sleep(PAUSE)
+
+    watch(debugger, script)
+    return found
+
+
+def middle(seconds: Sequence[float]) -> float:
+    """The median."""
+    return statistics.median(seconds)
+
+
+def nearly_all(seconds: Sequence[float]) -> float:
+    """What 95 % of them do not exceed."""
+    return sorted(seconds)[int(0.95 * (len(seconds) - 1) + 0.5)]

@@ -1,0 +1,43 @@
+"""Containers whose own ground is painted once: at each paint Textual asks all of them for it, line by line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import containers
+from textual.geometry import Region
+from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+    _Widget = Widget
+else:
+    _Widget = object
+
+
+class _Steady(_Widget):
+    """To be named before a container: its ground and its border only change with its style and its size."""
+
+    _ground: tuple[Region, list[Strip]] | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Its lines, as far as they are wanted."""
+        whole = self.outer_size.region
+        if self._ground is None or self._ground[0] != whole:
+            self._ground = whole, super().render_lines(whole)
+        lines = self._ground[1][crop.y : crop.bottom]
+        return lines if crop.column_span == whole.column_span else [line.crop(*crop.column_span) for line in lines]
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        super().notify_style_update()
+        self._ground = None
+
+
+class Horizontal(_Steady, containers.Horizontal):
+    """Side by side."""
+
+
+class Vertical(_Steady, containers.Vertical):
+    """One below another."""
