@@ -32,6 +32,7 @@ from tui.keeper import Keeper
 from tui.key_files import Chosen
 from tui.keys import KEYS
 from tui.layout import layout_of
+from tui.listing import Folding
 from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.palette import Actions
 from tui.panes.base import Pane
@@ -78,6 +79,7 @@ class StepperApp(Durable):
         self.keeper, self.reopen = keeper, reopen
         self.typed = []
         self.found = ""
+        self.folding = Folding()
         self.answered = "", "dim"
         self.python = PythonPrompt()
         self.last_layout = {}

@@ -50,7 +50,7 @@ class Pictures:
 
     def look_at_cells(self, window: tuple[int, int] | None) -> None:
         """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
-        self._cells = window
+        self._cells = self.comparing.window = window
 
     def look_at_time(self, span: tuple[int, int] | None) -> None:
         """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""

@@ -11,6 +11,7 @@ from stepper.element_types import Array
 from tui.driver import Driver
 from tui.inputs import InputChoices
 from tui.keymap import Keymap
+from tui.listing import Folding
 from tui.panes.base import Pane
 from tui.python_prompt import PythonPrompt
 from tui.state import State
@@ -24,7 +25,7 @@ class Stage(App[int]):
     cannot be selected, `asked_pane` the pane that had the focus when the prompt or another screen was opened, `keymap`
     which key does what, `typed` the lines typed at the prompt, `answered` the last answer and its tone, `python` what !
     evaluates, `last_layout` how the screen was when it was left, `inputs` what was chosen for the model's inputs (None:
-    they were given).
+    they were given), `folding` which groups of shape arithmetic are open.
     """
 
     look: Look
@@ -39,6 +40,7 @@ class Stage(App[int]):
     python: PythonPrompt
     last_layout: dict[str, Any]
     inputs: InputChoices | None
+    folding: Folding
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs, by position."""

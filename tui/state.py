@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
@@ -12,6 +13,7 @@ from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
+from stepper.ir.model import Layer
 from tui.comparing import Comparison
 from tui.lists import NO_LISTS, Lists
 
@@ -37,6 +39,13 @@ class TimelineEvent:
     kind: Happening
     text: str
     place: tuple[int, int] | None = None
+
+
+class FirstPlace(NamedTuple):
+    """The operation and the iteration of the first difference."""
+
+    layer: Layer
+    iteration: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,14 @@ class State:
             return ""
         path = self.loop.level.path
         return path.rpartition(" #")[0] or path
+
+    @property
+    def first_difference(self) -> FirstPlace | None:
+        """Where this run of the loop leaves the reference, if it is here that the whole run first does."""
+        first = None if self.comparison is None else self.comparison.first
+        if first is None or first.difference is None or first.place.rpartition(" #")[0] != self.loop_run:
+            return None
+        return FirstPlace(first.difference.layer, first.iteration)
 
     def breaks_at(self, index: int) -> tuple[BreakView, ...]:
         """The breakpoints that sit at an operation of the frame that is looked at."""

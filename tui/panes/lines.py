@@ -110,7 +110,7 @@ class AnswerLine(Line):
 
 
 class KeysLine(Line):
-    """Six to eight keys of the focused pane; what was typed of a command that is not complete."""
+    """Six to eight keys of the focused pane, help always; what was typed of a command that is not complete."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -126,11 +126,8 @@ class KeysLine(Line):
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         row: Row = []
-        for key, word in footer(self._pane, self._keymap):
-            entry: Row = [(key, "key"), (f" {word}   ", "dim")]
-            if width_of([*row, *entry]) > width - len(self._pending) - 2:
-                break
-            row += entry
+        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2):
+            row += [(key, "key"), (f" {word}   ", "dim")]
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 
