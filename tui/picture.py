@@ -120,7 +120,7 @@ class Pictures:
             engine=debugger.machine.compiled.engine,
             view=view,
             stop=debugger.stop,
-            frames=frame_views(stack),
+            frames=frame_views(stack, [edit for made in debugger.timeline.edits.values() for edit in made]),
             depth=depth,
             loop=loop,
             loop_depth=loop_depth,

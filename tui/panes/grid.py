@@ -237,13 +237,13 @@ class Grid(Pane):
         entry, chosen = listing.entries[index], self.cell
         row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
         row += difference(self.state, frame, entry)
-        begin, part = len(row), self._part()
+        begin, part, wide = len(row), self._part(), self.cell_width
         for code in part.codes[index - self.top]:
-            row += self.paint.cell(code, self.cell_width)
+            row += self.paint.cell(code, wide)
         for cell in self._marked:
             column = cell.iteration - part.left
             if cell.operation in entry.indices and 0 <= column < part.columns:
-                self._mark(row, begin + column * (2 if self.cell_width > 3 else 1), cell, moment)
+                self._mark(row, begin + column * (2 if wide > 3 else 1), cell, moment)
         return row
 
     def _mark(self, row: Row, at: int, cell: Cell, moment: Cell) -> None:
@@ -279,13 +279,8 @@ class Grid(Pane):
             self._shown = key, part
         return self._shown[1]
 
-    @property
-    def edited(self) -> str:
-        """The glyph of an edited value; in ASCII the usual one is that of a breakpoint."""
-        return "#" if self.look.ascii else GLYPHS["edit"]
-
     def _happenings(self) -> dict[Cell, str]:
-        frame, glyphs = self.frame, {Happening.STOP: GLYPHS["break"], Happening.EDIT: self.edited}
+        frame, glyphs = self.frame, {Happening.STOP: GLYPHS["break"], Happening.EDIT: self.look.edited}
         return {
             Cell(event.iteration, event.place[1]): glyphs[event.kind]
             for event in self.state.events

@@ -162,7 +162,7 @@ class GridDetail(Pane, can_focus=False):
             *([] if self.state.comparison is None else [compared]),
             [("N", "bad"), (" NaN  ", "dim"), ("I", "bad"), (" Inf  ", "dim")],
             [(" I ", "badbg"), (" first of its kind  ", "dim")],
-            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self._grid.edited, "edit"), (" edited  ", "dim")],
+            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],
             [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
             [(GLYPHS["free"], ""), (" not known  ", "dim")],
             [("low ", "dim"), *[("  ", style) for style in self._grid.paint.shades()], (" high", "dim")],

@@ -33,7 +33,7 @@ class Operations(Pane):
     help_text: ClassVar[str] = (
         "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
         "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
-        "what is remarkable."
+        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII)."
     )
 
     def listing(self) -> Listing | None:
@@ -101,6 +101,8 @@ class Operations(Pane):
         gutter = GLYPHS["now"] if here else " " if frame.is_done(entry.indices[-1]) else GLYPHS["pending"]
         marked = any(self.state.breaks_at(index) for index in entry.indices)
         words = f"{len(entry.indices)} shape ops"
+        if any(frame.is_edited(index) for index in entry.indices):
+            words += f" {self.look.edited}"
         if here:
             words = f"{entry.indices.index(frame.moment) + 1} of {words}"
         name = clip(entry.title, max(width - len(words) - 6, 6))
@@ -146,7 +148,14 @@ class Operations(Pane):
 
     def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
         name = operation_names(frame.program)[index]
-        if room < 40:
+        if frame.is_edited(index):
+            edited = "now" if tone == "now" else f"edit {'cursor' if 'cursor' in tone else ''}".strip()
+            row = self._plain_names(frame, index, name, room - 2, tone)
+            return [*row, (f"{self.look.edited} ", edited)]
+        return self._plain_names(frame, index, name, room, tone)
+
+    def _plain_names(self, frame: FrameView, index: int, name: str, room: int, tone: str) -> Row:
+        if room < 38:
             return [(padded(clip(name, room), room), tone)]
         own = clip_head(printable(frame.layers[index].name), room - 19)
         return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
@@ -181,7 +190,7 @@ class Operations(Pane):
         if latest is None or math.isfinite(latest):
             return ""
         word = "NaN" if math.isnan(latest) else "Inf"
-        return word if self._came_in(frame, index, word) else f"{word}!"
+        return word if frame.is_edited(index) or self._came_in(frame, index, word) else f"{word}!"
 
     def _came_in(self, frame: FrameView, index: int, word: str) -> bool:
         """Whether an input has it already."""

@@ -41,7 +41,10 @@ class ValueStrip(Pane):
             self.title = self._title()
             if value.array is not None:
                 name = element_types.name_of(value.array.dtype)
-                self.note = f"{name}{shape_text(value.array.shape)}   Enter opens"
+                frame, cursor = self.state.frame, self.state.cursor
+                is_edited = frame is not None and cursor is not None and frame.is_edited(cursor)
+                edited = f"{self.look.edited} edited   " if is_edited else ""
+                self.note = f"{edited}{name}{shape_text(value.array.shape)}   Enter opens"
         return super().heading(width)
 
     def _value(self) -> ValueView | None:
