@@ -129,7 +129,7 @@ class Grid(Pane):
         loop, cells = self.state.loop, self.state.cells
         if loop is None:
             return 1
-        known = [loop.trip.total, None if cells is None else cells.ended, loop.trip.maximum]
+        known = [loop.trip.total, None if cells is None else cells.ended, loop.trip.limit]
         found = next((total for total in known if total is not None), None)
         return None if found is None else max(found, (self.frame.iteration or 0) + 1 if self.frame else 1)
 

@@ -109,7 +109,7 @@ class ScanGrowth(Pane, can_focus=False):
         loop = self.state.loop
         if loop is None:
             return
-        maximum = loop.trip.total if loop.trip.total is not None else loop.trip.maximum
+        maximum = loop.trip.total if loop.trip.total is not None else loop.trip.limit
         room = maximum if maximum is not None and maximum <= COUNTED else None
         for scan in loop.scans:
             yield self._scan(scan, room)

@@ -101,7 +101,7 @@ class TimelineBar(Pane):
         """How iterations are laid out."""
         loop = self.state.loop
         assert loop is not None
-        known = loop.trip.total if loop.trip.total is not None else loop.trip.maximum
+        known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
         seen = self._seen() + 1
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
