@@ -42,7 +42,9 @@ from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
 from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
+from tui.screens.value import ValueScreen
 from tui.state import State
+from tui.tensor.subject import Subject
 from tui.theme import THEMES, Look
 
 
@@ -321,6 +323,11 @@ class StepperApp(Durable):
                 pass
         elif not isinstance(self.front, view.load()):
             self.push_screen(view.load()())
+
+    def open_value(self, subject: Subject) -> None:
+        """Show this value full screen."""
+        self.asked_pane = self.focused_pane
+        self.push_screen(ValueScreen(subject))
 
     def close_view(self) -> bool:
         """Close the screen in front; whether it was not the last."""

@@ -15,6 +15,7 @@ from tui.listing import Folding
 from tui.panes.base import Pane
 from tui.python_prompt import PythonPrompt
 from tui.state import State
+from tui.tensor.subject import Subject
 from tui.theme import Look
 
 
@@ -81,6 +82,10 @@ class Stage(App[int]):
 
     def open_view(self, name: str) -> None:
         """Open one of the screens of registry.py. UsageError for one that there is not."""
+        raise NotImplementedError
+
+    def open_value(self, subject: Subject) -> None:
+        """Show this value full screen."""
         raise NotImplementedError
 
     def close_view(self) -> bool:
