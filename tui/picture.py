@@ -136,6 +136,7 @@ class Pictures:
             is_edited=debugger.branches.is_edited,
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
+            labels=debugger.labels.view(),
             comparison=self.comparing.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             failure=failure if tick == debugger.machine.tick else "",

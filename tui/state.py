@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
+from stepper.engine.program import Program
 from stepper.ir.model import Layer
 from tui.comparing import Comparison
 from tui.lists import NO_LISTS, Lists
@@ -95,6 +97,7 @@ class State:
     output_names: tuple[str, ...] = ()
     selected: int | None = None
     comparison: Comparison | None = None
+    labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     running: Running | None = None
     opening: str = ""
 
@@ -137,6 +140,17 @@ class State:
         if first is None or first.difference is None or first.place.rpartition(" #")[0] != self.loop_run:
             return None
         return FirstPlace(first.difference.layer, first.iteration)
+
+    def labels_of(self, program: Program | None, layer: Layer | None, output: int = 0) -> tuple[str, ...]:
+        """The words for the numbers of a value; empty where it has none."""
+        if not self.labels or program is None or layer is None:
+            return ()
+        return self.labels.get((id(program), program.slots.get((layer.id, output), -1)), ())
+
+    @property
+    def loop_program(self) -> Program | None:
+        """What runs in the loop that is shown."""
+        return None if self.loop_depth is None else self.frames[self.loop_depth].program
 
     def breaks_at(self, index: int) -> tuple[BreakView, ...]:
         """The breakpoints that sit at an operation of the frame that is looked at."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper import element_types
+from stepper.debug.labels import labelled
 from stepper.debug.statistics import Statistics, statistics
 from stepper.debug.views import ValueView
 from stepper.element_types import Array
@@ -80,8 +81,18 @@ class ValueStrip(Pane):
             return _four(found)
         height = self.styles.height
         room = 4 if height is None or height.is_auto else max(self.size.height - 1, 4)
-        found = [self._statistics_row(array, width), *vector_rows(self, array, width, room - 1)]
+        found = [
+            [*self._statistics_row(array, width), *self._labels(array)],
+            *vector_rows(self, array, width, room - 1),
+        ]
         return _four([*found, [], *column_rows(array, width, room - len(found) - 1)], room)
+
+    def _labels(self, array: Array) -> Row:
+        """The words for the numbers, where the value has labels."""
+        frame, cursor = self.state.frame, self.state.cursor
+        layer = None if frame is None or cursor is None else frame.layers[cursor]
+        words = labelled(self.state.labels_of(None if frame is None else frame.program, layer), array)
+        return [("  ", ""), (printable(words), "strong")] if words else []
 
     def _output_rows(self, outputs: tuple[Array, ...], width: int) -> list[Row]:
         """What the model gives, at the end of the run."""

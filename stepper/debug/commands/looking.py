@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
+from stepper.debug.commands.labelling import target_called
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
@@ -24,6 +25,7 @@ from stepper.debug.inspection_text import (
     value_lines,
 )
 from stepper.debug.inspection_values import source_text
+from stepper.debug.labels import labelled
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watches import StopScope
@@ -61,7 +63,18 @@ def _print(session: Session, text: str) -> Answer:
         return Answer(tuple(lines), {"series": data, "stopped": series.stopped})
     value = evaluated(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
-    return Answer(tuple(value_lines(value, session.width)), data_of_value)
+    return Answer((*value_lines(value, session.width), *_label_lines(session, text, value)), data_of_value)
+
+
+def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
+    """The words for the numbers of a value that has labels, where the text names one."""
+    if not session.debugger.labels.view() or not _is_tensor(value):
+        return ()
+    try:
+        words = labelled(session.debugger.labels.of(target_called(session, text.split("[")[0])), np.asarray(value))
+    except UsageError:
+        return ()
+    return (words,) if words else ()
 
 
 def _series_address(text: str) -> Address | None:
