@@ -103,6 +103,9 @@ def _look(app: Stage, text: str) -> None:
 
 @action("statistic", syntax="|".join(statistic_names()), help="the number that stands for a tensor in lists")
 def _statistic(app: Stage, text: str) -> None:
+    # A pane may have one more of its own, such as the grid beside a reference.
+    if any(pane.show_statistic(text) for pane in app.screen.query(Pane)):
+        return
     if text not in statistic_names():
         raise UsageError(f"there is no statistic '{text}'; there are {', '.join(statistic_names())}")
     app.driver.adjust(lambda pictures: pictures.choose(text))

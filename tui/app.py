@@ -33,6 +33,7 @@ from tui.keeper import Keeper
 from tui.key_files import Chosen
 from tui.keys import KEYS
 from tui.layout import layout_of
+from tui.listing import Folding
 from tui.loading import Loader
 from tui.messages import Changed, Fault, Found, Progress, Reply
 from tui.palette import Actions
@@ -43,7 +44,9 @@ from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
 from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
+from tui.screens.value import ValueScreen
 from tui.state import State
+from tui.tensor.subject import Subject
 from tui.theme import THEMES, Look
 
 
@@ -82,6 +85,7 @@ class StepperApp(Choosing):
         self.keeper, self.reopen = keeper, reopen
         self.typed = []
         self.found = ""
+        self.folding = Folding()
         self.answered = "", "dim"
         self.python = PythonPrompt()
         self.last_layout = {}
@@ -308,6 +312,11 @@ class StepperApp(Choosing):
                 pass
         elif not isinstance(self.front, view.load()):
             self.push_screen(view.load()())
+
+    def open_value(self, subject: Subject) -> None:
+        """Show this value full screen."""
+        self.asked_pane = self.focused_pane
+        self.push_screen(ValueScreen(subject))
 
     def close_view(self) -> bool:
         """Close the screen in front; whether it was not the last."""

@@ -23,10 +23,10 @@ from stepper.compare.tolerances import Tolerances
 from stepper.debug.debugger import Debugger
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
 from stepper.debug.moments import iteration_of
-from stepper.debug.scopes import innermost_loop
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError, UsageError
+from tui.difference_cells import DifferenceCells, DifferenceStore
 
 MODES: Final = ("off", "previous", "reference")
 _MOST_RUNS: Final = 16
@@ -41,7 +41,8 @@ class Comparison:
     """The frame that is looked at beside the other run.
 
     `operations` by index; `carried` by id of the Parameter and iteration, of the loop around. `first` is None as long
-    as it is not known. `problem` says why nothing can be compared.
+    as it is not known. `cells` are all operations of the loop around over its iterations, beside a reference.
+    `problem` says why nothing can be compared.
     """
 
     mode: str
@@ -49,6 +50,7 @@ class Comparison:
     operations: Mapping[int, ValueDifference] = field(default_factory=dict)
     carried: Mapping[int, Mapping[int, CarriedDifference]] = field(default_factory=dict)
     first: FirstDifference | None = None
+    cells: DifferenceCells | None = None
     problem: str = ""
 
     @property
@@ -66,6 +68,10 @@ class Comparing:
         self.tolerances: Tolerances | None = None
         self._first: FirstDifference | None = None
         self._carried: dict[Key, dict[int, dict[int, CarriedDifference]]] = {}
+        self._cells: dict[Key, DifferenceStore] = {}
+        self.window: tuple[int, int] | None = None
+        """The iterations of which all cells are looked at, the last included."""
+        self._loop_depth: int | None = None
         self._before: tuple[Key, int, dict[tuple[int, int], Any]] | None = None
 
     # --- choosing ------------------------------------------------------------------------------------------------
@@ -79,17 +85,20 @@ class Comparing:
         self.tolerances = tolerances
         self._first = None
         self._carried.clear()
+        self._cells.clear()
 
     def forget(self) -> None:
         """The run takes another course, or the reference is another."""
         self._before = None
         self._first = None
         self._carried.clear()
+        self._cells.clear()
 
     # --- what there is to see ------------------------------------------------------------------------------------
 
     def take(self, stack: Sequence[Frame], depth: int, loop_depth: int | None) -> Comparison | None:
         """The frame at this depth beside the other run; None where nothing is compared."""
+        self._loop_depth = loop_depth
         if self.mode == "off" or not stack:
             return None
         try:
@@ -112,7 +121,13 @@ class Comparing:
         found = frame_differences(frame, theirs, tolerances)
         operations = {one.index: one for one in found}
         self._see(stack, loop_depth, tolerances)
-        return Comparison(self.mode, reference.title, operations, self._by_parameter(stack, loop_depth), self._first)
+        around = stack[depth if loop_depth is None else loop_depth]
+        if around is frame:
+            is_closed = frame.phase is not Phase.RUNNING
+            self._store(frame).put(iteration_of(frame) or 0, operations.values(), closed=is_closed)
+        carried = self._by_parameter(stack, loop_depth)
+        cells = self._store(around).view()
+        return Comparison(self.mode, reference.title, operations, carried, self._first, cells)
 
     def _see(self, stack: Sequence[Frame], loop_depth: int | None, tolerances: Tolerances) -> None:
         """Keep what was carried into the present iteration."""
@@ -123,6 +138,13 @@ class Comparing:
         known = self._of_run(stack[loop_depth])
         if iteration is not None and iteration not in known and len(known) < _MOST_ITERATIONS:
             known[iteration] = carried_differences(stack[: loop_depth + 1], reference, tolerances)
+
+    def _store(self, frame: Frame) -> DifferenceStore:
+        if _key(frame) not in self._cells:
+            while len(self._cells) >= _MOST_RUNS:
+                del self._cells[next(iter(self._cells))]
+            self._cells[_key(frame)] = DifferenceStore(frame.program)
+        return self._cells[_key(frame)]
 
     def _of_run(self, frame: Frame) -> dict[int, dict[int, CarriedDifference]]:
         if _key(frame) not in self._carried:
@@ -180,35 +202,57 @@ class Comparing:
             if not enough():
                 self._first = found
             return not enough()
-        return self._fill_carried(tolerances, enough)
+        return self._fill_loop(tolerances, enough)
 
-    def _fill_carried(self, tolerances: Tolerances, enough: Callable[[], bool]) -> bool:
-        timeline, reference = self._debugger.timeline, self._debugger.reference
-        machine = timeline.machine
-        depth = innermost_loop(machine.stack)
-        present = None if depth is None else iteration_of(machine.stack[depth])
-        if depth is None or not present or reference is None:
+    def _fill_loop(self, tolerances: Tolerances, enough: Callable[[], bool]) -> bool:
+        """What was carried into the last iterations of the loop looked at; then all cells that are looked at."""
+        machine, reference, depth = self._debugger.machine, self._debugger.reference, self._loop_depth
+        present = iteration_of(machine.stack[depth]) if depth is not None and depth < len(machine.stack) else None
+        if depth is None or present is None or reference is None:
             return False
-        frame = machine.stack[depth]
-        key, known = _key(frame), self._of_run(frame)
-        wanted = [one for one in range(max(present - 64, 0), present) if one not in known]
-        if not wanted or len(known) >= _MOST_ITERATIONS:
-            return False
-        deadline = time.monotonic() + _PATIENCE
-        count = len(known)
+        known, store = self._of_run(machine.stack[depth]), self._store(machine.stack[depth])
 
-        def visit(seen: Frame, _tick: int) -> bool:
-            reached = iteration_of(seen)
-            if reached is None or _key(seen) != key:
-                return True
+        def keep(seen: Sequence[Frame], reached: int) -> None:
             if reached not in known:
-                known[reached] = carried_differences(machine.stack[: depth + 1], reference, tolerances)
+                known[reached] = carried_differences(seen, reference, tolerances)
+
+        def compare(seen: Sequence[Frame], reached: int) -> None:
+            found = frame_differences(seen[-1], values_of(reference, seen), tolerances, origins=False)
+            store.put(reached, found, closed=True)
+
+        lacking = [one for one in range(max(present - 64, 0), present) if one not in known]
+        if lacking and len(known) < _MOST_ITERATIONS and self._walked(depth, lacking, enough, keep):
+            return True
+        lacking = store.lacking(*self.window) if self.window is not None else []
+        if not lacking or store.count >= _MOST_ITERATIONS:
+            return False
+        found = self._walked(depth, lacking, enough, compare)
+        if not found and not enough():
+            store.ended = lacking[0]
+        return found
+
+    def _walked(
+        self, depth: int, wanted: Sequence[int], enough: Callable[[], bool], see: Callable[[Sequence[Frame], int], Any]
+    ) -> bool:
+        """Show from the first to the last of these iterations of a loop when all of it has run; whether any was."""
+        timeline = self._debugger.timeline
+        machine = timeline.machine
+        frame = machine.stack[depth]
+        key, deadline, count = _key(frame), time.monotonic() + _PATIENCE, 0
+
+        def visit(now: Frame, _tick: int) -> bool:
+            nonlocal count
+            reached = iteration_of(now)
+            if reached is None or _key(now) != key:
+                return True
+            see(machine.stack[: depth + 1], reached)
+            count += 1
             return reached >= wanted[-1] or enough() or time.monotonic() > deadline
 
         with excursion(timeline):
             if not before_iteration(timeline, depth, wanted[0]):
                 walk(timeline, Spot(frame.program, len(frame.program.operations) - 1), visit, least_depth=depth + 1)
-        return len(known) > count
+        return count > 0
 
 
 def _key(frame: Frame) -> Key:

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from textual import events
 
-from tui.keys import FOOTERS, KEYS, PAIRS, TYPING, Key, shown
+from tui.keys import FOOTERS, KEYS, PAIRS, STAYING, TYPING, Key, shown
+from tui.rows import cell_len
 
 Keymap = tuple[Key, ...]
 """Keys as in keys.KEYS, perhaps with others in their place (key_files)."""
+Shown = tuple[str, str]
+"""A key, maybe with the one of the way back, and the word for it."""
 
 
 def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
@@ -18,18 +21,35 @@ def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
     yield from (key for key in keymap if not key.panes)
 
 
-def footer(pane: str, keymap: Sequence[Key] = KEYS) -> list[tuple[str, str]]:
-    """What the last line says: keys and words."""
+def footer(pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None) -> list[Shown]:
+    """What the last line says: keys and words; of them what has so much room, with three blanks between.
+
+    Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
+    """
     if pane in TYPING:
-        return list(TYPING[pane])
-    found = []
-    for command in FOOTERS.get(pane, FOOTERS[""]):
-        key = key_for(command, pane, keymap)
-        if key is not None:
-            back = PAIRS.get(key.shown)
-            is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
-            found.append((f"{key.shown} {back}" if is_pair else key.shown, key.word))
-    return found
+        return _fitting([], list(TYPING[pane]), room)
+    shown = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command not in STAYING]
+    last = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command in STAYING]
+    return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)
+
+
+def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list[Shown]:
+    def width() -> int:
+        return sum(cell_len(key) + cell_len(word) + 4 for key, word in [*found, *staying]) - 3
+
+    while room is not None and width() > room and (found or len(staying) > 1):
+        (found or staying).pop(-1 if found else 0)
+    return [*found, *staying]
+
+
+def _named(command: str, pane: str, keymap: Sequence[Key]) -> Shown | None:
+    """The key of a command, with the one of the way back, and the word for it."""
+    key = key_for(command, pane, keymap)
+    if key is None:
+        return None
+    back = PAIRS.get(key.shown)
+    is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
+    return (f"{key.shown} {back}" if is_pair else key.shown), key.word
 
 
 def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key | None:

@@ -191,7 +191,7 @@ KEYS: Final = (
     Key(("v",), "back", "back", "back to the main screen", ("chart",)),
     Key(("V",), "look next", "statistic", "the next statistic", ("operations", "grid")),
     Key(("enter",), "go-to-cell", "go there", "go to the selected cell; open the value of the moment", ("grid",)),
-    Key(("x", "f8"), "anomaly next", "anomaly", "to where NaN, Inf or another shape begins next", WITH_ANOMALIES),
+    Key(("x", "f8"), "anomaly next", "anomaly", "where NaN, Inf, another shape, a difference begins", WITH_ANOMALIES),
     Key(("X",), "anomaly previous", "anomaly back", "to the one before", WITH_ANOMALIES),
     Key(("H", "shift+left"), "pan -{n}", "scroll", "see earlier iterations, without moving", WITH_ANOMALIES),
     Key(("L", "shift+right"), "pan {n}", "scroll", "see later iterations, without moving", WITH_ANOMALIES),
@@ -294,9 +294,9 @@ FOOTERS: Final = {
         "choose down",
         "choose right",
         "edit-input",
+        "start",
         "focus next",
         "copy-inputs",
-        "start",
         "prompt",
         "help-keys",
     ),
@@ -318,6 +318,9 @@ FOOTERS: Final = {
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
+
+STAYING: Final = ("prompt", "back", "help-keys")
+"""Those that stay in sight at the end of the line, whatever its width."""
 
 PAIRS: Final = {
     "n": "N",

@@ -37,6 +37,30 @@ class Listing:
         return next((number for number, group in enumerate(self.groups) if index in group), None)
 
 
+class Folding:
+    """Which groups are open, the same in every pane that lists operations."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, set[int]] = {}
+        self._listed: dict[int, Listing] = {}
+
+    def listing(self, program: Program) -> Listing:
+        """The rows of a program as they are now."""
+        found = self._listed.get(id(program))
+        if found is None or found.program is not program:
+            found = self._listed[id(program)] = listing_of(program, self._open.get(id(program), set()))
+        return found
+
+    def toggle(self, program: Program, index: int) -> bool:
+        """Unfold the group of an operation, or fold it again; whether it is in one."""
+        number = self.listing(program).group_of(index)
+        if number is None:
+            return False
+        self._open.setdefault(id(program), set()).symmetric_difference_update({number})
+        del self._listed[id(program)]
+        return True
+
+
 def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
     """The rows of a program; groups whose number is in `open_groups` are not folded."""
     index_of = {operation.layer.id: index for index, operation in enumerate(program.operations)}

@@ -50,7 +50,7 @@ class Pictures:
 
     def look_at_cells(self, window: tuple[int, int] | None) -> None:
         """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
-        self._cells = window
+        self._cells = self.comparing.window = window
 
     def look_at_time(self, span: tuple[int, int] | None) -> None:
         """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
@@ -120,7 +120,7 @@ class Pictures:
             engine=debugger.machine.compiled.engine,
             view=view,
             stop=debugger.stop,
-            frames=frame_views(stack),
+            frames=frame_views(stack, [edit for made in debugger.timeline.edits.values() for edit in made]),
             depth=depth,
             loop=loop,
             loop_depth=loop_depth,
@@ -136,6 +136,7 @@ class Pictures:
             is_edited=debugger.branches.is_edited,
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
+            labels=debugger.labels.view(),
             comparison=self.comparing.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             failure=failure if tick == debugger.machine.tick else "",

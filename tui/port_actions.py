@@ -7,6 +7,7 @@ from tui.actions import action
 from tui.panes.port_map import PortMap
 from tui.ports import Side
 from tui.stage import Stage
+from tui.tensor.subject import Subject
 
 
 def _map_of(app: Stage) -> PortMap:
@@ -28,9 +29,11 @@ def _open_port(app: Stage, _text: str) -> None:
     port, state = _map_of(app).chosen, app.state
     if port is None or port.layer is None or state.loop_depth is None:
         raise UsageError("there is no value in the body to open")
-    layers = state.frames[state.loop_depth].layers
-    if port.side is Side.OUT and state.depth == state.loop_depth and port.layer in layers:
-        app.select(layers.index(port.layer))
+    frame = state.frames[state.loop_depth]
+    if port.layer not in frame.layers:
+        app.open_value(Subject(frame.program, state.cursor or 0, 0, port.layer))
+    elif port.side is Side.OUT and state.depth == state.loop_depth:
+        app.select(frame.layers.index(port.layer))
         app.perform("open")
     else:
-        app.perform(f"print `{port.layer.name}`")
+        app.open_value(Subject(frame.program, frame.layers.index(port.layer), 0))

@@ -60,8 +60,10 @@ def number(value: float | bool | None, width: int = 6) -> str:
     if value == int(value) and len(str(int(value))) <= width:
         return str(int(value))
     if 1e-3 <= abs(value) < 1e5 or value == 0:
+        # The noise of 32 bits must not decide which way a tie is rounded: it is another on every processor.
+        steady = float(f"{value:.7g}")
         for decimals in (3, 2, 1, 0):
-            text = f"{value:.{decimals}f}"
+            text = f"{steady:.{decimals}f}"
             if len(text) <= width:
                 return text
     for decimals in (2, 1, 0):

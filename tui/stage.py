@@ -11,9 +11,11 @@ from stepper.element_types import Array
 from tui.driver import Driver
 from tui.inputs import InputChoices
 from tui.keymap import Keymap
+from tui.listing import Folding
 from tui.panes.base import Pane
 from tui.python_prompt import PythonPrompt
 from tui.state import State
+from tui.tensor.subject import Subject
 from tui.theme import Look
 
 
@@ -24,7 +26,7 @@ class Stage(App[int]):
     cannot be selected, `asked_pane` the pane that had the focus when the prompt or another screen was opened, `keymap`
     which key does what, `typed` the lines typed at the prompt, `answered` the last answer and its tone, `python` what !
     evaluates, `last_layout` how the screen was when it was left, `inputs` what was chosen for the model's inputs (None:
-    they were given).
+    they were given), `folding` which groups of shape arithmetic are open.
     """
 
     look: Look
@@ -39,6 +41,7 @@ class Stage(App[int]):
     python: PythonPrompt
     last_layout: dict[str, Any]
     inputs: InputChoices | None
+    folding: Folding
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs, by position."""
@@ -79,6 +82,10 @@ class Stage(App[int]):
 
     def open_view(self, name: str) -> None:
         """Open one of the screens of registry.py. UsageError for one that there is not."""
+        raise NotImplementedError
+
+    def open_value(self, subject: Subject) -> None:
+        """Show this value full screen."""
         raise NotImplementedError
 
     def close_view(self) -> bool:

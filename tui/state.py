@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
@@ -13,6 +14,8 @@ from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
+from stepper.engine.program import Program
+from stepper.ir.model import Layer
 from tui.comparing import Comparison
 from tui.lists import NO_LISTS, Lists
 
@@ -38,6 +41,13 @@ class TimelineEvent:
     kind: Happening
     text: str
     place: tuple[int, int] | None = None
+
+
+class FirstPlace(NamedTuple):
+    """The operation and the iteration of the first difference."""
+
+    layer: Layer
+    iteration: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,7 @@ class State:
     output_names: tuple[str, ...] = ()
     selected: int | None = None
     comparison: Comparison | None = None
+    labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     running: Running | None = None
     opening: str = ""
 
@@ -125,6 +136,25 @@ class State:
             return ""
         path = self.loop.level.path
         return path.rpartition(" #")[0] or path
+
+    @property
+    def first_difference(self) -> FirstPlace | None:
+        """Where this run of the loop leaves the reference, if it is here that the whole run first does."""
+        first = None if self.comparison is None else self.comparison.first
+        if first is None or first.difference is None or first.place.rpartition(" #")[0] != self.loop_run:
+            return None
+        return FirstPlace(first.difference.layer, first.iteration)
+
+    def labels_of(self, program: Program | None, layer: Layer | None, output: int = 0) -> tuple[str, ...]:
+        """The words for the numbers of a value; empty where it has none."""
+        if not self.labels or program is None or layer is None:
+            return ()
+        return self.labels.get((id(program), program.slots.get((layer.id, output), -1)), ())
+
+    @property
+    def loop_program(self) -> Program | None:
+        """What runs in the loop that is shown."""
+        return None if self.loop_depth is None else self.frames[self.loop_depth].program
 
     def breaks_at(self, index: int) -> tuple[BreakView, ...]:
         """The breakpoints that sit at an operation of the frame that is looked at."""

@@ -53,6 +53,11 @@ class Look:
         """As asked for, and as NO_COLOR says."""
         return Look(ascii=ascii, plain=ascii or bool(os.environ.get("NO_COLOR")))
 
+    @property
+    def edited(self) -> str:
+        """The glyph of an edited value; in ASCII the usual one is that of a breakpoint."""
+        return "#" if self.ascii else GLYPHS["edit"]
+
 
 GLYPHS: Final = {
     "now": "▸",  # the moment: its value is there

@@ -13,6 +13,7 @@ from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.inspection import inspect, inspect_loop
+from stepper.debug.labels import Labels
 from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
 from stepper.debug.moments_found import MOST_FOUND, Found, find
 from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
@@ -72,6 +73,7 @@ class Debugger:
         self.breakpoints = Breakpoints(self.timeline, self.lookout)
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
+        self.labels = Labels()
         self.stop = describe(self.machine, Reason.START)
 
     reference = ReferenceOfTimeline()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from stepper.debug.views import ValueView
+from stepper.debug.views import ConditionLimit, ValueView
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.loops import EndReason, SliceWalk
@@ -151,7 +151,7 @@ def total(activation: Activation) -> int | None:
     if activation.limit is not None and not _may_run_out(activation):
         if plan.condition_result is None:
             return activation.limit
-        constant = _constant_condition(plan)
+        constant = constant_condition(plan)
         if constant is not None:
             return activation.limit if constant else 1
     return None
@@ -162,7 +162,7 @@ def is_last(activation: Activation) -> bool:
     return total(activation) == activation.iteration + 1
 
 
-def _constant_condition(plan: LoopPlan) -> bool | None:
+def constant_condition(plan: LoopPlan) -> bool | None:
     """What the body's condition always is, where that follows from constants alone."""
     value = None if plan.condition_result is None else plan.program.template[plan.condition_result]
     return None if value is None else truth(value)
@@ -181,8 +181,8 @@ def _may_run_out(activation: Activation) -> bool:
     return any(activation.limit is None or taken.walk.count < activation.limit for taken in activation.slices)
 
 
-def ending(layer: Layer, activation: Activation, result: str | None) -> str:
-    """Why a loop ended, or what can still end it; `result` is the name of the body's condition."""
+def ending(layer: Layer, activation: Activation, result: str | None, bound: ConditionLimit | None = None) -> str:
+    """Why a loop ended, or what can still end it; `result` is the name of the body's condition, `bound` its limit."""
     executed = activation.iteration + 1
     if activation.ended is not None:
         return f"ended after {iterations(executed)}: {_reason(activation, result)}"
@@ -192,6 +192,8 @@ def ending(layer: Layer, activation: Activation, result: str | None) -> str:
     if plan.condition_result is not None:
         ways += _by_condition(plan, result, first=not ways)
     text = f"ends {', or '.join(ways)}" if ways else "nothing ends it: no trip count, and no condition that may turn"
+    if bound is not None and (activation.limit is None or bound.iterations < activation.limit):
+        text += f", after {iterations(bound.iterations)} at the latest, for it wants {bound.text}"
     return text + _shortage(activation)
 
 
@@ -202,7 +204,7 @@ def _by_count(plan: LoopPlan) -> str:
 
 
 def _by_condition(plan: LoopPlan, result: str | None, *, first: bool) -> list[str]:
-    constant = _constant_condition(plan)
+    constant = constant_condition(plan)
     if constant is not None:
         return [] if constant else [f"after 1 iteration, as Result '{result}' is always false"]
     return [f"when Result '{result}' is false" if first else f"earlier when Result '{result}' is false"]
@@ -233,16 +235,18 @@ def iterations(count: int) -> str:
     return f"{count} iteration{'' if count == 1 else 's'}"
 
 
-def count(activation: Activation) -> str:
-    """Where in the loop: `17 of at most 24`, `17 of 24` where nothing else can end it, `17, unlimited`."""
+def count(activation: Activation, bound: ConditionLimit | None = None) -> str:
+    """Where in the loop: `17 of at most 24`, `17 of 24` where nothing else can end it, `17, unlimited`.
+
+    `bound` is the limit that its condition sets.
+    """
     known = total(activation)
     if activation.iteration < 0:
         return "none yet" if activation.ended is None else "none"
     if known is not None:
         return f"{activation.iteration} of {known}"
-    if activation.limit is None:
-        return f"{activation.iteration}, unlimited"
-    return f"{activation.iteration} of at most {activation.limit}"
+    limits = [limit for limit in (activation.limit, None if bound is None else bound.iterations) if limit is not None]
+    return f"{activation.iteration} of at most {min(limits)}" if limits else f"{activation.iteration}, unlimited"
 
 
 def phase(frame: Frame) -> str:

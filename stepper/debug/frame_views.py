@@ -5,13 +5,14 @@ Tensors are shared with the run, never copied: a view of a moment costs a few re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stepper.debug import slots
 from stepper.debug.addresses import Target, address_of
 from stepper.debug.inspection_values import operation_view, value_view
 from stepper.debug.moments import iteration_of
+from stepper.debug.timeline import Edit
 from stepper.debug.views import OperationView, ValueView
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
@@ -24,7 +25,8 @@ class FrameView:
     """One frame at one moment; `depth` 0 is the model's own graph.
 
     `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
-    loop or If that is under way in it. `closed`: the iteration is over, or has not begun.
+    loop or If that is under way in it. `closed`: the iteration is over, or has not begun. `edited` are the slots whose
+    value the user put there.
     """
 
     depth: int
@@ -34,6 +36,7 @@ class FrameView:
     running: int | None
     closed: bool
     _frame: Frame = field(repr=False)
+    edited: frozenset[int] = frozenset()
 
     @property
     def graph(self) -> Graph:
@@ -78,6 +81,10 @@ class FrameView:
         """Whether the operation has run in this iteration."""
         return index <= self.last
 
+    def is_edited(self, index: int) -> bool:
+        """Whether what the operation holds is not what it gave: the user changed it."""
+        return bool(self.edited) and not self.edited.isdisjoint(self.program.operations[index].outputs)
+
     def address(self, index: int, compiled: CompiledModel) -> str:
         """How the operation is written at the prompt, wherever the run stands."""
         layer = self.program.operations[index].layer
@@ -91,16 +98,21 @@ class FrameView:
         return str(address_of(target, compiled))
 
 
-def frame_views(stack: Sequence[Frame]) -> tuple[FrameView, ...]:
-    """All frames of a stack, from the model's own graph inwards."""
-    return tuple(_frame_view(stack, depth) for depth in range(len(stack)))
+def frame_views(stack: Sequence[Frame], edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
+    """All frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
+    made = tuple(edits)
+    return tuple(_frame_view(stack, depth, made) for depth in range(len(stack)))
 
 
-def _frame_view(stack: Sequence[Frame], depth: int) -> FrameView:
+def _frame_view(stack: Sequence[Frame], depth: int, edits: Sequence[Edit]) -> FrameView:
     frame = stack[depth].copy()
     running = frame.phase is Phase.RUNNING
     nested = depth < len(stack) - 1
     iteration = iteration_of(frame)
     began = frame.activation is None or iteration is not None or running
     last = frame.pc - 1 if running else (len(frame.program.operations) - 1 if began else -1)
-    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame)
+    # A value that was computed anew is another object, even where it is the same.
+    edited = frozenset(
+        edit.slot for edit in edits if edit.program is frame.program and frame.values[edit.slot] is edit.value
+    )
+    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame, edited)

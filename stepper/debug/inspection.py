@@ -6,6 +6,7 @@ Everything is a view of what is there; tensors are neither copied nor looked thr
 from __future__ import annotations
 
 from stepper.debug import explanations
+from stepper.debug.condition_limits import condition_limit
 from stepper.debug.inspection_branches import branch_view
 from stepper.debug.inspection_inside import Inside, body_of
 from stepper.debug.inspection_loops import loop_view
@@ -81,7 +82,7 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         name="model" if layer is None else layer.name,
         path=place(stack[: depth + 1]),
         iteration=iteration_of(frame),
-        count=explanations.count(activation) if activation is not None and is_loop(frame) else "",
+        count=explanations.count(activation, condition_limit(frame)) if activation and is_loop(frame) else "",
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         under_way=running,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepper.debug import explanations, slots
+from stepper.debug.condition_limits import condition_limit
 from stepper.debug.inspection_back_edges import back_edge_view
 from stepper.debug.inspection_inside import Inside
 from stepper.debug.inspection_scans import scan_views
@@ -38,13 +39,15 @@ def loop_view(inside: Inside, *, differences: bool) -> LoopView:
 def _trip(inside: Inside) -> TripView:
     activation = inside.activation
     running = inside.frame.phase is Phase.RUNNING
+    bound = condition_limit(inside.frame) if activation.ended is None else None
     return TripView(
         maximum=activation.limit,
         executed=activation.iteration + (0 if running else 1),
         total=explanations.total(activation),
         origin=_trip_origin(inside),
         ended=activation.ended,
-        sentence=explanations.ending(inside.layer, activation, inside.name(inside.plan.condition_result)),
+        sentence=explanations.ending(inside.layer, activation, inside.name(inside.plan.condition_result), bound),
+        by_condition=bound,
     )
 
 
@@ -86,6 +89,7 @@ def _condition(inside: Inside) -> ConditionView:
         origin=origin,
         upcoming=upcoming,
         sentence=explanations.condition(activation, running=running, origin=origin, upcoming=upcoming),
+        is_constant=explanations.constant_condition(plan) is not None,
     )
 
 

@@ -50,7 +50,7 @@ class Tile:
         """One that does not change with this one."""
         return Tile(self.numbers.copy(), self.known.copy(), self.shapes.copy())
 
-    def put(self, rows: slice | int, columns: slice, other: Tile, source: slice | int, taken: slice) -> None:
+    def put(self, rows: slice | int, columns: slice, other: Tile, source: slice | int, taken: slice | Array) -> None:
         """Take over a part of another one."""
         for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
             mine[rows, columns] = theirs[source, taken]
@@ -133,15 +133,18 @@ class CellsView:
     firsts: Mapping[str, Cell]
     ended: int | None
 
-    def window(self, first: int, iterations: int, top: int = 0, operations: int | None = None) -> Tile:
-        """A part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known."""
-        columns = slice(top, len(self.program.operations) if operations is None else top + operations)
-        found = Tile.empty(iterations, len(range(*columns.indices(len(self.program.operations)))))
+    def window(self, first: int, iterations: int, operations: Array | None = None) -> Tile:
+        """A part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.
+
+        `operations` are indices, all where None.
+        """
+        taken = slice(None) if operations is None else operations
+        found = Tile.empty(iterations, len(self.program.operations) if operations is None else len(operations))
         for block, tile in self.tiles.items():
             begin, end = max(first, block * BLOCK), min(first + iterations, (block + 1) * BLOCK)
             if begin < end:
                 source = slice(begin - block * BLOCK, end - block * BLOCK)
-                found.put(slice(begin - first, end - first), slice(None), tile, source, columns)
+                found.put(slice(begin - first, end - first), slice(None), tile, source, taken)
         return found
 
     def number(self, cell: Cell) -> float | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from stepper.debug.statistics_difference import Differences
 from stepper.element_types import Array
@@ -75,11 +76,19 @@ class LevelView:
     under_way: Layer | None = field(repr=False)
 
 
+class ConditionLimit(NamedTuple):
+    """After how many iterations a condition ends a loop at the latest, and by which comparison: `i < 24`."""
+
+    iterations: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class TripView:
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
-    `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it.
+    `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it. `by_condition`
+    is the limit that the condition sets, where it compares a counter.
     """
 
     maximum: int | None
@@ -88,19 +97,28 @@ class TripView:
     origin: str
     ended: EndReason | None
     sentence: str
+    by_condition: ConditionLimit | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """At most so many iterations, whatever sets the limit."""
+        known = [self.maximum, None if self.by_condition is None else self.by_condition.iterations]
+        return min((limit for limit in known if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConditionView:
     """A Loop's condition, or that of an If: `value` is what counts now, `origin` where that comes from.
 
-    `upcoming` is what the body's Result says already in an iteration that is not closed yet.
+    `upcoming` is what the body's Result says already in an iteration that is not closed yet. `is_constant`: the body's
+    is the same in every iteration.
     """
 
     value: bool
     origin: str
     upcoming: bool | None
     sentence: str
+    is_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

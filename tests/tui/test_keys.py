@@ -6,10 +6,10 @@ import pytest
 from textual import events
 
 from stepper.debug.commands.registry import command_called, commands
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import DECODER, Driven, drive
 from tui.actions import ACTIONS
 from tui.keymap import Dispatcher, footer
-from tui.keys import FOOTERS, KEYS, Key
+from tui.keys import FOOTERS, KEYS, STAYING, Key
 from tui.registry import VIEWS
 
 
@@ -30,6 +30,25 @@ def test_no_key_stands_for_two_commands_in_a_pane(pane: str) -> None:
 @pytest.mark.parametrize("pane", FOOTERS)
 def test_the_footer_of_a_pane_has_all_that_was_asked_for(pane: str) -> None:
     assert len(footer(pane)) == len(FOOTERS[pane])
+
+
+@pytest.mark.parametrize("room", [56, 78, 200])
+@pytest.mark.parametrize("pane", FOOTERS)
+def test_help_is_named_last_whatever_the_room_and_the_first_keys_come_first(pane: str, room: int) -> None:
+    shown, whole = footer(pane, room=room), footer(pane)
+    assert shown[-1] == whole[-1] == ("?", "help")
+    assert len("   ".join(f"{key} {word}" for key, word in shown)) <= room
+    staying = len([command for command in FOOTERS[pane] if command in STAYING])
+    assert shown[:-staying] == whole[: len(shown) - staying] and shown[-staying:] == whole[-staying:]
+    assert len(shown) > staying + 1
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_help_is_in_sight_on_every_screen(name: str) -> None:
+    async def script(driven: Driven) -> None:
+        assert "? help" in driven.text("keys") and driven.text("colon").strip() == ":"
+
+    drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@0", f"view {name}"))
 
 
 def test_no_action_hides_a_command_of_the_debugger_but_quit() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.time_models import squaring
 from tui.panes.operations import Operations
 from tui.theme import Look
 
@@ -217,3 +218,25 @@ def test_a_stop_says_how_a_nan_comes_about_and_where_its_inf_was_born() -> None:
         driven.golden("stop_160x48", "top", "operations", "graph", "stop", "time")
 
     drive("date_normaliser", script, lines=AT_SOFTMAX)
+
+
+@pytest.mark.parametrize(("size", "look", "mark"), [((160, 48), Look(), "*"), ((120, 40), Look(ascii=True), "#")])
+def test_an_edited_value_is_marked_in_its_row_until_it_is_computed_anew(
+    size: tuple[int, int], look: Look, mark: str
+) -> None:
+    def marked(driven: Driven) -> list[str]:
+        lines = driven.text("operations").splitlines()[1:]
+        return [next(word for word in line.split() if word.isalpha()) for line in lines if f" {mark} " in line]
+
+    async def script(driven: Driven) -> None:
+        assert marked(driven) == []
+        await driven.type("set nothing = 3")
+        assert marked(driven) == ["nothing"] and "edited" in driven.text("value")
+        await driven.press("n", "n")
+        assert marked(driven) == ["nothing"]
+        await driven.press("right")
+        assert marked(driven) == []
+        await driven.press("left")
+        assert marked(driven) == ["nothing"]
+
+    drive(squaring(4), script, size=size, look=look, lines=("run-to nothing@0",))

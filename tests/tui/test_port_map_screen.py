@@ -10,6 +10,7 @@ from tests.tui.driven import DECODER, Driven, drive
 from tui.axis_picture import picture_of_scan, picture_of_slice
 from tui.panes.port_map import PortMap
 from tui.ports import Port, Side
+from tui.screens.value import ValueScreen
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
@@ -115,7 +116,18 @@ def test_arrows_choose_an_entry_which_is_explained_and_enter_opens_its_value() -
         assert "elements [4, 5) of 8 along axis 1" in driven.text("port")
         assert 'axis="1" start="-1" end="0" stride="-1" part_size="1"' in driven.text("port")
         await driven.press("enter")
-        assert "reward" in driven.text("answer")
+        screen = driven.app.screen
+        assert isinstance(screen, ValueScreen) and driven.text("tensor").startswith("▌reward")
+        frame = driven.state.frames[-1]
+        reward = next(layer for layer in frame.graph.parameters if layer.name == "reward")
+        expected = np.array(frame.value(reward.id).array)
+        assert screen.inspected.array is not None and np.array_equal(screen.inspected.array, expected)
+        await driven.press("left_square_bracket")
+        assert driven.text("tensor").startswith("▌reward") and not np.array_equal(screen.inspected.array, expected)
+        await driven.press("J")
+        assert not driven.text("tensor").startswith("▌reward"), "another selection shows another value"
+        await driven.press("right_square_bracket", "q")
+        assert map_of(driven).chosen is port_called(driven, Side.IN, "slice")
         await driven.press("right")
         assert map_of(driven).chosen is port_called(driven, Side.OUT, "piece")
         await driven.press("escape", "q")

@@ -95,6 +95,10 @@ class Pane(Guarded, Widget, can_focus=True):
         self.state = state
         self.changed()
 
+    def show_statistic(self, name: str) -> bool:
+        """Another number is to stand for a tensor; whether it is one that only this pane knows, and shows now."""
+        return False
+
     # --- what the base does --------------------------------------------------------------------------------------
 
     def _all(self, width: int) -> list[Row]:

@@ -88,7 +88,7 @@ class TimelineChart(Pane):
         loop, seen = self.state.loop, self._seen() + 1
         if loop is None:
             return 1
-        known = loop.trip.total if loop.trip.total is not None else loop.trip.maximum
+        known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
         if known is None or known > COUNTED:
             known = next(step for step in STEPS if step >= max(seen, 20))
         return max(known, seen)

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, cast
 
-from rich.style import Style
 from textual import events
 
 from stepper.debug.frame_views import FrameView
-from stepper.debug.iteration_tiles import Cell, Tile
-from tui.names import operation_names
+from stepper.debug.iteration_statistics import statistic_names
+from stepper.debug.iteration_tiles import Cell
+from tui.listing import Entry, Listing
 from tui.panes.base import Pane
 from tui.panes.grid_axis import axis
-from tui.panes.grid_part import CHANGED, LEVELS, ODD, UNKNOWN, GridPart
-from tui.rows import Row, Token, clip, padded
+from tui.panes.grid_label import DIFFERENCE_WIDTH, difference, label
+from tui.panes.grid_paint import LETTERS, CellPaint
+from tui.panes.grid_part import GridPart
+from tui.rows import Row
 from tui.stage import Stage
 from tui.state import Happening, State
 from tui.theme import GLYPHS
 
+DIFFERENCE: Final = "difference"
+"""How the differences from a reference are called among the statistics."""
 _WIDTHS: Final = (1, 2, 4, 5, 7)
 """Cells of the terminal for one of the grid; from 4 on the last is air."""
-_LETTERS: Final = "IN"
 _WEAK: Final = f"0123456789{GLYPHS['free']}"
 """Glyphs that the moment's own covers."""
 
@@ -43,6 +46,9 @@ class Grid(Pane):
         "Shade: where the statistic lies between the least and the largest of its row on the screen.\n"
         "N NaN, I Inf: reversed where it is the first of the run, bold where it begins in a row, thin where it lasts.\n"
         "~ another shape than before, * edited, ● stopped here; · not computed yet.\n"
+        "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
+        "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
+        "V goes on to the differences themselves, after the statistics.\n"
         "A click selects a cell, a double click or Enter goes there. + and - change the width of a cell."
     )
 
@@ -51,10 +57,10 @@ class Grid(Pane):
         self.left = 0
         self.picked: Cell | None = None
         self._zoom = 0
-        self._painted_for = 0
         self._asked: tuple[int, int] | None = None
         self._shown: tuple[tuple[int, int, int, int], GridPart] | None = None
-        self._cells: dict[int, Row] = {}
+        self.paint = CellPaint(self)
+        self._by_difference = False
         self._marked: set[Cell] = set()
         self._happened: dict[Cell, str] = {}
 
@@ -88,23 +94,42 @@ class Grid(Pane):
         return self.left, room if total is None else max(min(room, total - self.left), 1)
 
     @property
+    def _usual(self) -> int:
+        """Which of the widths it is without zoom."""
+        return 3 if self.size.width >= 146 else 2 if self.size.width > 106 else 1
+
+    @property
     def cell_width(self) -> int:
         """Cells of the terminal for one iteration."""
-        width = self.size.width
-        usual = 3 if width >= 146 else 2 if width > 106 else 1
-        return _WIDTHS[max(0, min(usual + self._zoom, len(_WIDTHS) - 1))]
+        return _WIDTHS[max(0, min(self._usual + self._zoom, len(_WIDTHS) - 1))]
+
+    @property
+    def name_width(self) -> int:
+        """Cells for the names."""
+        return 30 if self.size.width >= 186 else 21 if self.size.width > 96 else 17
 
     @property
     def label_width(self) -> int:
-        """Cells for the names."""
-        return 30 if self.size.width >= 186 else 21 if self.size.width > 96 else 17
+        """Cells before the first iteration: the names, and where there is a comparison its column."""
+        return self.name_width + (DIFFERENCE_WIDTH if self.state.comparison is not None else 0)
+
+    @property
+    def shows_differences(self) -> bool:
+        """Whether the cells are how far the values are from a reference's, instead of their statistic."""
+        comparison = self.state.comparison
+        return self._by_difference and comparison is not None and comparison.mode == "reference"
+
+    def listing(self) -> Listing | None:
+        """The rows of the frame."""
+        frame = self.frame
+        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
 
     def _total(self) -> int | None:
         """How many iterations there can be; None where there is no limit."""
         loop, cells = self.state.loop, self.state.cells
         if loop is None:
             return 1
-        known = [loop.trip.total, None if cells is None else cells.ended, loop.trip.maximum]
+        known = [loop.trip.total, None if cells is None else cells.ended, loop.trip.limit]
         found = next((total for total in known if total is not None), None)
         return None if found is None else max(found, (self.frame.iteration or 0) + 1 if self.frame else 1)
 
@@ -128,8 +153,10 @@ class Grid(Pane):
         room = self.size.height - 2
         if moment is None or frame is None or room < 1:
             return
-        if not self.top + 1 <= moment.operation < self.top + room - 1:
-            self.top = max(0, min(moment.operation - room * 3 // 5, len(frame.layers) - room))
+        listing = self.listing()
+        row = 0 if listing is None else listing.row_of.get(moment.operation, 0)
+        if listing is not None and not self.top + 1 <= row < self.top + room - 1:
+            self.top = max(0, min(row - room * 3 // 5, len(listing.entries) - room))
         total, wide = self._total(), max((self.size.width - self.label_width) // self.cell_width, 1)
         if not self.left <= moment.iteration < self.left + wide - 1 or moment.iteration == self.left > 0:
             self._show_from(moment.iteration - wide // 3, wide, total)
@@ -139,13 +166,21 @@ class Grid(Pane):
 
     def changed(self) -> None:
         """What is visible may be another part, which has to be asked for."""
-        self._shown, self._cells = None, self._cells if self._painted_for == self.cell_width else {}
-        self._painted_for = self.cell_width
-        cells = self.state.cells
-        marked = {*self._happened, self.moment, self.picked, *(cells.firsts.values() if cells is not None else ())}
+        self._shown = None
+        marked = {*self._happened, self.moment, self.picked, *self._firsts()}
         self._marked = {cell for cell in marked if cell is not None}
         super().changed()
         self._ask()
+
+    def _firsts(self) -> tuple[Cell, ...]:
+        """The first cells of their kind in the run."""
+        state, frame = self.state, self.frame
+        if not self.shows_differences:
+            return tuple(state.cells.firsts.values()) if state.cells is not None else ()
+        first = state.first_difference
+        if first is None or frame is None or first.layer not in frame.layers:
+            return ()
+        return (Cell(first.iteration or 0, frame.layers.index(first.layer)),)
 
     def _ask(self) -> None:
         if not self.size.width or not self.is_mounted:
@@ -167,7 +202,7 @@ class Grid(Pane):
 
     def notify_style_update(self) -> None:
         """Another theme."""
-        self._cells = {}
+        self.paint.forget()
         super().notify_style_update()
 
     # --- rows ----------------------------------------------------------------------------------------------------
@@ -177,149 +212,113 @@ class Grid(Pane):
         frame = self.frame
         if frame is None:
             return super().heading(width)
-        room = self.size.height - 2
-        last = min(self.top + room, len(frame.layers))
-        rows = f" · rows {self.top} to {last - 1} of {len(frame.layers)}" if room < len(frame.layers) else ""
-        self.note = f"{self.state.statistic}, shade by row{rows} "
+        room, total = self.size.height - 2, self.count(width)
+        last = min(self.top + room, total)
+        rows = f" · rows {self.top} to {last - 1} of {total}" if room < total else ""
+        shown = f"{self.state.statistic}, shade by row"
+        self.note = f"{'difference, shade by power of ten' if self.shows_differences else shown}{rows} "
         first, count = self.columns()
         now = frame.iteration or 0
         labels = axis(first, count, self.cell_width, now, width - self.label_width)
-        return [*super().heading(width), [(" " * self.label_width, ""), *labels]]
+        column = "" if self.state.comparison is None else "difference"
+        title = (f"{column:>{self.name_width + 10}}" if column else "").ljust(self.label_width)
+        return [*super().heading(width), [(title, "dim"), *labels]]
 
     def count(self, width: int) -> int:
-        """As many as there are operations."""
-        return 1 if self.frame is None else len(self.frame.layers)
+        """As many as there are operations, and folded groups of them."""
+        listing = self.listing()
+        return 1 if listing is None else len(listing.entries)
 
     def row(self, index: int, width: int) -> Row:
-        """One operation over the visible iterations."""
-        frame, moment = self.frame, self.moment
-        if frame is None or moment is None:
+        """One operation, or a folded group of them, over the visible iterations."""
+        frame, moment, listing = self.frame, self.moment, self.listing()
+        if frame is None or moment is None or listing is None:
             return [("  ", ""), ("F goes back into the run, g to its start", "dim")]
-        row = self._label(frame, index, here=index == moment.operation)
-        part = self._part()
-        for code in part.codes[index - part.top]:
-            row += self._cells.get(code) or self._painted(code)
+        entry, chosen = listing.entries[index], self.cell
+        row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
+        row += difference(self.state, frame, entry)
+        begin, part, wide = len(row), self._part(), self.cell_width
+        for code in part.codes[index - self.top]:
+            row += self.paint.cell(code, wide)
         for cell in self._marked:
             column = cell.iteration - part.left
-            if cell.operation == index and 0 <= column < part.columns:
-                self._mark(row, 4 + column * (2 if self.cell_width > 3 else 1), cell, moment)
+            if cell.operation in entry.indices and 0 <= column < part.columns:
+                self._mark(row, begin + column * (2 if wide > 3 else 1), cell, moment)
         return row
 
     def _mark(self, row: Row, at: int, cell: Cell, moment: Cell) -> None:
         """What is said of this one cell beside its number."""
         text, tone = row[at]
         glyph, happened = text.strip(), self._happened.get(cell, "")
-        firsts = self.state.cells.firsts if self.state.cells is not None else {}
         if happened:
-            glyph = (
-                glyph + happened if glyph in _LETTERS and len(text) > 2 else glyph if glyph in _LETTERS else happened
-            )
+            glyph = glyph + happened if glyph in LETTERS and len(text) > 2 else glyph if glyph in LETTERS else happened
         if cell == moment:
             glyph, tone = glyph if glyph and glyph[0] not in _WEAK else GLYPHS["now"], "now"
         elif cell == self.picked:
             tone = "strong cursor"
-        elif cell in firsts.values():
+        elif cell in self._firsts():
             tone = "badbg"
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
 
-    def _label(self, frame: FrameView, index: int, *, here: bool) -> Row:
-        name = clip(operation_names(frame.program)[index], self.label_width - 3)
-        tone = "title-on" if here else "" if frame.is_done(index) else "dim"
-        chosen = self.cell
-        under = " cursor" if chosen is not None and chosen.operation == index and not here else ""
-        breaks = [one for one in self.state.breaks if one.is_at(frame.program, index)]
-        glyph = "break" if breaks else ""
-        if breaks and (breaks[0].conditional or not breaks[0].enabled):
-            glyph = "break-if" if breaks[0].enabled else "break-off"
-        return [
-            (GLYPHS["now"] if here else " ", "accent"),
-            (GLYPHS[glyph] if glyph else " ", "bad"),
-            (padded(name, self.label_width - 3), f"{tone}{under}".strip()),
-            (" ", ""),
-        ]
-
     def _part(self) -> GridPart:
-        """The visible numbers, and one iteration before them."""
+        """The visible cells."""
         left, columns = self.columns()
         room = max(self.size.height - 2, 1)
         key = left, columns, self.top, room
         if self._shown is None or self._shown[0] != key:
-            cells, frame = self.state.cells, self.frame
-            tall = min(room, len(frame.layers) - self.top) if frame is not None else 0
-            fits = cells is not None and frame is not None and cells.program is frame.program
-            found = cells.window(left - 1, columns + 1, self.top, tall) if cells is not None and fits else None
-            part = Tile.empty(columns + 1, tall) if found is None else found
-            self._shown = key, GridPart(part, left, self.top)
+            listing, state, frame = self.listing(), self.state, self.frame
+            program = None if frame is None else frame.program
+            entries: tuple[Entry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
+            if self.shows_differences and state.comparison is not None:
+                compared = state.comparison.cells
+                fits = compared is not None and compared.program is program
+                part = GridPart.of_differences(compared if fits else None, entries, left, columns)
+            else:
+                cells = state.cells if state.cells is not None and state.cells.program is program else None
+                part = GridPart.of_numbers(cells, entries, left, columns)
+            self._shown = key, part
         return self._shown[1]
 
-    # --- paint ---------------------------------------------------------------------------------------------------
-
-    def _painted(self, code: int) -> Row:
-        """A cell of this code, and the air behind it."""
-        wide = self.cell_width
-        width = wide - 1 if wide > 3 else wide
-        glyph, tone = self._look_of(code)
-        cell: Row = [(f"{glyph:^{width}}"[:width], tone)]
-        self._cells[code] = cell if width == wide else [*cell, (" ", "")]
-        return self._cells[code]
-
-    def _look_of(self, code: int) -> tuple[str, Token]:
-        """A glyph and how it is painted."""
-        if code >= ODD:
-            kind, begins = divmod(code - ODD, 2)
-            return _LETTERS[kind - 1], self._front(loud=bool(begins))
-        if code == UNKNOWN:
-            return GLYPHS["free"], "faint"
-        is_changed = code >= CHANGED - 1
-        level = code - CHANGED if is_changed else code
-        glyph = GLYPHS["shape"] if is_changed else ""
-        if not glyph and self.look.plain and level >= 0:
-            glyph = str(level * 9 // (LEVELS - 1))
-        return glyph, self._shade(level)
-
-    def _front(self, *, loud: bool) -> Style:
-        """NaN and Inf: bold on a tint where it begins, thin where it lasts."""
-        ground, error = self.colour("background"), self.colour("error")
-        tint = ground.blend(error, 0.30 if loud else 0.06)
-        ink = error if loud else ground.blend(error, 0.55)
-        return Style(color=ink.rich_color, bgcolor=tint.rich_color, bold=loud)
-
-    def _shade(self, level: int) -> Style:
-        """A level from 0; -1: there is a value, but no number."""
-        share = 0.04 if level < 0 else 0.10 + 0.62 * level / (LEVELS - 1)
-        ground = self.colour("background").blend(self.colour("secondary"), share)
-        return Style(color=self.colour("foreground").rich_color, bgcolor=ground.rich_color, bold=not self.look.plain)
-
-    def shades(self) -> list[Style]:
-        """From low to high, for the legend."""
-        return [self._shade(level) for level in (0, 4, 7, LEVELS - 1)]
-
-    @property
-    def edited(self) -> str:
-        """The glyph of an edited value; in ASCII the usual one is that of a breakpoint."""
-        return "#" if self.look.ascii else GLYPHS["edit"]
-
     def _happenings(self) -> dict[Cell, str]:
-        frame, run = self.frame, self.state.loop_run
-        found: dict[Cell, str] = {}
-        for event in self.state.events if frame is not None else ():
-            if (
-                event.run == run
-                and event.place is not None
-                and frame is not None
-                and event.place[0] == id(frame.program)
-            ):
-                glyph = {Happening.STOP: GLYPHS["break"], Happening.EDIT: self.edited}.get(event.kind)
-                if glyph is not None:
-                    found[Cell(event.iteration, event.place[1])] = glyph
-        return found
+        frame, glyphs = self.frame, {Happening.STOP: GLYPHS["break"], Happening.EDIT: self.look.edited}
+        return {
+            Cell(event.iteration, event.place[1]): glyphs[event.kind]
+            for event in self.state.events
+            if frame is not None and event.kind in glyphs and event.run == self.state.loop_run
+            if event.place is not None and event.place[0] == id(frame.program)
+        }
+
+    # --- another view ---------------------------------------------------------------------------------------------
+
+    def look_on(self, direction: int) -> None:
+        """The next statistic; beside a reference the differences are one of them."""
+        names = list(statistic_names())
+        comparison = self.state.comparison
+        if comparison is not None and comparison.mode == "reference":
+            names.append(DIFFERENCE)
+        now = DIFFERENCE if self.shows_differences else self.state.statistic
+        self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")
+
+    def show_statistic(self, name: str) -> bool:
+        """Whether it is one that this pane alone can show; its own cells are others from now on."""
+        self._by_difference = name == DIFFERENCE
+        self.changed()
+        self.told()
+        return self.shows_differences
+
+    def fold(self) -> None:
+        """Unfold the group of the cell that is shown, or fold it again."""
+        frame, cell = self.frame, self.cell
+        if frame is not None and cell is not None:
+            cast("Stage", self.app).folding.toggle(frame.program, cell.operation)
+            self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
+            self.changed()
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
     def zoom_by(self, by: int) -> None:
         """Wider or narrower cells."""
-        usual = 3 if self.size.width >= 146 else 2 if self.size.width > 106 else 1
-        self._zoom = max(-usual, min(self._zoom + by, len(_WIDTHS) - 1 - usual))
+        self._zoom = max(-self._usual, min(self._zoom + by, len(_WIDTHS) - 1 - self._usual))
         self._follow()
         self.changed()
 
@@ -342,12 +341,17 @@ class Grid(Pane):
 
     def on_click(self, event: events.Click) -> None:
         """A click selects, a second one goes there."""
-        index, frame = self.row_at(event.y), self.frame
-        if index is None or frame is None:
+        row, frame, listing = self.row_at(event.y), self.frame, self.listing()
+        if row is None or frame is None or listing is None:
             return
         first, count = self.columns()
         column = (event.x - self.gutter.left - self.label_width) // self.cell_width
         iteration = first + column if 0 <= column < count else frame.iteration or 0
+        entry = listing.entries[row]
+        if entry.is_folded and event.chain == 2 and column < 0:
+            self.fold()
+            return
+        index = entry.indices[0]
         self.picked = Cell(iteration, index)
         if event.chain == 2:
             self.post_line("go-to-cell")
@@ -374,11 +378,16 @@ class Grid(Pane):
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
 
     def seek_anomaly(self, *, backward: bool) -> str:
-        """The line that goes to the next anomaly that is known; empty where there is none."""
-        cells, moment = self.state.cells, self.moment
-        if cells is None or moment is None:
+        """The line that goes to the next anomaly that is known, or difference; empty where there is none."""
+        moment, comparison = self.moment, self.state.comparison
+        cells = comparison.cells if self.shows_differences and comparison is not None else None
+        if moment is None:
             return ""
-        found = cells.anomaly(moment, backward=backward)
+        found = None
+        if cells is not None:
+            found = cells.next_above(moment, backward=backward)
+        elif self.state.cells is not None:
+            found = self.state.cells.anomaly(moment, backward=backward)
         return "" if found is None else self._line_to(found)
 
     def _line_to(self, cell: Cell) -> str:

@@ -35,7 +35,9 @@ class GridDetail(Pane, can_focus=False):
         cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
         rows: list[Row] = [[], [], []]
         if cell is not None and frame is not None and cells is not None and cells.program is frame.program:
-            rows = [self._title(cell, width), self._value_row(cell, cells, width), self._over_time(cell, cells, width)]
+            value = self._value_row(cell, cells, width)
+            value += self._difference(cell, width - width_of(value))
+            rows = [self._title(cell, width), value, self._over_time(cell, cells, width)]
         return [*rows, [], self._legend(width)] if self.has_legend else rows
 
     def _held(self, cell: Cell) -> Array | None:
@@ -96,6 +98,22 @@ class GridDetail(Pane, can_focus=False):
         before = cells.number(Cell(cell.iteration - 1, cell.operation))
         return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
 
+    def _difference(self, cell: Cell, room: int) -> Row:
+        """How far the value is from the reference's."""
+        comparison, frame = self.state.comparison, self._grid.frame
+        compared = None if comparison is None else comparison.cells
+        if compared is None or frame is None or compared.program is not frame.program:
+            return []
+        found = compared.at(cell)
+        if found is None:
+            row: Row = [("   not compared", "dim")]
+        elif found.distance == 0:
+            row = [("   same as the reference", "dim")]
+        else:
+            above = (f" {GLYPHS['diff']} above tolerance", "bad") if found.is_above else (", within tolerance", "dim")
+            row = [("   difference ", "dim"), (number(found.distance, 8), ""), above]
+        return row if width_of(row) <= room else row[:-1] if width_of(row[:-1]) <= room else []
+
     # --- over time -----------------------------------------------------------------------------------------------
 
     def _over_time(self, cell: Cell, cells: CellsView, width: int) -> Row:
@@ -139,13 +157,15 @@ class GridDetail(Pane, can_focus=False):
 
     def _legend(self, width: int) -> Row:
         row: Row = [("   ", "")]
+        compared: Row = [(GLYPHS["diff"], "bad"), (" above tolerance  ", "dim"), ("!", "bad"), (" the first  ", "dim")]
         entries: list[Row] = [
+            *([] if self.state.comparison is None else [compared]),
             [("N", "bad"), (" NaN  ", "dim"), ("I", "bad"), (" Inf  ", "dim")],
             [(" I ", "badbg"), (" first of its kind  ", "dim")],
-            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self._grid.edited, "edit"), (" edited  ", "dim")],
+            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],
             [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
             [(GLYPHS["free"], ""), (" not known  ", "dim")],
-            [("low ", "dim"), *[("  ", style) for style in self._grid.shades()], (" high", "dim")],
+            [("low ", "dim"), *[("  ", style) for style in self._grid.paint.shades()], (" high", "dim")],
         ]
         for entry in entries:
             if width_of([*row, *entry]) <= width:

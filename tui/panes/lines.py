@@ -10,6 +10,7 @@ from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Line
 from tui.panes.cards import is_breakpoint, stop_title
+from tui.panes.frames import limit_text
 from tui.rows import Cell, Row, cell_len, clip, printable, spread, width_of
 
 _REASONS: Final = {
@@ -34,7 +35,7 @@ class TopBar(Line):
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         right = self._right(width)
-        parts = self._parts()
+        parts = self._parts(width)
         room = width - width_of(right) - 12
         while sum(cell_len(part) + 3 for part in parts) > room and len(parts) > 2:
             del parts[1]
@@ -44,7 +45,8 @@ class TopBar(Line):
             left += [(" › " if place else " ", "faint"), (clip(part, max(room // 2, 10)), "strong" if last else "dim")]
         return [spread(left, [*right, (" ", "")], width)]
 
-    def _parts(self) -> list[str]:
+    def _parts(self, width: int) -> list[str]:
+        """From the model inwards; with room the innermost loop's limit too."""
         state = self.state
         parts = [printable(state.model)]
         for depth, frame in enumerate(state.frames[: state.depth + 1]):
@@ -52,6 +54,8 @@ class TopBar(Line):
                 around = state.frames[depth - 1]
                 layer = around.program.operations[around.running or 0].layer
                 number = "" if frame.iteration is None else f" {frame.iteration}"
+                if number and width >= 110 and depth == state.loop_depth and state.view is not None:
+                    number += limit_text(state.view.levels[depth])
                 parts.append(f"{layer_name(layer)}{number}")
         looked_at, cursor = state.frame, state.cursor
         if looked_at is not None and cursor is not None and (looked_at.moment >= 0 or state.selected is not None):
@@ -112,7 +116,7 @@ class AnswerLine(Line):
 
 
 class KeysLine(Line):
-    """Six to eight keys of the focused pane; what was typed of a command that is not complete."""
+    """Six to eight keys of the focused pane, help always; what was typed of a command that is not complete."""
 
     follows_selection: ClassVar[bool] = False
 
@@ -120,24 +124,18 @@ class KeysLine(Line):
         super().__init__(id=id)
         self._pane, self._pending = "", ""
         self._keymap: Keymap = KEYS
-        self._words = footer(self._pane, self._keymap)
 
     def put(self, pane: str, pending: str, keymap: Keymap) -> None:
         """The pane has the focus; this was typed and waits."""
         if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
-            if (pane, keymap) != (self._pane, self._keymap):
-                self._words = footer(pane, keymap)
             self._pane, self._pending, self._keymap = pane, pending, keymap
             self.changed()
 
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         row: Row = []
-        for key, word in self._words:
-            entry: Row = [(key, "key"), (f" {word}   ", "dim")]
-            if width_of([*row, *entry]) > width - len(self._pending) - 2:
-                break
-            row += entry
+        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2):
+            row += [(key, "key"), (f" {word}   ", "dim")]
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 
@@ -165,7 +163,6 @@ class Tabs(Line):
         loop = self.state.loop
         right: Row = []
         if loop is not None and iteration is not None:
-            total = loop.trip.maximum
-            limit = f" of max {total}" if total is not None and total <= 10**6 else ""
+            limit = limit_text(loop.level)
             right = [(str(iteration), "accent"), (f"{limit} ", "dim")]
         return [spread(row, right, width)]

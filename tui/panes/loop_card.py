@@ -8,7 +8,7 @@ from stepper.debug.views import LoopView
 from tui.names import layer_name
 from tui.panes.base import Pane
 from tui.panes.frames import COUNTED, loop_title
-from tui.rows import Cell, Row, clip
+from tui.rows import Cell, Row, clip, printable
 from tui.theme import GLYPHS
 
 _DOTS: Final = {
@@ -80,10 +80,13 @@ class LoopCard(Pane, can_focus=False):
     def _iteration_rows(self, loop: LoopView, width: int) -> list[Row]:
         iteration = self.state.iteration
         trip = loop.trip
-        maximum = trip.maximum if trip.maximum is not None and trip.maximum <= COUNTED else None
+        maximum = trip.limit if trip.limit is not None and trip.limit <= COUNTED else None
         big = digits("-" if iteration is None else str(iteration))
-        at_most = "of" if trip.total is not None and trip.total == trip.maximum else "of at most"
-        limit = "  without a limit" if maximum is None else f"  {at_most} {maximum}"
+        if trip.total is not None:
+            limit = f"  of {trip.total}"
+        else:
+            limit = "  without a limit" if maximum is None else f"  of at most {maximum}"
+        maximum = maximum if trip.total is None else trip.total
         done = max(trip.executed, iteration or 0)
         if self.state.running is not None:
             rate = self.state.running.rate
@@ -108,22 +111,28 @@ class LoopCard(Pane, can_focus=False):
         return [("━" * at, "bar"), ("━", "accent"), ("╌" * (cells - at - 1), "faint")]
 
     def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
-        reasons = []
-        condition = next((entry for entry in loop.outputs if entry.role.startswith("execution condition")), None)
-        if loop.trip.ended is not None:
-            reasons.append(str(loop.trip.ended))
-        else:
-            if condition is not None and condition.inner.layer is not None:
-                layer = condition.inner.layer
-                reasons.append(f"{layer_name(layer)} is false")
-            if loop.trip.maximum is not None and loop.trip.maximum <= COUNTED:
-                reasons.append(f"iteration {loop.trip.maximum - 1} is done")
+        reasons = [str(loop.trip.ended)] if loop.trip.ended is not None else self._ways_to_end(loop)
         word = "ended: " if loop.trip.ended is not None else "ends when "
-        rows: list[Row] = []
+        rows: list[Row] = [] if reasons else [[(" never ends: ", "dim"), ("it is always true", "")]]
         for place, reason in enumerate(reasons):
-            lead = word if not place else " " * (len(word) - 3) + "or "
+            lead = word if not place else " " * (len(word) - 3) + ("or " if not reason.startswith("by ") else "   ")
             rows.append([(f" {lead}", "dim"), (clip(reason, width - len(word) - 2), "")])
         return rows
+
+    def _ways_to_end(self, loop: LoopView) -> list[str]:
+        """What can end the loop; a limit that is as good as none is not spoken of."""
+        trip, condition, reasons = loop.trip, loop.condition, []
+        result = next((entry.inner for entry in loop.outputs if entry.role.startswith("execution condition")), None)
+        if condition is not None and result is not None and result.layer is not None and not condition.is_constant:
+            reasons.append(f"{layer_name(result.layer)} is false")
+            if trip.by_condition is not None and trip.by_condition.iterations <= COUNTED:
+                last, text = trip.by_condition.iterations - 1, printable(trip.by_condition.text)
+                reasons.append(f"by {last}, for {text}")
+        elif trip.total == 1 and trip.maximum != 1:
+            reasons.append("it is always false")
+        if trip.maximum is not None and trip.maximum <= COUNTED and trip.total in (None, trip.maximum):
+            reasons.append(_by_count(trip.maximum, loop))
+        return reasons
 
     def _condition_rows(self, loop: LoopView, width: int) -> list[Row]:
         condition, trip = loop.condition, loop.trip
@@ -135,7 +144,8 @@ class LoopCard(Pane, can_focus=False):
         if trip.ended is not None and not condition.value and past:
             past = past[:-1] + GLYPHS["false"]
         shown = past[-(room - 2) :] if room > 2 else ""
-        most = trip.maximum if trip.maximum is not None and trip.maximum <= COUNTED else done + 8
+        limit = trip.limit if trip.total is None else trip.total
+        most = limit if limit is not None and limit <= COUNTED else done + 8
         free = "" if trip.ended is not None else GLYPHS["free"] * max(0, min(most - done - 1, room - len(shown) - 1))
         now: Cell = ("" if trip.ended is not None else GLYPHS["now"], "accent")
         rows: list[Row] = [[(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]]
@@ -146,3 +156,11 @@ class LoopCard(Pane, can_focus=False):
             last = "entered with true" if done == 0 else "last: true"
             rows.append([("           ", ""), (last, "dim")])
         return rows
+
+
+def _by_count(count: int, loop: LoopView) -> str:
+    """How so many iterations come about."""
+    if loop.condition is not None:
+        return f"trip count {count} is reached"
+    is_sliced = any(entry.slice is not None for entry in loop.inputs)
+    return f"all {count} slices are used" if is_sliced else f"iteration {count - 1} is done"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from textual import events
 
 from stepper.compare.moments import Standing
 from stepper.debug.frame_views import FrameView
-from tui.comparing import Comparison
-from tui.listing import Entry, Listing, listing_of
+from tui.listing import Entry, Listing
 from tui.names import operation_names
 from tui.panes.base import Pane
 from tui.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
+from tui.stage import Stage
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -33,30 +33,19 @@ class Operations(Pane):
     help_text: ClassVar[str] = (
         "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
         "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
-        "what is remarkable."
+        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII)."
     )
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._open: dict[int, set[int]] = {}
-        self._listed: Listing | None = None
 
     def listing(self) -> Listing | None:
         """The rows of the frame that is looked at."""
         frame = self.state.frame
-        if frame is None:
-            return None
-        if self._listed is None or self._listed.program is not frame.program:
-            self._listed = listing_of(frame.program, self._open.get(id(frame.program), set()))
-        return self._listed
+        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
 
     def fold(self) -> None:
         """Unfold the group of the selected operation, or fold it again."""
-        frame, cursor, listing = self.state.frame, self.state.cursor, self.listing()
-        number_ = None if listing is None or cursor is None else listing.group_of(cursor)
-        if frame is not None and number_ is not None:
-            self._open.setdefault(id(frame.program), set()).symmetric_difference_update({number_})
-            self._listed = None
+        frame, cursor = self.state.frame, self.state.cursor
+        if frame is not None and cursor is not None:
+            cast("Stage", self.app).folding.toggle(frame.program, cursor)
             self._centre()
             self.changed()
 
@@ -112,6 +101,8 @@ class Operations(Pane):
         gutter = GLYPHS["now"] if here else " " if frame.is_done(entry.indices[-1]) else GLYPHS["pending"]
         marked = any(self.state.breaks_at(index) for index in entry.indices)
         words = f"{len(entry.indices)} shape ops"
+        if any(frame.is_edited(index) for index in entry.indices):
+            words += f" {self.look.edited}"
         if here:
             words = f"{entry.indices.index(frame.moment) + 1} of {words}"
         name = clip(entry.title, max(width - len(words) - 6, 6))
@@ -157,7 +148,14 @@ class Operations(Pane):
 
     def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
         name = operation_names(frame.program)[index]
-        if room < 40:
+        if frame.is_edited(index):
+            edited = "now" if tone == "now" else f"edit {'cursor' if 'cursor' in tone else ''}".strip()
+            row = self._plain_names(frame, index, name, room - 2, tone)
+            return [*row, (f"{self.look.edited} ", edited)]
+        return self._plain_names(frame, index, name, room, tone)
+
+    def _plain_names(self, frame: FrameView, index: int, name: str, room: int, tone: str) -> Row:
+        if room < 38:
             return [(padded(clip(name, room), room), tone)]
         own = clip_head(printable(frame.layers[index].name), room - 19)
         return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
@@ -175,7 +173,7 @@ class Operations(Pane):
             whole = bars + 8 + mark_width
             drawn = bars + 1 if whole - bars - 1 >= 11 else max(whole - 11, 0)
             line = spark(values[-(drawn - 1) :]) if len(values) > 1 and drawn > 1 else ""
-            cells = _difference_cells(self.state.comparison, index, frame.iteration, whole - drawn, tone)
+            cells = _difference_cells(self.state, index, whole - drawn, tone)
             return [(line.rjust(drawn), fade), *cells]
         bad = tone != "now" and mark[:1] in ("N", "I") and bool(mark)
         under = " cursor" if "cursor" in tone else ""
@@ -192,7 +190,7 @@ class Operations(Pane):
         if latest is None or math.isfinite(latest):
             return ""
         word = "NaN" if math.isnan(latest) else "Inf"
-        return word if self._came_in(frame, index, word) else f"{word}!"
+        return word if frame.is_edited(index) or self._came_in(frame, index, word) else f"{word}!"
 
     def _came_in(self, frame: FrameView, index: int, word: str) -> bool:
         """Whether an input has it already."""
@@ -222,18 +220,17 @@ def _moment(state: State) -> tuple[int, int] | None:
     return None if frame is None else (id(frame.program), frame.moment)
 
 
-def _difference_cells(comparison: Comparison, index: int, iteration: int | None, width: int, tone: str) -> Row:
+def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
     """How far the value is from the other run's, and whether that is too far; the first of the whole run has a `!`."""
-    found = comparison.operations.get(index)
+    found = None if state.comparison is None else state.comparison.operations.get(index)
     if found is None:
         return [(" " * width, tone)]
     text = "same" if found.measure is None else number(found.distance, 8)
     under = " cursor" if "cursor" in tone else ""
     plain = "now" if tone == "now" else under.strip() if found.is_above else f"dim{under}"
     bad = "now" if tone == "now" else f"bad{under}"
-    first = comparison.first
-    is_first = first is not None and first.difference is not None and first.iteration == iteration
-    is_first = is_first and first.difference.layer is found.layer  # type: ignore[union-attr]
+    first = state.first_difference
+    is_first = first is not None and first.layer is found.layer and first.iteration == state.iteration
     mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
     return [(f"{text:>{width - 3}}", bad if found.standing is Standing.HERE else plain), (f" {mark}", bad)]
 

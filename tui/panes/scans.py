@@ -6,12 +6,13 @@ One line an output of rank 1; what has two axes is a picture, one row an iterati
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
 
 from stepper import element_types
+from stepper.debug.labels import label_of
 from stepper.debug.views import BackEdgeView, ScanView
 from stepper.element_types import Array
 from stepper.plain_values import storable
@@ -43,6 +44,7 @@ class Growing:
     pieces: tuple[Array, ...]
     count: int
     room: int | None
+    labels: tuple[str, ...] = ()
 
 
 class ScanGrowth(Pane, can_focus=False):
@@ -110,7 +112,7 @@ class ScanGrowth(Pane, can_focus=False):
         loop = self.state.loop
         if loop is None:
             return
-        maximum = loop.trip.total if loop.trip.total is not None else loop.trip.maximum
+        maximum = loop.trip.total if loop.trip.total is not None else loop.trip.limit
         room = maximum if maximum is not None and maximum <= COUNTED else None
         for scan in loop.scans:
             yield self._scan(scan, room)
@@ -118,14 +120,18 @@ class ScanGrowth(Pane, can_focus=False):
             if collects(edge):
                 found = _collected(edge, room)
                 if found is not None:
-                    yield found
+                    yield replace(found, labels=self.state.labels_of(self.state.loop_program, edge.parameter.layer))
 
     def _scan(self, scan: ScanView, room: int | None) -> Growing:
         large = scan.pieces > 0 and scan.piece(scan.pieces - 1).size > 1
         first = max(scan.pieces - (_MOST_ROWS if large else MOST_PIECES), 0)
         pieces = tuple(scan.piece(iteration) for iteration in range(first, scan.pieces))
         kind = element_types.name_of(pieces[0].dtype) if pieces else ""
-        return Growing(self._called(scan), f"{kind}[{_sizes(scan)}]", scan.order, first, pieces, scan.pieces, room)
+        loop = self.state.loop
+        inner = next((one.inner for one in (loop.outputs if loop else ()) if one.inner.name == scan.result), None)
+        labels = () if inner is None else self.state.labels_of(self.state.loop_program, inner.layer, inner.output)
+        type_ = f"{kind}[{_sizes(scan)}]"
+        return Growing(self._called(scan), type_, scan.order, first, pieces, scan.pieces, room, labels)
 
     def _called(self, scan: ScanView) -> str:
         loop = self.state.loop
@@ -178,6 +184,10 @@ def _as_text(one: Growing, values: list[float | None], room: int) -> str | None:
     """Small whole numbers are read like a text: figures one after another, or with blanks where they fit so."""
     if not one.pieces or any(piece.dtype.kind not in "iu" for piece in one.pieces) or None in values:
         return None
+    if one.labels:
+        words = [printable(label_of(one.labels, value)) for value in values if value is not None]
+        text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
+        return text if len(text) <= room else None
     figures = [str(int(value)) for value in values if value is not None]
     if all(len(figure) == 1 for figure in figures):
         return "".join(figures)

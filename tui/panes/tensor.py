@@ -142,6 +142,9 @@ class TensorPane(Pane):
         room = height - self._below
         if self.grid is self.heat and room >= _LEAST_NUMBERS and self.screen.has_class("-medium"):
             lines = [*lines, [], *self.numbers.lines(width, room)]
+        if self.grid is self.heat:
+            columns = self.heat.columns(height - len(lines) - 1)
+            lines += [[], *columns] if columns else []
         return lines
 
     # --- keys and mouse ------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from typing import ClassVar, Final
 import numpy as np
 from textual import events
 
+from stepper.debug.labels import label_of
 from stepper.debug.watches import Reading
 from tui.names import carried_name, expression_name
 from tui.panes.back_edges import collects
 from tui.panes.base import Pane
 from tui.panes.frames import COUNTED
-from tui.rows import Row, number, padded, short_count, spark, spread
+from tui.rows import Row, clip, number, padded, printable, short_count, spark, spread
 from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS
 
@@ -29,10 +30,11 @@ HAPPENINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One row of the timeline: a name and what is known of it, by iteration."""
+    """One row of the timeline: a name and what is known of it, by iteration; `labels` are the words for its numbers."""
 
     name: str
     values: dict[int, float]
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class TimelineBar(Pane):
         """How iterations are laid out."""
         loop = self.state.loop
         assert loop is not None
-        known = loop.trip.total if loop.trip.total is not None else loop.trip.maximum
+        known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
         seen = self._seen() + 1
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
@@ -148,7 +150,9 @@ class TimelineBar(Pane):
                 carried = [one for one in carried if not _is_counter(one.numbers)]
             found += [
                 Track(
-                    carried_name(one.parameter), dict(zip(one.iterations.tolist(), one.numbers.tolist(), strict=True))
+                    carried_name(one.parameter),
+                    dict(zip(one.iterations.tolist(), one.numbers.tolist(), strict=True)),
+                    self.state.labels_of(self.state.loop_program, one.parameter),
                 )
                 for one in carried
             ]
@@ -170,11 +174,15 @@ class TimelineBar(Pane):
             tone = "ghost" if known is None else "bad" if letter in "NI" else "accent" if place == at else "bar"
             shown = "╌" if known is None else letter
             text = shown * (scale.slot - 1) + " " if scale.slot > 1 else shown
-            if known is not None and as_numbers:
+            if known is not None and track.labels and scale.slot > 1:
+                word = printable(label_of(track.labels, known))
+                tone, text = ("strong" if place == at else ""), padded(clip(word, scale.slot - 1), scale.slot)
+            elif known is not None and as_numbers:
                 tone, text = ("strong" if place == at else ""), f"{int(known):<{scale.slot}}"
             row.append((text, f"{tone}{here}"))
         last = None if now is None else track.values.get(now)
-        return spread(row, [(f"{number(last):>6} ", "")], width)
+        word = f"'{printable(label_of(track.labels, last))}'" if track.labels and last is not None else number(last)
+        return spread(row, [(f"{clip(word, 6):>6} ", "")], width)
 
     # --- events --------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,7 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-value #middle { display: block; }
     MainScreen.-tiny.tab-body #value { display: none; }
     MainScreen.-tiny.tab-value #graph { display: none; }
+    MainScreen.-tiny.tab-value #value { height: 1fr; }
     MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
     MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
     MainScreen.-tiny.tab-loop #outputs { width: 1fr; border-left: solid $foreground 14%; }

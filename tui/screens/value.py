@@ -14,7 +14,7 @@ from tui.screens.base import DebugScreen
 from tui.state import State
 from tui.tensor.inquiries import Inquiries
 from tui.tensor.inspected import Inspected
-from tui.tensor.subject import frame_of
+from tui.tensor.subject import Subject, frame_of
 
 
 class ValueScreen(DebugScreen):
@@ -43,8 +43,10 @@ class ValueScreen(DebugScreen):
     """
     view_name = "value"
 
-    def __init__(self) -> None:
+    def __init__(self, subject: Subject | None = None) -> None:
+        """What is shown at first; None is what is selected."""
         super().__init__()
+        self._subject = subject
         self._inspected: Inspected | None = None
 
     @property
@@ -54,6 +56,8 @@ class ValueScreen(DebugScreen):
             driver = self.stepper.driver
             self._inspected = Inspected(driver, Inquiries(driver, self.repaint_panes))
             self._inspected.take(self.stepper.state)
+            if self._subject is not None:
+                self._inspected.open(self._subject)
         return self._inspected
 
     def body(self) -> ComposeResult:
@@ -83,7 +87,8 @@ class ValueScreen(DebugScreen):
         inspected = self.inspected
         inspected.take(state)
         subject = inspected.subject
-        if subject is not None and subject.program is not None and state.frame is frame_of(state, subject.program):
+        is_here = subject is not None and state.frame is frame_of(state, subject.program)
+        if subject is not None and subject.program is not None and subject.layer is None and is_here:
             state = replace(state, selected=subject.operation)
             self.stepper.state = state
         super().show(state)

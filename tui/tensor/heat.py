@@ -19,6 +19,7 @@ from stepper.element_types import Array
 from tui.panes.base import Pane
 from tui.rows import Cell, Row, number
 from tui.tensor.inspected import Inspected
+from tui.tensor.profile import profile
 
 _SHADES: Final = 40
 _STRONGEST: Final = 0.78
@@ -109,6 +110,12 @@ class HeatGrid:
         if height >= 8:
             found += [[], self._legend(scale, tiles, width, waits=waits)]
         return found
+
+    def columns(self, height: int) -> list[Row]:
+        """What stands in the cells as columns, for a plane of one row."""
+        if self._seen.plane.height != 1 or self._drawn is None or self._scale is None:
+            return []
+        return profile(self._drawn.values[0], self._scale.wide, self._label, height)
 
     def _scaled(self, width: int, tall: int) -> _Scale:
         """The largest cells with which all that is to be seen is seen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -46,7 +47,7 @@ class Inspected:
         self.digits = 4
         self.zoom = 0
         self.earlier: Array | None = None
-        self._known: dict[tuple[int, int, int], tuple[Plane, tuple[int, ...]]] = {}
+        self._known: dict[tuple[int, int, int, int], tuple[Plane, tuple[int, ...]]] = {}
         self._content = self._moment = 0
         self._at: tuple[Any, ...] = ()
         self._survey: tuple[int, Survey] | None = None
@@ -61,6 +62,10 @@ class Inspected:
         subject = chosen(state, self.subject)
         if subject is not None:
             self._turn_to(subject)
+
+    def open(self, subject: Subject) -> None:
+        """Show this one, until something is selected."""
+        self._turn_to(subject)
 
     def _turn_to(self, subject: Subject) -> None:
         """Show a value as it is now; where it was shown before, as one left it."""
@@ -100,7 +105,7 @@ class Inspected:
         """Another value of the same operation: its outputs, then its inputs."""
         subject = self.subject
         if subject is not None:
-            self._turn_to(Subject(subject.program, subject.operation, (subject.place + by) % self.shown.others))
+            self._turn_to(replace(subject, place=(subject.place + by) % self.shown.others))
 
     # --- the elements --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""The numbers of a plane as a grid with labels; only the cells that are seen are written."""
+"""The numbers of a plane as a grid with labels; only the cells that are seen are written.
+
+A plane of one row that is longer than the line goes on in the lines below.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ class NumberGrid:
         self._cursor: tuple[int, int] | None = None
         self._label = 4
         self._shown = (1, 1)
+        self._wraps = 1
 
     def lines(self, width: int, height: int) -> list[Row]:
         """A line of labels, then as many rows of numbers as there is room for."""
@@ -38,6 +42,9 @@ class NumberGrid:
         self.top = self._in_sight(self.top, tall, plane.height, 0)
         self.format = self._format(array, tall)
         across = max(1, (width - self._label) // (self.format.width + 1))
+        self._wraps = min(height // 2, -(-plane.width // across)) if plane.height == 1 else 1
+        if self._wraps > 1:
+            return self._wrapped(array, across)
         self.left = self._in_sight(self.left, across, plane.width, 1)
         self._cursor, self._shown = seen.place, (tall, across)
         rows = range(self.top, min(self.top + tall, plane.height))
@@ -46,6 +53,23 @@ class NumberGrid:
         if items is None:
             return [[(" fetching the iteration before ...", "dim")]]
         return [self._labels(columns), *self._rows(items, rows, columns)]
+
+    def _wrapped(self, array: Array, across: int) -> list[Row]:
+        """One row in several lines, each below its labels."""
+        width, place = self._seen.plane.width, self._seen.place
+        first, at = self.left // across, place[1] // across
+        if self._cursor != place:
+            first = min(max(first, at - self._wraps + 1), at)
+        first = max(0, min(first, -(-width // across) - self._wraps))
+        self.left, self._cursor, self._shown = first * across, place, (1, across)
+        found: list[Row] = []
+        for line in range(first, first + self._wraps):
+            columns = range(line * across, min((line + 1) * across, width))
+            items = self._items(array, range(1), columns)
+            if items is None:
+                return [[(" fetching the iteration before ...", "dim")]]
+            found += [self._labels(columns), *self._rows(items, range(1), columns)]
+        return found
 
     def _in_sight(self, first: int, room: int, count: int, axis: int) -> int:
         """Where the window begins, so that a cursor that has moved is in it."""
@@ -59,7 +83,7 @@ class NumberGrid:
     def scroll(self, down: int, across: int) -> None:
         """Look elsewhere; the cursor stays."""
         self.top += down
-        self.left += across
+        self.left += across + (down * self._shown[1] if self._wraps > 1 else 0)
 
     def page(self) -> int:
         """How many rows are seen."""
@@ -69,7 +93,11 @@ class NumberGrid:
         """Row and column of the element that is drawn in a cell."""
         if y < 1 or x < self._label:
             return None
-        return self.top + y - 1, self.left + (x - self._label) // (self.format.width + 1)
+        column = (x - self._label) // (self.format.width + 1)
+        if self._wraps > 1:
+            is_there = column < self._shown[1] and y // 2 < self._wraps
+            return (0, self.left + y // 2 * self._shown[1] + column) if is_there else None
+        return self.top + y - 1, self.left + column
 
     # --- what stands in the cells --------------------------------------------------------------------------------
 

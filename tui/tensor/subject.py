@@ -8,22 +8,29 @@ from stepper.debug.frame_views import FrameView
 from stepper.debug.views import ValueView
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel, Program
+from stepper.ir.model import Layer
 from tui.names import carried_name, layer_name, operation_names
 from tui.state import State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subject:
-    """A value of an operation: `place` counts its outputs, then its inputs. Without a program, outputs of the model."""
+    """A value of an operation: `place` counts its outputs, then its inputs. Without a program, outputs of the model.
+
+    With a `layer` it is the output of that, such as a Parameter; `operation` is then what is selected beside it.
+    """
 
     program: Program | None
     operation: int
     place: int
+    layer: Layer | None = None
 
     @property
-    def key(self) -> tuple[int, int, int]:
+    def key(self) -> tuple[int, int, int, int]:
         """Tells it from others."""
-        return id(self.program), self.operation, self.place
+        if self.layer is not None:
+            return id(self.program), -1, 0, self.layer.id
+        return id(self.program), self.operation, self.place, -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,10 +77,13 @@ def shown(state: State, subject: Subject, compiled: CompiledModel) -> Shown:
     if subject.program is None:
         return _model_output(state, subject.place)
     frame = frame_of(state, subject.program)
-    layer = subject.program.operations[subject.operation].layer
+    layer = subject.layer or subject.program.operations[subject.operation].layer
     if frame is None:
         where = subject.program.path[-1].name if subject.program.path else state.model
-        return Shown(operation_names(subject.program)[subject.operation], "", None, f"'{where}' does not run here")
+        return Shown(layer_name(layer), "", None, f"'{where}' does not run here")
+    if subject.layer is not None:
+        value = frame.value(subject.layer.id)
+        return _held(frame, value, _source_name(frame, value), str(value.origin), 1, compiled)
     view = frame.operation(subject.operation)
     values = [*view.outputs, *view.inputs]
     place = subject.place if subject.place < len(values) else 0
@@ -92,6 +102,11 @@ def _shown(
     else:
         role = f"input {place - outputs} of {name}: {value.origin}"
         title = _source_name(frame, value)
+    return _held(frame, value, title, role, count, compiled)
+
+
+def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int, compiled: CompiledModel) -> Shown:
+    """A value as the frame has it now."""
     if value.layer is None:
         return Shown(title, role, None, "not connected", others=count)
     array, why, old = value.array, value.absent, False

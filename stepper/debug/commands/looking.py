@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from stepper.debug.inspection_text import (
     value_lines,
 )
 from stepper.debug.inspection_values import source_text
+from stepper.debug.labels import labelled, read_labels
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watches import StopScope
@@ -61,7 +63,18 @@ def _print(session: Session, text: str) -> Answer:
         return Answer(tuple(lines), {"series": data, "stopped": series.stopped})
     value = evaluated(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
-    return Answer(tuple(value_lines(value, session.width)), data_of_value)
+    return Answer((*value_lines(value, session.width), *_label_lines(session, text, value)), data_of_value)
+
+
+def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
+    """The words for the numbers of a value that has labels, where the text names one."""
+    if not session.debugger.labels.view() or not _is_tensor(value):
+        return ()
+    try:
+        words = labelled(session.debugger.labels.of(_target_called(session, text.split("[")[0])), np.asarray(value))
+    except UsageError:
+        return ()
+    return (words,) if words else ()
 
 
 def _series_address(text: str) -> Address | None:
@@ -71,6 +84,26 @@ def _series_address(text: str) -> Address | None:
     except AddressError:
         return None
     return address if isinstance(address.iterations, IterationRange) else None
+
+
+@command("labels", syntax="NAME [FILE [KEY]]", help="show the numbers of a value as words: a file of lines, or JSON")
+def _label(session: Session, text: str) -> Answer:
+    words = text.split()
+    if not 1 <= len(words) <= 3:
+        raise UsageError("expected a value, a file of labels and, for a part of a JSON object, its key")
+    target = _target_called(session, words[0])
+    labels = read_labels(Path(words[1]), *words[2:]) if len(words) > 1 else ()
+    session.debugger.labels.put(target, labels)
+    if not labels:
+        return Answer((f"{words[0]} is shown as numbers",), {"value": words[0], "labels": 0})
+    return Answer((f"{words[0]} has {len(labels)} labels",), {"value": words[0], "labels": len(labels)})
+
+
+def _target_called(session: Session, name: str) -> Target:
+    """The place that a name means, seen from where the run stands."""
+    machine = session.debugger.machine
+    where = machine.stack[-1].program if machine.stack else None
+    return resolve(parse_address(name), machine.compiled, where)
 
 
 @command("stats", syntax="EXPR", help="a tensor in numbers: extremes, mean, NaN, Inf, zeros, ...")
