@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepper.compare.onnx_nodes import OnnxPeer, tensors_by_name
-from stepper.compare.reference import Moment
+from stepper.compare.reference import LoopKey, Moment
 from stepper.element_types import Array
 from stepper.ir.model import Layer, Model
 
@@ -51,7 +51,7 @@ class OnnxReference:
         """Its values, where the moment is of the model's own graph."""
         return None if moment.path else self._main
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
+    def totals(self) -> Mapping[LoopKey, int]:
         """Not known."""
         return {}
 

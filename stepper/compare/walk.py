@@ -14,6 +14,7 @@ import numpy as np
 
 from stepper.compare import patterns
 from stepper.compare.births import Births
+from stepper.compare.loop_totals import compare_totals
 from stepper.compare.metrics import Measure, agree_exactly, measure, rough_ratio
 from stepper.compare.observations import (
     BranchDifference,
@@ -35,7 +36,6 @@ from stepper.compare.reference import (
     Path,
     Reference,
     ReferenceFailed,
-    Step,
     path_of,
     step_of,
 )
@@ -372,19 +372,12 @@ class Walk:
 
     def _finish(self) -> None:
         """What is known only when all has run: iterations of loops in loops, and the outputs."""
-        for record in self.observations.loops.values():
-            self._compare_totals(record)
+        for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
+            self._add(difference)
         try:
             compare_outputs(self.machine, self.reference, self.tolerances, self.observations)
         except ReferenceFailed as failure:
             self._add(Failure((), None, str(failure), ours=False))
-
-    def _compare_totals(self, record: LoopRecord) -> None:
-        record.total = self.reference.totals().get(tuple(layer.id for layer in (*record.path, record.layer)))
-        if record.total is not None and record.total != record.iterations:
-            path = tuple(Step(layer, "body", None) for layer in record.path)
-            ours, theirs = (Outcome(number, "in all its runs") for number in (record.iterations, record.total))
-            self._add(LoopDifference(path, record.layer, None, ours, theirs))
 
 
 def _begun(frame: Frame) -> bool:

@@ -12,11 +12,11 @@ from textual import events
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_tiles import Cell, Tile
-from tui.names import operation_names
+from tui.names import marked_name
 from tui.panes.base import Pane
 from tui.panes.grid_axis import axis
 from tui.panes.grid_part import CHANGED, LEVELS, ODD, UNKNOWN, GridPart
-from tui.rows import Row, Token, clip, padded
+from tui.rows import Row, Token, padded
 from tui.stage import Stage
 from tui.state import Happening, State
 from tui.theme import GLYPHS
@@ -223,7 +223,7 @@ class Grid(Pane):
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
 
     def _label(self, frame: FrameView, index: int, *, here: bool) -> Row:
-        name = clip(operation_names(frame.program)[index], self.label_width - 3)
+        name = marked_name(frame.program, index, self.label_width - 3)
         tone = "title-on" if here else "" if frame.is_done(index) else "dim"
         chosen = self.cell
         under = " cursor" if chosen is not None and chosen.operation == index and not here else ""

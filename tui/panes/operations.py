@@ -12,7 +12,7 @@ from stepper.compare.moments import Standing
 from stepper.debug.frame_views import FrameView
 from tui.comparing import Comparison
 from tui.listing import Entry, Listing, listing_of
-from tui.names import operation_names
+from tui.names import marked_name
 from tui.panes.base import Pane
 from tui.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
 from tui.state import State
@@ -33,7 +33,7 @@ class Operations(Pane):
     help_text: ClassVar[str] = (
         "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
         "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
-        "what is remarkable."
+        "what is remarkable. Behind the name of what OpenVINO computes stands ov."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -156,9 +156,9 @@ class Operations(Pane):
         return " ", tone
 
     def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
-        name = operation_names(frame.program)[index]
         if room < 40:
-            return [(padded(clip(name, room), room), tone)]
+            return [(padded(marked_name(frame.program, index, room), room), tone)]
+        name = marked_name(frame.program, index, 17)
         own = clip_head(printable(frame.layers[index].name), room - 19)
         return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
 
