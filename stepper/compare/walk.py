@@ -26,7 +26,7 @@ from stepper.compare.observations import (
     Observations,
     Record,
 )
-from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made
+from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
 from stepper.compare.outputs import compare_outputs
 from stepper.compare.reference import (
     Counterpart,
@@ -168,27 +168,28 @@ class Walk:
     def _fail(self, message: str, *, ours: bool) -> None:
         stack = self.machine.stack
         frame = stack[-1] if stack else None
-        layer: Layer | None = None
+        operation = found = None
         if ours and frame is not None and frame.pc < len(frame.program.operations):
-            layer = frame.program.operations[frame.pc].layer
+            operation = frame.program.operations[frame.pc]
         if ours and frame is not None and len(self._done) == len(stack):
-            self._compare_quietly(frame, stack)
+            found = self._compare_quietly(frame, stack)
+        unknown = () if operation is None or frame is None else unknown_inputs(frame, operation, found)
         path = path_of(stack) if stack else ()
         if path and frame is not None and frame.phase is Phase.BETWEEN:
             # It was about to begin the next iteration.
             path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if _begun(frame) else 0))
-        self._add(Failure(path, layer, message, ours))
+        self._add(Failure(path, None if operation is None else operation.layer, message, ours, unknown))
 
-    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> None:
+    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> Counterpart | None:
         """What our run computed before it stopped; the reference is asked as if the iteration had come to its end."""
         kind = MomentKind.ITERATION if len(stack) > 1 else MomentKind.ENTERED
         if kind is MomentKind.ENTERED:
-            return
+            return None
         assert frame.activation is not None
         try:
-            self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
+            return self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
         except ReferenceFailed:
-            return
+            return None
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class Walk:
         operation = _operation(frame.program, slot)
         if operation is not None:
             origin = made(frame, operation, output, found, difference, self.tolerances)
-            if origin.made is Made.HERE and not self.reference.is_exact:
+            if origin.made is Made.HERE and not self.reference.is_exact and not distance.problem:
                 origin = origin._replace(made=departure(operation, ours) or Made.HERE)
         else:
             origin = Origin(Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False, ())
