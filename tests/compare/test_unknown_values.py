@@ -46,7 +46,7 @@ def steps(*, limit: float = 20.0, reverse: bool = False, lost: bool = False, sca
     return net
 
 
-def archive(folder: Path, keys: tuple[str, ...] = KEYS) -> Path:
+def archive(folder: Path, keys: tuple[str, ...] = KEYS, limit: float = 20.0) -> Path:
     """The values of the right model in each iteration, and its outputs; computed once more by the formula."""
     found: dict[str, list[Any]] = {key: [] for key in KEYS}
     value = X
@@ -56,18 +56,18 @@ def archive(folder: Path, keys: tuple[str, ...] = KEYS) -> Path:
         for key, one in zip(KEYS, (value, doubled, doubled * 3, following), strict=True):
             found[key].append(one)
         value = following
-        if following.min() >= 20:
+        if following.min() >= limit:
             break
     arrays = {f"tr:steps|{key}|0": np.stack(found[key]) for key in keys}
     np.savez(folder / "values.npz", **arrays, out=value, pieces=np.stack(found["next"]))
     return folder / "values.npz"
 
 
-def compared(folder: Path, graph: Graph, *keys: str) -> Comparison:
+def compared(folder: Path, graph: Graph, *keys: str, limit: float = 20.0) -> Comparison:
     model = graph.read(folder)
     inputs = stepper.bind_inputs(model, {"x": X})
     compiled = stepper.compile_model(model)
-    reference = ArchiveReference(archive(folder, keys or KEYS), compiled)
+    reference = ArchiveReference(archive(folder, keys or KEYS, limit), compiled)
     return compare_with(Machine(compiled, inputs), reference)
 
 
@@ -126,3 +126,13 @@ def test_what_agrees_is_not_called_clipped(limited: bool) -> None:
     ours = np.clip(theirs, -1, 0.5 if limited else 1 - 1e-6).astype(np.float32)
     said = " ".join(of_values(ours, theirs, None, Tolerance(1e-4, 1e-5)))
     assert ("clipped" in said) == limited
+
+
+def test_what_grows_out_of_the_tolerance_is_named_where_it_begins(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, steps(limit=1e6, scale=3 * (1 + 3e-5)), limit=1e6)
+    found = comparison.verdict
+    assert found is not None and found.layer is not None
+    assert (found.layer.name, found.iteration) == ("scaled", 0)
+    assert "made here" in found.reason
+    assert "a tenth was asked for; it is left in Loop 'steps' #3" in " ".join(found.details)
+    assert not compared(tmp_path, steps(limit=1e6, scale=3 * (1 + 1e-6)), limit=1e6).differs
