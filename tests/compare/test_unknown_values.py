@@ -136,3 +136,20 @@ def test_what_grows_out_of_the_tolerance_is_named_where_it_begins(tmp_path: Path
     assert "made here" in found.reason
     assert "a tenth was asked for; it is left in Loop 'steps' #3" in " ".join(found.details)
     assert not compared(tmp_path, steps(limit=1e6, scale=3 * (1 + 1e-6)), limit=1e6).differs
+
+
+def test_rounding_that_grows_is_called_so(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x"), net.body()
+    value = body.parameter("value")
+    large = body.apply("Multiply", value, body.constant(10_000.0), name="large")
+    rest = body.result(body.apply("Subtract", large, body.constant(10_000.0), name="rest"))
+    net.result(net.loop("steps", body, 1, True, [carried(x, value, rest)], [last(rest)])[0], "out")
+    rounded = np.nextafter(np.float32(10_000), np.float32(20_000))
+    left = rounded - np.float32(10_000)
+    np.savez(tmp_path / "values.npz", **{"tr:steps|large|0": rounded[None], "tr:steps|rest|0": left[None]}, out=left)
+    compiled = stepper.compile_model(net.read(tmp_path))
+    machine = Machine(compiled, stepper.bind_inputs(compiled.model, {"x": np.float32(1)}))
+    found = compare_with(machine, ArchiveReference(tmp_path / "values.npz", compiled)).verdict
+    assert found is not None and found.layer is not None and found.layer.name == "rest"
+    assert "it is rounding that grows" in found.details[0]
