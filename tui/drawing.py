@@ -18,7 +18,7 @@ from stepper.engine.program import Program
 from stepper.export.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
 from stepper.export.layout import Box, Lanes, Layout, back_lanes, lay_out
 from stepper.ir.model import Body, Layer
-from tui.names import operation_names
+from tui.names import operation_names, partner_mark
 from tui.rows import cell_len, printable, shape_of
 
 HEIGHTS: Final = (1, 3, 4)
@@ -212,7 +212,7 @@ def _label(program: Program, node: DrawnNode) -> str:
         return f"{_stem(label.removesuffix(' +'))} +"
     if node.kind in (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH) and (node.key, 0) in program.slots:
         index = program.computed_at.get(program.slots[node.key, 0])
-        label = label if index is None else operation_names(program)[index]
+        label = label if index is None else operation_names(program)[index] + partner_mark(program, index)
     return f"{label} ▾{len(layer.bodies)}" if layer.bodies else label
 
 

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from stepper.engine.partners import mark_of
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
-from tui.rows import printable
+from tui.rows import clip, printable
 
 _ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
 _KNOWN: Final[dict[int, tuple[Program, tuple[str, ...]]]] = {}
@@ -22,6 +23,18 @@ def operation_names(program: Program) -> tuple[str, ...]:
         names = short_names([operation.layer.name for operation in program.operations])
         known = _KNOWN[id(program)] = program, tuple(names)
     return known[1]
+
+
+def partner_mark(program: Program, index: int) -> str:
+    """The mark of an operation that somebody else than numpy computes, with a blank before it; empty for most."""
+    computed_by = program.operations[index].computed_by
+    return f" {mark_of(computed_by)}" if computed_by else ""
+
+
+def marked_name(program: Program, index: int, room: int) -> str:
+    """The short name of an operation in so many cells, with the mark of who else computes it at its end."""
+    mark = partner_mark(program, index)
+    return clip(operation_names(program)[index], room - len(mark)) + mark
 
 
 def short_names(names: Sequence[str]) -> list[str]:

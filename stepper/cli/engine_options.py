@@ -8,7 +8,7 @@ import sys
 from stepper.cli.printing import say
 from stepper.compare.openvino_opening import open_model
 from stepper.compare.openvino_runtime import Runtime
-from stepper.compare.partner import OPENVINO, OpenVINOPartner
+from stepper.compare.partner import NUMPY, OPENVINO, OpenVINOPartner
 from stepper.errors import UsageError
 from stepper.ir.model import Model
 
@@ -28,6 +28,11 @@ def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
         ensure_no_device(options, "give it operations with --engine or --engine-for")
     partner.check(model)
     return partner
+
+
+def is_usual(options: argparse.Namespace) -> bool:
+    """Whether the options leave it to numpy to compute, and to OpenVINO only what has no kernel."""
+    return options.engine == NUMPY and not (options.engine_for or options.device or options.precision)
 
 
 def fallback_of(options: argparse.Namespace) -> OpenVINOPartner:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from stepper.cli.archives import write_archive
-from stepper.cli.engine_options import opened_model
+from stepper.cli.engine_options import is_usual, opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.specs import given_inputs
 from stepper.compare.partner import OpenVINOPartner
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
+from stepper.engine.compiler import compile_model, given_away
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
@@ -74,6 +75,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     if options.model_path is not None:
         raise UsageError("--model says where the model of a recording is")
     model = opened_model(options)
+    options.partner = partner_of(options, model)
     opened = open_sequences(model) if options.open_sequences else model
     if not options.input and options.inputs is None and model.graph.parameters:
         return opened, None
@@ -83,18 +85,19 @@ def _subject(options: argparse.Namespace) -> Subject:
 
 def _recorded(options: argparse.Namespace) -> Subject:
     """The model of a recording, and its run again on the recorded inputs, under the recorded rules."""
-    if options.input or options.inputs is not None or options.open_sequences:
+    if options.input or options.inputs is not None or options.open_sequences or not is_usual(options):
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
         model = read(recording.model_path(options.model_path))
         opened = open_sequences(model) if recording.origin.open_sequences else model
         inputs = bind_inputs(model, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
+        options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
     return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
 
 
 def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
-    return compile_model(model, Rules(options.rules), OpenVINOPartner())
+    return compile_model(model, Rules(options.rules), options.partner)
 
 
 # --- what is written ------------------------------------------------------------------------------------------------
@@ -114,6 +117,7 @@ def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Mach
         carried=options.carried,
         values=Values(values),
         highlight=None if options.highlight is None else _highlight(model, options),
+        elsewhere=given_away(model, options.partner),
     )
     request = Request(
         view=view,
@@ -144,6 +148,10 @@ def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
 
 def _numpy_code(options: argparse.Namespace, model: Model) -> tuple[bytes, dict[str, Array]]:
     """The model, or one loop of it, as readable numpy code, and the constants that stand beside it."""
+    others = Counter(who for who in given_away(model, options.partner).values())
+    if others and not options.quiet:
+        whose = ", ".join(f"{count} by {who}" for who, count in others.items())
+        _warn(f"the code has numpy alone; of these operations the run has {whose}")
     code = numpy_code(model, rules=Rules(options.rules), loop=options.loop)
     return code.text.encode("utf-8"), code.constants
 

@@ -10,6 +10,7 @@ from typing import Any
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.data_break_words import Word
+from stepper.debug.inspection_text import by_text
 from stepper.debug.moments_found import Found, Which
 from stepper.debug.recording import open_recording
 from stepper.debug.recording.non_finite import Findings, find_non_finite
@@ -54,7 +55,8 @@ def _report_values(findings: Findings, word: str, options: argparse.Namespace) -
     name = {"nan": "NaN", "inf": "Inf"}[word]
     for finding in findings.found:
         tick = "" if finding.tick is None else f"tick {finding.tick}  "
-        say(f"{tick}{finding.place}  {finding.address}: {finding.count:,} {name} of {finding.size:,}")
+        amount = f"{finding.count:,} {name} of {finding.size:,}{by_text(finding.computed_by)}"
+        say(f"{tick}{finding.place}  {finding.address}: {amount}")
     _more(more=more)
     if not findings.found:
         say(f"stepper: no {name} in anything that was recorded", file=sys.stderr)

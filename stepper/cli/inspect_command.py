@@ -9,8 +9,9 @@ from typing import Any
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.compare.openvino_runtime import INSTALL, is_installed
+from stepper.compare.openvino_runtime import INSTALL, Runtime, is_installed
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
+from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Slicing
 
@@ -48,11 +49,12 @@ def _text(found: Outline) -> list[str]:
     lines += ["operations", f"  {_counted(found.operations)}"]
     if found.without_kernel:
         who = (
-            "computed by OpenVINO, where it can"
+            f"{mark_of(str(Runtime()))}: computed by OpenVINO, where it can"
             if is_installed()
             else f"a run stops there; OpenVINO may compute it: {INSTALL}"
         )
-        lines += [f"without a kernel ({who})", *(f"  {text}" for text in found.without_kernel)]
+        mark = f"{mark_of(str(Runtime()))}  " if is_installed() else ""
+        lines += [f"without a kernel ({who})", *(f"  {mark}{text}" for text in found.without_kernel)]
     if found.departures:
         lines += ["where OpenVINO's CPU plugin departs", *(f"  {fact.type}: {fact.text}" for fact in found.departures)]
     return lines

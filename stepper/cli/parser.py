@@ -302,5 +302,6 @@ def _add_export(export: argparse.ArgumentParser) -> None:
     say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
     options.add_inputs(export)
     options.add_rules(export)
+    options.add_engine(export)
     options.add_open_sequences(export, "their steps can be drawn")
     say("-q", "--quiet", action="store_true", help="no notes on stderr")

@@ -18,7 +18,7 @@ from stepper import element_types
 from stepper.cli.archives import whole_file
 from stepper.cli.printing import output_width, say
 from stepper.cli.values import print_json
-from stepper.debug.inspection_text import titled_lines, value_lines
+from stepper.debug.inspection_text import by_text, titled_lines, value_lines
 from stepper.debug.recording import open_recording
 from stepper.debug.recording.lookup import Found, Selection, nothing_there, select
 from stepper.debug.recording.reading import Recording
@@ -62,12 +62,12 @@ def _ensure_there(recording: Recording, selections: list[Selection], addresses: 
 
 
 def _print(selections: list[Selection], options: argparse.Namespace) -> None:
-    titled = len(selections) > 1 or not selections[0].is_single
+    titled = len(selections) > 1 or not selections[0].is_single or bool(selections[0].computed_by)
     unrecorded: list[str] = []
     for selection in selections:
         shown, left_out, is_whole = _ends(selection, statistics=options.stats)
         if titled:
-            say(f"{selection.name}{_loops_text(selection)}")
+            say(f"{selection.name}{_loops_text(selection)}{by_text(selection.computed_by)}")
         lines = _table(shown, options) if options.stats else [_value_lines(found, options) for found in shown]
         for number, group in enumerate(lines):
             if left_out and number == len(lines) - _MOST_SHOWN // 2:
@@ -155,7 +155,8 @@ def _report(selection: Selection, options: argparse.Namespace) -> dict[str, Any]
     walk = selection.walk(statistics=options.stats)
     moments = [_moment(found, options) for found in itertools.islice(walk, _MOST_IN_REPORT)]
     more = sum(1 for _ in walk)
-    return {"address": selection.name, "loops": list(selection.loops), "moments": moments, "more": more}
+    report = {"address": selection.name, "loops": list(selection.loops), "moments": moments, "more": more}
+    return {**report, "computed_by": selection.computed_by} if selection.computed_by else report
 
 
 def _moment(found: Found, options: argparse.Namespace) -> dict[str, Any]:

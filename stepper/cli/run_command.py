@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from stepper.cli import recorded_run
@@ -97,6 +98,7 @@ def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
         "outputs": [as_json(name, value) for name, value in outputs.items()],
         "loops": [_loop_json(loop) for loop in outputs.loops],
         "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
+        "elsewhere": [asdict(one) for one in outputs.elsewhere],
         "notes": [{"place": note.place, "text": note.text} for note in outputs.notes],
     }
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.compare.reference import Moment, MomentKind, Outcome, loop_steps
+from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, loop_steps
 from stepper.compare.reference import Path as Way
 from stepper.debug.addresses import Address, IterationRange, Target, parse_address, resolve
 from stepper.element_types import Array
@@ -98,7 +98,7 @@ class ArchiveReference:
         array = self._array(key)
         return len(array) if array.ndim else 0
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
+    def totals(self) -> Mapping[LoopKey, int]:
         """Each run is known by itself, or nothing is."""
         return {}
 

@@ -9,7 +9,7 @@ from stepper.compare.observations import BranchDifference, Difference, Finding, 
 from stepper.compare.reference import Path
 from stepper.engine.roles import RoleError, control_inputs, roles_of
 from stepper.ir.dialects import EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, Layer, Model
+from stepper.ir.model import Body, Graph, Layer, Model, Source
 
 _FARTHEST = 4000
 """Layers that are looked at before the search is given up."""
@@ -114,16 +114,33 @@ class Causes:
     def _result_of(self, layer: Layer, output: int) -> list[tuple[Graph, int]]:
         return [(body.graph, entry.result) for body in layer.bodies for entry in body.outputs if entry.output == output]
 
-    def loop_before(self, result: Layer) -> Layer | None:
-        """The nearest loop of the model's own graph from which an output comes; None where there is none."""
+    def what_limits(self, difference: LoopDifference, *, by_condition: bool) -> Layer | None:
+        """The layer that gives a loop's condition, without what only changes its form, or its trip count."""
+        graph, loop = graph_at(self.model, difference.path), difference.layer
+        found: list[tuple[Graph, Layer]] = []
+        for inner, key in self._what_ends(graph, loop):
+            layer = inner.by_id[key]
+            if (layer.type == "Result") == by_condition:
+                found.append((inner, layer))
+        if not found:
+            return None
+        inner, layer = found[0]
+        while layer.type in _FORM and inner.sources[layer.id][0] is not None:
+            source = inner.sources[layer.id][0]
+            assert source is not None
+            layer = inner.by_id[source.layer]
+        return layer
+
+    def loop_before(self, result: Layer) -> tuple[Layer, int] | None:
+        """The nearest loop of the model's own graph from which an output comes, and its output; None: there is none."""
         graph = self.model.graph
-        waiting, seen = [result.id], {result.id}
+        waiting, seen = [Source(result.id, 0)], {result.id}
         while waiting:
-            layer = graph.by_id[waiting.pop(0)]
+            layer, output = graph.by_id[waiting[0].layer], waiting.pop(0).output
             if layer.is_loop:
-                return layer
-            sources = {source.layer for source in graph.sources[layer.id] if source is not None} - seen
-            seen |= sources
+                return layer, output
+            sources = {source for source in graph.sources[layer.id] if source is not None and source.layer not in seen}
+            seen |= {source.layer for source in sources}
             waiting += sorted(sources)
         return None
 
@@ -145,6 +162,7 @@ class Causes:
         return False
 
 
+_FORM = frozenset({"Result", "Convert", "Reshape", "Squeeze", "Unsqueeze"})
 _LOGIC = frozenset(
     {"Result", "Convert", "Reshape", "Squeeze", "Unsqueeze", "LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor"}
     | {"ReduceLogicalAnd", "ReduceLogicalOr", "If", "Select", "Gather"}

@@ -56,7 +56,7 @@ def debug_reference(
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source)
-    return OutsideValues(reference) if text in EVALUATORS else PlacedValues(reference)
+    return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference)
 
 
 class OperationValues:
@@ -83,18 +83,19 @@ class OperationValues:
         return PeerCounterpart(self._peer, Moment(MomentKind.ENTERED, path, frame), None).value(spot.layer, spot.output)
 
 
-class OutsideValues:
-    """Of a reference that knows the model's own graph alone."""
+class ValuesOfRun:
+    """Of a reference that has run, and knows the model's own graph and iterations of its loops."""
 
     def __init__(self, reference: Reference) -> None:
         self.title = reference.title
         self._reference = reference
 
     def value_at(self, spot: Spot) -> Array | None:
-        """The value at this place, None in a body."""
-        if spot.levels or spot.frame is None:
+        """The value at this place; None in a body that the reference does not tell of."""
+        if spot.frame is None:
             return None
-        found = self._reference.at(Moment(MomentKind.FINISHED, (), spot.frame))
+        path = tuple(Step(*level) for level in spot.levels)
+        found = self._reference.at(Moment(MomentKind.ITERATION if path else MomentKind.FINISHED, path, spot.frame))
         return None if found is None else found.value(spot.layer, spot.output)
 
 

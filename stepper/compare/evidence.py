@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from stepper.compare.causes import Causes, graph_at
@@ -19,10 +20,12 @@ from stepper.compare.observations import (
 )
 from stepper.compare.reference import Outcome
 from stepper.compare.words import kind, named, numbered
+from stepper.engine.loops import EndReason
 from stepper.engine.roles import RoleError, roles_of
 from stepper.ir.model import Layer
 
 _MOST_ULP: Final = 10_000_000
+_MOST_UNSEEN: Final = 3
 
 
 def difference_text(difference: Difference, *, origin: bool = True) -> str:
@@ -109,28 +112,62 @@ def _runs(outcome: Outcome) -> str:
 def origin_text(finding: Finding, causes: Causes, observations: Observations) -> str:
     """The reason where nothing in the files explains it: what can be told from the values alone."""
     if isinstance(finding, LoopDifference):
-        return loop_text(finding)
+        return loop_text(finding) + _decided_by(finding, causes)
     if isinstance(finding, BranchDifference):
         return f"{numbered(finding.layer)} takes another branch than in the reference"
     if isinstance(finding, Failure):
         side = "our run" if finding.ours else "the reference"
-        return f"{side} stops{f': {finding.message}' if finding.layer is None else f' at {numbered(finding.layer)}'}"
+        if finding.layer is None:
+            return f"{side} stops: {finding.message}"
+        return f"{side} stops at {numbered(finding.layer)}{_unseen(finding.unknown)}"
     if finding.layer.type == "Parameter":
         return _of_parameter(finding, causes)
     if finding.layer.is_loop:
         text = f"the output {finding.output} of {numbered(finding.layer)} differs from the reference"
         if all(finding.layer not in record.loops for record in observations.records.values()):
             return f"{text}; what happens inside of it is not known to the reference"
+        result = output_result(finding.layer, finding.output)
+        which = "" if result is None else f" of {numbered(result)}"
         return (
-            f"{text}, though no value in its body was seen to differ: its port map's output entry joins or takes "
-            "something else"
+            f"{text}, though no value in its body was seen to differ: its port map's output entry{which} joins or "
+            "takes something else"
         )
     text = f"{numbered(finding.layer)} differs from the reference; {made_text(finding)}"
     if finding.made is not Made.HERE or observations.each_alone:
         return text  # of the very same operations attributes and constants are shared
-    suspects = [f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown]
-    suspects += [f"its constant {constant}" for constant in _constants(finding, causes)]
-    return f"{text}; so what is not shared is another: {' or '.join([*suspects[:4], 'its attributes'])}"
+    suspects = [
+        f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown[:_MOST_UNSEEN]
+    ]
+    suspects += [f"its constant {constant}" for constant in _constants(finding, causes)[:_MOST_UNSEEN]]
+    return f"{text}; so what is not shared is another: {' or '.join([*suspects, 'its attributes'])}"
+
+
+def _unseen(layers: Sequence[Layer]) -> str:
+    """Behind what fails: what goes into it that the reference has no value of; of a loop the part of its port map."""
+    said = []
+    for layer in layers[:_MOST_UNSEEN]:
+        bodies = layer.bodies if layer.is_loop else ()
+        inner = [numbered(body.graph.by_id[entry.result]) for body in bodies for entry in body.outputs if entry.slicing]
+        said.append(numbered(layer) + (f" (its port map joins {' and '.join(inner)})" if inner else ""))
+    return f"; of what goes into it the reference has no value of {' and '.join(said)}" if said else ""
+
+
+def _decided_by(difference: LoopDifference, causes: Causes) -> str:
+    """What computes the condition, where that ended the loop on our side and nothing is known of its value."""
+    if difference.ours.ended not in (EndReason.CONDITION, EndReason.TRIP_COUNT):
+        return ""
+    found = causes.what_limits(difference, by_condition=difference.ours.ended == EndReason.CONDITION)
+    if found is None:
+        return ""
+    if difference.ours.ended == EndReason.TRIP_COUNT:
+        return f"; its trip count is {numbered(found)}"
+    return f"; its condition is {numbered(found)}"
+
+
+def output_result(loop: Layer, output: int) -> Layer | None:
+    """The Result of the body that an output of a loop is made of."""
+    found = (body.graph.by_id[entry.result] for body in loop.bodies for entry in body.outputs if entry.output == output)
+    return next(found, None)
 
 
 def _constants(difference: Difference, causes: Causes) -> list[str]:

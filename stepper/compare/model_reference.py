@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stepper.compare.alignment import Alignment, GraphPair
-from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed
+from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, ReferenceFailed
 from stepper.debug import slots
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every
@@ -88,7 +88,7 @@ class ModelReference:
         self._to_the_end_of(depth, EventKind.FINISHED)
         return ModelCounterpart(pair, self._levels[0].frame, None)
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
+    def totals(self) -> Mapping[LoopKey, int]:
         """Each run is known by itself, or nothing is."""
         return {}
 

@@ -70,12 +70,16 @@ class BranchDifference:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:
-    """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations)."""
+    """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations).
+
+    `unknown` are the layers behind its inputs of which the reference has no value.
+    """
 
     path: Path
     layer: Layer | None
     message: str
     ours: bool
+    unknown: tuple[Layer, ...] = ()
 
 
 Finding = Difference | LoopDifference | BranchDifference | Failure
@@ -186,4 +190,6 @@ class Observations:
         roots = [one for one in self.findings if not isinstance(one, Difference) or one.made in counted]
         if not roots:
             return self.findings if self.outputs_differ else []
+        if isinstance(roots[0], Failure) and roots[0].ours:
+            return self.findings  # what differed before may be why
         return [*roots, *(one for one in self.findings if one not in roots)]

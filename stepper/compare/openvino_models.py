@@ -12,17 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from lxml import etree
 
+from stepper.compare.reference import LoopKey
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir import xml
 from stepper.ir.model import Graph, Layer, Model
 from stepper.ir.xml import Element
 
-Path = tuple[int, ...]
-"""The ids of the loops that lead to a loop, its own last."""
-
 Step = tuple[int, str]
 """Into a body: the id of the loop or If, and the role of the body."""
+
+Way = tuple[Step, ...]
+"""Through loops and Ifs into the body of a loop, which is the last step."""
 
 
 class NativeText(NamedTuple):
@@ -50,19 +51,19 @@ def body(model: Model, graph: Graph) -> NativeText:
     return NativeText(_text(net), _weights(model))
 
 
-def counted(model: Model) -> tuple[NativeText, list[Path]]:
+def counted(model: Model) -> tuple[NativeText, list[LoopKey]]:
     """The model with a Result more for each loop: how many iterations it ran in all, an i32 of shape [1].
 
-    They follow the model's own Results, in the order of the paths that are returned. Two Parameters more, i32 [1], want
-    0 and 1, after the model's own. Loops inside of an If, and those opened from a sequence, are not counted.
+    They follow the model's own Results, in the order of the keys that are returned. Two Parameters more, i32 [1], want
+    0 and 1, after the model's own. Loops opened from a sequence are not counted.
     """
     root = xml.parse(model.path)
-    paths = [path for path in _loop_paths(model) if _loop(root, path) is not None]
+    ways = [way for way in _ways(model) if _graph(root, way) is not None]
     zero, one = (_parameter(root, name) for name in ("stepper_zero", "stepper_one"))
-    for path in paths:
-        layer, port = _count(root, path, zero, one)
+    for way in ways:
+        layer, port = _count(root, way, zero, one)
         _result(root, layer, port)
-    return NativeText(_text(root), _weights(model)), paths
+    return NativeText(_text(root), _weights(model)), [_key(way) for way in ways]
 
 
 def _text(net: Element) -> str:
@@ -89,12 +90,24 @@ def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
     raise UsageError("the graph is no body of the model")
 
 
-def _loop_paths(model: Model) -> Iterator[Path]:
-    for path, graph in model.graphs():
-        if all(step.is_loop and step.opened_from is None for step in path):
-            for layer in graph.layers:
-                if layer.is_loop and layer.opened_from is None and _is_needed(graph, layer):
-                    yield tuple(step.id for step in (*path, layer))
+def _ways(model: Model) -> Iterator[Way]:
+    """To each loop that somebody reads, outer before inner."""
+    stack: list[tuple[Way, Graph]] = [((), model.graph)]
+    while stack:
+        way, graph = stack.pop()
+        inner: list[tuple[Way, Graph]] = []
+        for layer in graph.layers:
+            if not layer.bodies or layer.opened_from is not None or not _is_needed(graph, layer):
+                continue
+            if layer.is_loop:
+                yield (*way, (layer.id, "body"))
+            inner += [((*way, (layer.id, body.role)), body.graph) for body in layer.bodies]
+        stack += reversed(inner)
+
+
+def _key(way: Way) -> LoopKey:
+    steps = ((identity,) if role == "body" else (identity, role) for identity, role in way)
+    return tuple(part for step in steps for part in step)
 
 
 def _is_needed(graph: Graph, layer: Layer) -> bool:
@@ -111,12 +124,6 @@ def _graph(net: Element, place: Iterable[Step]) -> Element | None:
     return found
 
 
-def _loop(net: Element, path: Path) -> Element | None:
-    """The loop at the end of a path through loops; None where the file has none."""
-    graph = _graph(net, [(identity, "body") for identity in path[:-1]])
-    return None if graph is None else _child_layer(graph, path[-1])
-
-
 def _child_layer(graph: Element, identity: int) -> Element | None:
     layers = graph.find("layers")
     return None if layers is None else next((layer for layer in layers if layer.get("id") == str(identity)), None)
@@ -125,38 +132,48 @@ def _child_layer(graph: Element, identity: int) -> Element | None:
 # --- counting --------------------------------------------------------------------------------------------------------
 
 
-def _count(root: Element, path: Path, zero: int, one: int) -> tuple[int, int]:
-    """Let the loop at the end of the path count; the layer and port, in the main graph, where the count comes out.
+def _count(root: Element, way: Way, zero: int, one: int) -> tuple[int, int]:
+    """Let the loop at the end of the way count; the layer and port, in the main graph, where the count comes out.
 
-    Every loop on the way carries a sum: the innermost adds 1 in each iteration, the others what the next inner one
-    counted.
+    The innermost adds 1 in each iteration, every loop around it what the next inner one counted. An If on the way hands
+    that on from the branch that leads there, and from the other one 0.
     """
-    loops = [_loop(root, path[: depth + 1]) for depth in range(len(path))]
     graphs: list[Element] = [root]
     zeros, ones = [zero], [one]
-    for loop in loops[:-1]:
-        assert loop is not None
-        body = loop.find("body")
-        assert body is not None
-        zeros.append(_invariant(graphs[-1], loop, body, zeros[-1]))
-        ones.append(_invariant(graphs[-1], loop, body, ones[-1]))
+    for identity, role in way:
+        layer, body = _holder(graphs[-1], identity), _body(graphs[-1], identity, role)
+        zeros.append(_invariant(graphs[-1], layer, role, body, zeros[-1]))
+        ones.append(_invariant(graphs[-1], layer, role, body, ones[-1]))
         graphs.append(body)
-    added: tuple[int, int] | None = None
-    for loop, graph, zero_here, one_here in reversed(list(zip(loops, graphs, zeros, ones, strict=True))):
-        assert loop is not None
-        body = loop.find("body")
-        assert body is not None
-        if added is None:
-            added = (_invariant(graph, loop, body, one_here), 0)
-        added = (int(loop.get("id", "")), _sum(graph, loop, body, zero_here, added))
-    assert added is not None
+    added = (ones[-1], 0)
+    for depth in reversed(range(len(way))):
+        (identity, role), graph, body = way[depth], graphs[depth], graphs[depth + 1]
+        layer = _holder(graph, identity)
+        if role == "body":
+            port = _sum(graph, layer, body, zeros[depth], added)
+        else:
+            port = _handed_on(graph, layer, role, body, zeros[depth], added)
+        added = (identity, port)
     return added
 
 
-def _invariant(graph: Element, loop: Element, body: Element, source: int) -> int:
+def _holder(graph: Element, identity: int) -> Element:
+    """The loop or If of this id, which is there."""
+    layer = _child_layer(graph, identity)
+    assert layer is not None
+    return layer
+
+
+def _body(graph: Element, identity: int, role: str) -> Element:
+    body = _holder(graph, identity).find(role)
+    assert body is not None
+    return body
+
+
+def _invariant(graph: Element, layer: Element, role: str, body: Element, source: int) -> int:
     """Hand a Parameter's value of the graph around into the body; the id of the body's Parameter."""
     parameter = _parameter(body, "stepper_invariant")
-    _map_input(graph, loop, source, parameter)
+    _map_input(graph, layer, role, source, parameter)
     return parameter
 
 
@@ -167,31 +184,47 @@ def _sum(graph: Element, loop: Element, body: Element, zero: int, added: tuple[i
     _edge(body, parameter, 0, sum, 0)
     _edge(body, *added, sum, 1)
     result = _result(body, sum, 2)
-    _map_input(graph, loop, zero, parameter)
+    _map_input(graph, loop, "body", zero, parameter)
     edges = _part(loop, "back_edges")
     etree.SubElement(edges, "edge", {"from-layer": str(result), "to-layer": str(parameter)})
-    return _map_output(loop, result)
+    return _map_output(loop, {"body": result})
 
 
-def _map_input(graph: Element, loop: Element, source: int, parameter: int) -> None:
-    side = _part(loop, "input")
-    index, port = len(side.findall("port")), _new_port(loop)
+def _handed_on(graph: Element, branch: Element, role: str, body: Element, zero: int, added: tuple[int, int]) -> int:
+    """Give out of an If what the one branch has, or 0 from the other; the port of the If where it comes out."""
+    other = "else_body" if role == "then_body" else "then_body"
+    elsewhere = branch.find(other)
+    assert elsewhere is not None
+    nothing = _invariant(graph, branch, other, elsewhere, zero)
+    return _map_output(branch, {role: _result(body, *added), other: _result(elsewhere, nothing, 0)})
+
+
+def _map_input(graph: Element, layer: Element, role: str, source: int, parameter: int) -> None:
+    side = _part(layer, "input")
+    index, port = len(side.findall("port")), _new_port(layer)
     etree.SubElement(etree.SubElement(side, "port", id=str(port), precision="I32"), "dim").text = "1"
     entry = {"external_port_id": str(index), "internal_layer_id": str(parameter)}
-    entries = _part(loop, "port_map")
-    entries.insert(0, etree.Element("input", entry))
-    _edge(graph, source, 0, int(loop.get("id", "")), port)
+    _part(layer, _port_map(role)).insert(0, etree.Element("input", entry))
+    _edge(graph, source, 0, int(layer.get("id", "")), port)
 
 
-def _map_output(loop: Element, result: int) -> int:
-    entries = _part(loop, "port_map")
-    taken = [int(entry.get("external_port_id", "-1")) for entry in entries.findall("output")]
+def _map_output(layer: Element, results: Mapping[str, int]) -> int:
+    """A new output of a loop or an If, from the Result of each body; its port."""
+    maps = {role: _part(layer, _port_map(role)) for role in results}
+    taken = [int(entry.get("external_port_id", "-1")) for found in maps.values() for entry in found.findall("output")]
     # Outputs count in the order of these ids, which need not be those of ports.
-    external = max([-1, *taken, *(int(port.get("id", "0")) for port in loop.iter("port"))]) + 1
-    entries.append(etree.Element("output", {"external_port_id": str(external), "internal_layer_id": str(result)}))
-    port = _new_port(loop)
-    etree.SubElement(etree.SubElement(_part(loop, "output"), "port", id=str(port), precision="I32"), "dim").text = "1"
+    external = max([-1, *taken, *(int(port.get("id", "0")) for port in layer.iter("port"))]) + 1
+    for role, result in results.items():
+        entry = {"external_port_id": str(external), "internal_layer_id": str(result)}
+        maps[role].append(etree.Element("output", entry))
+    port = _new_port(layer)
+    etree.SubElement(etree.SubElement(_part(layer, "output"), "port", id=str(port), precision="I32"), "dim").text = "1"
     return port
+
+
+def _port_map(role: str) -> str:
+    """The element with the port map of a body."""
+    return role.replace("body", "port_map")
 
 
 def _part(layer: Element, name: str) -> Element:
@@ -199,7 +232,7 @@ def _part(layer: Element, name: str) -> Element:
     found = layer.find(name)
     if found is None:
         found = etree.Element(name)
-        order = ("data", "port_map", "back_edges", "input", "output", "body")
+        order = ("data", "then_port_map", "else_port_map", "port_map", "back_edges", "input", "output", "body")
         after = [child for child in layer if child.tag in order[: order.index(name)]]
         layer.insert(0 if not after else layer.index(after[-1]) + 1, found)
     return found

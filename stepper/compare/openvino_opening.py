@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = ".stepper"
 _CHUNK: Final = 2**20
+_TFLITE: Final = b"TFL3"
 _BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
 """Suffixes of files with a model's weights; their contents may be large, so that size and time must do."""
 
@@ -81,6 +82,14 @@ def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
 def _convert(path: Path, target: Path) -> None:
     import openvino
 
+    if path.suffix.lower() == ".tflite":
+        with path.open("rb") as file:
+            if (
+                file.read(8)[4:] != _TFLITE
+            ):  # else each of OpenVINO's readers would say on stderr that it is not its own
+                raise ModelError(
+                    f"{path}: is no {CONVERTED['.tflite']} model: its bytes 4 to 7 are not {_TFLITE.decode()}"
+                )
     try:
         # The same front ends as openvino.convert_model has, which would tell its makers of each use.
         # The parts of a saved model of TensorFlow are found by their folder.

@@ -3,7 +3,7 @@
     peer = OpenVINOPeer(model)                        # the model that is stepped through; openvino is imported here
     run = peer.run(machine_inputs)                    # the runtime's own run, with its fusions and its arithmetic
     run.outputs                                       # in the order of the model's Results
-    run.iterations                                    # {(3,): 12, (3, 7): 40}: by the ids of the layers that lead to it
+    run.iterations                                    # {(3,): 12, (3, 7): 40}: by the keys of the loops
     peer.operation(graph, layer)(*inputs)             # one operation: what it makes of the same inputs, nothing else
     peer.body(graph)(*parameters)                     # one iteration of a body (program.graph): Results in file order
 
@@ -23,6 +23,7 @@ from stepper.compare import openvino_models
 from stepper.compare.openvino_layers import LayerInOpenVINO
 from stepper.compare.openvino_models import NativeText
 from stepper.compare.openvino_runtime import Runtime, complaint, ensure_installed
+from stepper.compare.reference import LoopKey
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
@@ -38,12 +39,11 @@ Function = Callable[..., tuple[Array, ...]]
 class PeerRun:
     """What the runtime gave. `iterations` is how many each loop ran in all its executions together.
 
-    Its keys are the ids of the layers that lead to the loop, its own last. A loop inside of an If is not among them;
-    nor is any where the runtime refuses the model with its loops counted (`uncounted` then has its words).
+    There are none where the runtime refuses the model with its loops counted (`uncounted` then has its words).
     """
 
     outputs: tuple[Array, ...]
-    iterations: Mapping[tuple[int, ...], int]
+    iterations: Mapping[LoopKey, int]
     uncounted: str = ""
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed
+from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
@@ -26,15 +26,15 @@ _RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign
 
 
 class PeerRun(Protocol):
-    """The runtime's own run: outputs in the order of the model's Results; iterations by the ids that lead to a loop."""
+    """The runtime's own run: outputs in the order of the model's Results; iterations by loop."""
 
     @property
     def outputs(self) -> Sequence[Array]:
         """In the order of the model's Results."""
 
     @property
-    def iterations(self) -> Mapping[tuple[int, ...], int]:
-        """Of all executions of a loop together, by the ids of the layers that lead to it, its own last."""
+    def iterations(self) -> Mapping[LoopKey, int]:
+        """Of all executions of a loop together."""
 
 
 class Peer(Protocol):
@@ -131,18 +131,21 @@ class OpenVINOReference:
         return PeerCounterpart(self._peer, moment, self._outcome(moment))
 
     def _outcome(self, moment: Moment) -> Outcome | None:
-        """Of a loop that runs once: of one inside another only the sum is known."""
-        if moment.kind is not MomentKind.LEFT or len(moment.path) != 1 or self._run is None:
+        """Of a loop that runs once at most: of one inside another only the sum is known."""
+        if moment.kind is not MomentKind.LEFT or loop_steps(moment.path[:-1]) or self._run is None:
             return None
         activation = moment.frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
-        count = self._run.iterations.get((moment.path[0].layer.id,))
-        return None if count is None else Outcome(count, ended_after(activation, count))
+        count = self._run.iterations.get(loop_key(moment.path[:-1], moment.path[-1].layer))
+        if count is None:
+            return None
+        is_reached = count > 0 or len(moment.path) == 1  # else the runtime may not have come by
+        return Outcome(count, ended_after(activation, count) if is_reached else "")
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
-        """Of loops in loops."""
-        return {} if self._run is None else {ids: n for ids, n in self._run.iterations.items() if len(ids) > 1}
+    def totals(self) -> Mapping[LoopKey, int]:
+        """Of all that are in something: of a loop in a loop no single run is known, and one in an If need not run."""
+        return {} if self._run is None else {key: n for key, n in self._run.iterations.items() if len(key) > 1}
 
     def outputs(self) -> Mapping[int, Any]:
         """Of the runtime's own run."""

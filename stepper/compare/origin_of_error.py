@@ -14,7 +14,7 @@ from stepper.compare.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
 from stepper.engine.program import Kind, Operation
-from stepper.ir.model import Layer
+from stepper.ir.model import Graph, Layer, Source
 from stepper.ops.departures import Use, departures
 
 
@@ -95,6 +95,7 @@ def is_rounded_integer(value: Any) -> bool:
     return array.dtype.kind in "iu" and array.size > 0 and int(np.abs(array.astype(np.float64)).max()) > 2**24
 
 
+_MOST_UNKNOWN: Final = 8
 _FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
 
@@ -117,4 +118,37 @@ def _inputs(frame: Frame, operation: Operation, found: Counterpart, tolerances: 
         moved |= not agree_exactly(ours, theirs)
         agree &= distance is None or not distance.differs
         inputs.append(theirs)
-    return Inputs(inputs, agree, moved, tuple(unknown))
+    return Inputs(inputs, agree, moved, _with_what_is_behind(frame, unknown, found))
+
+
+def unknown_inputs(frame: Frame, operation: Operation, found: Counterpart | None) -> tuple[Layer, ...]:
+    """The layers that compute the inputs of an operation of which the reference has no value, and what is behind."""
+    graph = frame.program.graph
+    layers = _computed_sources(frame, operation.layer.id)
+    return _with_what_is_behind(
+        frame, [graph.by_id[s.layer] for s in layers if found is None or _value(graph, s, found) is None], found
+    )
+
+
+def _with_what_is_behind(frame: Frame, unknown: list[Layer], found: Counterpart | None) -> tuple[Layer, ...]:
+    """These layers, and against the flow of values all others up to those that the reference knows."""
+    graph, layers = frame.program.graph, dict.fromkeys(layer.id for layer in unknown)
+    for identity in list(layers):
+        waiting = [identity]
+        while waiting and len(layers) < _MOST_UNKNOWN and found is not None:
+            for source in _computed_sources(frame, waiting.pop(0)):
+                if source.layer not in layers and _value(graph, source, found) is None:
+                    layers[source.layer] = None
+                    waiting.append(source.layer)
+    return tuple(graph.by_id[identity] for identity in layers)
+
+
+def _computed_sources(frame: Frame, layer: int) -> list[Source]:
+    """What operations of this graph give to a layer: neither Constants nor Parameters."""
+    program = frame.program
+    sources = (source for source in program.graph.sources[layer] if source is not None)
+    return [s for s in sources if program.slots.get((s.layer, s.output)) in program.computed_at]
+
+
+def _value(graph: Graph, source: Source, found: Counterpart) -> Any:
+    return found.value(graph.by_id[source.layer], source.output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -16,6 +17,7 @@ from stepper.ir.model import Layer, Model
 NUMPY: Final = "numpy"
 OPENVINO: Final = "openvino"
 ENGINES: Final = (NUMPY, OPENVINO)
+_OPTION: Final = re.compile(" (?=--(?:engine-for|device|precision) )")
 
 
 class OpenVINOPartner:
@@ -46,6 +48,23 @@ class OpenVINOPartner:
         if (self.runtime.device, self.runtime.precision) != (usual.device, usual.precision):
             words.append(f"--device {self.runtime.device} --precision {self.runtime.precision}")
         return " ".join(words)
+
+    @classmethod
+    def described(cls, text: str, extensions: Sequence[Any] = ()) -> OpenVINOPartner:
+        """The partner with that description, as a recording has it; the usual one for none. UsageError for another."""
+        found: dict[str, str] = {}
+        choices: dict[str, str] = {}
+        for word in _OPTION.split(text) if text else []:
+            name, _, value = word.partition(" ")
+            if name == "--engine-for":
+                pattern, _, engine = value.rpartition("=")
+                choices[pattern] = engine
+            elif name in ("--engine", "--device", "--precision"):
+                found[name] = value
+            else:
+                raise UsageError(f"it was computed with {text}, which only the program that did so can do again")
+        runtime = Runtime(found.get("--device", "CPU"), found.get("--precision", "f32"), extensions)
+        return cls(found.get("--engine", NUMPY), choices, runtime)
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
         """Whether OpenVINO computes this layer."""

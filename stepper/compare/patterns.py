@@ -203,8 +203,9 @@ def _clipped(x: Any, y: Any, near: Near, ours: Array) -> str:
         return ""
     low, high = float(x.min()), float(x.max())
     if low < high and near(np.clip(y, low, high), x):
-        limits = [f"at {high:.6g} from above"] if y.max() > high else []
-        limits += [f"at {low:.6g} from below"] if y.min() < low else []
+        # What is cut off must be more than what agreement leaves open.
+        limits = [f"at {high:.6g} from above"] if y.max() > high and not near(high, y.max()) else []
+        limits += [f"at {low:.6g} from below"] if y.min() < low and not near(low, y.min()) else []
         if limits:
             return f"is the reference's clipped (saturated) {' and '.join(limits)}"
     return ""

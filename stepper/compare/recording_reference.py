@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.compare.reference import Moment, MomentKind, Outcome
+from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome
 from stepper.compare.reference import Path as Way
 from stepper.debug.recording.reading import Recording
 from stepper.element_types import Array
@@ -81,7 +81,7 @@ class RecordingReference:
             outcome = Outcome(iterations, ended or "")
         return RecordingCounterpart(self, moment.path, outcome)
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
+    def totals(self) -> Mapping[LoopKey, int]:
         """Each run is known by itself, or nothing is."""
         return {}
 

@@ -29,6 +29,16 @@ Path = tuple[Step, ...]
 """The way from the model's own graph to a nested one, outer before inner; empty for the model's own graph."""
 
 
+LoopKey = tuple[int | str, ...]
+"""Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
+
+
+def loop_key(path: Path, layer: Layer) -> LoopKey:
+    """The key of a loop in the graph to which a path leads."""
+    steps = ((step.layer.id,) if step.layer.is_loop else (step.layer.id, step.role) for step in path)
+    return (*(part for step in steps for part in step), layer.id)
+
+
 class MomentKind(Enum):
     """What our run has just done.
 
@@ -114,9 +124,9 @@ class Reference(Protocol):
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
 
-    def totals(self) -> Mapping[tuple[int, ...], int]:
-        """The iterations of loops in all their runs together, by the ids of the layers that lead to each (its own
-        last), of those of which no single run is known; asked after FINISHED."""
+    def totals(self) -> Mapping[LoopKey, int]:
+        """The iterations of loops in all their runs together, of those of which no single run is known; asked after
+        FINISHED."""
 
     def outputs(self) -> Mapping[int, Array]:
         """Its values of the model's outputs by position, as far as known; asked after FINISHED. Raises ReferenceFailed

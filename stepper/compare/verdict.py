@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepper.compare.causes import Causes, graph_at
-from stepper.compare.evidence import apart, difference_text, loop_text, origin_text
+from stepper.compare.evidence import apart, difference_text, loop_text, origin_text, output_result
 from stepper.compare.file_differences import FileDifference, Kind
 from stepper.compare.observations import (
     BranchDifference,
@@ -95,10 +95,17 @@ def _of_outputs(observations: Observations, causes: Causes, title: str) -> Verdi
         detail = "each operation and each body alone agrees on the same inputs: it is how the loop is run as a whole"
     results = causes.model.graph.results
     position = next(index for index, one in enumerate(observations.outputs) if one is first)
-    loop = causes.loop_before(results[position])
-    path = () if loop is None else (Step(loop, "body", None),)
-    line = 0 if loop is None else loop.line
-    return Verdict(path, None, loop, None, (), "", line, reason, (detail, *observations.notes[:2]), ())
+    details = (detail, *observations.notes[:2])
+    before = causes.loop_before(results[position])
+    if before is None:
+        return Verdict((), None, None, None, (), "", 0, reason, details, ())
+    loop, output = before
+    path, result = (Step(loop, "body", None),), output_result(loop, output)
+    is_seen = any(loop in record.loops for record in observations.records.values())
+    if result is None or not is_seen or observations.each_alone:
+        return Verdict(path, None, loop, None, (), "", loop.line, reason, details, ())
+    reason += f"; it comes from output {output} of the loop: its port map's entry joins or takes something else"
+    return Verdict(path, None, result, None, (loop,), "output", loop.line, reason, details, ())
 
 
 def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:

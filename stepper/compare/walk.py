@@ -14,6 +14,7 @@ import numpy as np
 
 from stepper.compare import patterns
 from stepper.compare.births import Births
+from stepper.compare.loop_totals import compare_totals
 from stepper.compare.metrics import Measure, agree_exactly, measure, rough_ratio
 from stepper.compare.observations import (
     BranchDifference,
@@ -25,7 +26,7 @@ from stepper.compare.observations import (
     Observations,
     Record,
 )
-from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made
+from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
 from stepper.compare.outputs import compare_outputs
 from stepper.compare.reference import (
     Counterpart,
@@ -35,7 +36,6 @@ from stepper.compare.reference import (
     Path,
     Reference,
     ReferenceFailed,
-    Step,
     path_of,
     step_of,
 )
@@ -168,27 +168,28 @@ class Walk:
     def _fail(self, message: str, *, ours: bool) -> None:
         stack = self.machine.stack
         frame = stack[-1] if stack else None
-        layer: Layer | None = None
+        operation = found = None
         if ours and frame is not None and frame.pc < len(frame.program.operations):
-            layer = frame.program.operations[frame.pc].layer
+            operation = frame.program.operations[frame.pc]
         if ours and frame is not None and len(self._done) == len(stack):
-            self._compare_quietly(frame, stack)
+            found = self._compare_quietly(frame, stack)
+        unknown = () if operation is None or frame is None else unknown_inputs(frame, operation, found)
         path = path_of(stack) if stack else ()
         if path and frame is not None and frame.phase is Phase.BETWEEN:
             # It was about to begin the next iteration.
             path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if _begun(frame) else 0))
-        self._add(Failure(path, layer, message, ours))
+        self._add(Failure(path, None if operation is None else operation.layer, message, ours, unknown))
 
-    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> None:
+    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> Counterpart | None:
         """What our run computed before it stopped; the reference is asked as if the iteration had come to its end."""
         kind = MomentKind.ITERATION if len(stack) > 1 else MomentKind.ENTERED
         if kind is MomentKind.ENTERED:
-            return
+            return None
         assert frame.activation is not None
         try:
-            self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
+            return self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
         except ReferenceFailed:
-            return
+            return None
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ class Walk:
         operation = _operation(frame.program, slot)
         if operation is not None:
             origin = made(frame, operation, output, found, difference, self.tolerances)
-            if origin.made is Made.HERE and not self.reference.is_exact:
+            if origin.made is Made.HERE and not self.reference.is_exact and not distance.problem:
                 origin = origin._replace(made=departure(operation, ours) or Made.HERE)
         else:
             origin = Origin(Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False, ())
@@ -372,19 +373,12 @@ class Walk:
 
     def _finish(self) -> None:
         """What is known only when all has run: iterations of loops in loops, and the outputs."""
-        for record in self.observations.loops.values():
-            self._compare_totals(record)
+        for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
+            self._add(difference)
         try:
             compare_outputs(self.machine, self.reference, self.tolerances, self.observations)
         except ReferenceFailed as failure:
             self._add(Failure((), None, str(failure), ours=False))
-
-    def _compare_totals(self, record: LoopRecord) -> None:
-        record.total = self.reference.totals().get(tuple(layer.id for layer in (*record.path, record.layer)))
-        if record.total is not None and record.total != record.iterations:
-            path = tuple(Step(layer, "body", None) for layer in record.path)
-            ours, theirs = (Outcome(number, "in all its runs") for number in (record.iterations, record.total))
-            self._add(LoopDifference(path, record.layer, None, ours, theirs))
 
 
 def _begun(frame: Frame) -> bool:

@@ -22,6 +22,7 @@ from stepper.debug.views import (
     ValueView,
 )
 from stepper.element_types import Array
+from stepper.engine.partners import legend
 from stepper.ir.excerpts import excerpt
 from stepper.plain_values import storable
 
@@ -60,10 +61,14 @@ def _title(level: LevelView) -> str:
 
 def operation_lines(word: str, operation: OperationView) -> list[str]:
     """An operation with its inputs and outputs; `word` says what about it: done or next."""
-    by = f"  (computed by {operation.computed_by})" if operation.computed_by else ""
-    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'{by}"]
+    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'{by_text(operation.computed_by)}"]
     lines += [f"  input {index}: {value_text(value)}" for index, value in enumerate(operation.inputs)]
     return lines + [f"  output {index}: {value_text(value)}" for index, value in enumerate(operation.outputs)]
+
+
+def by_text(computed_by: str) -> str:
+    """Behind an operation or a value: who else computes it, with the mark of that; empty for numpy."""
+    return f"  ({legend(computed_by)})" if computed_by else ""
 
 
 def value_text(value: ValueView) -> str:

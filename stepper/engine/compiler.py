@@ -56,6 +56,25 @@ def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
     ]
 
 
+def given_away(model: Model, partner: Partner | None) -> dict[tuple[int, int], str]:
+    """Who computes each layer that is not ours to compute (see `partners.Elsewhere`), without compiling the model."""
+    found = {}
+    for _path, graph in model.graphs() if partner is not None else ():
+        for layer in graph.layers:
+            if partner is not None and not layer.bodies and _is_claimed(partner, layer, _kernel_of(layer)):
+                _function, who = partner.bind(layer, [None] * len(graph.sources[layer.id]))
+                if who:
+                    found[id(graph), layer.id] = who
+    return found
+
+
+def _is_claimed(partner: Partner, layer: Layer, kernel: ops.Kernel | None) -> bool:
+    """Whether the partner computes a layer without bodies; what has state and what computes nothing stays here."""
+    if layer.type in ("Parameter", "Result", "Constant") or (kernel is not None and kernel.stateful):
+        return False
+    return partner.computes(layer, has_kernel=kernel is not None)
+
+
 def _kernel_of(layer: Layer) -> ops.Kernel | None:
     return None if layer.definition is None else ops.find(layer.type, layer.definition)
 
@@ -137,8 +156,7 @@ class _Compiler:
             kind = Kind.LOOP if layer.is_loop else Kind.BRANCH
             return Operation(layer, kind, inputs, outputs, plans=self._plans(layer))
         kernel = _kernel_of(layer)
-        stateful = kernel is not None and kernel.stateful
-        if self.partner is not None and not stateful and self.partner.computes(layer, has_kernel=kernel is not None):
+        if self.partner is not None and _is_claimed(self.partner, layer, kernel):
             return self._given_away(self.partner, layer, inputs, outputs)
         if kernel is None:
             return Operation(layer, Kind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)

@@ -57,6 +57,8 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     """The position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
     if isinstance(key, str):
         matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
+        if not matching:  # TensorFlow calls the first output of the node x `x:0`
+            matching = [index for index, one in enumerate(parameters) if f"{key}:0" in input_names(one)]
         if len(matching) == 1:
             return matching[0]
         if len(matching) > 1:

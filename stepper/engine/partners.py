@@ -7,11 +7,11 @@ away: they are what can be stepped through, gone back in and resumed, which only
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from stepper.element_types import Array
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Operation, Program
 from stepper.ir.model import Layer
 
 Function = Callable[..., tuple[Any, ...]]
@@ -36,6 +36,26 @@ class Partner(Protocol):
         """
 
 
+_MARKS: Final = {"OpenVINO": "ov"}
+
+Elsewhere = Mapping[tuple[int, int], str]
+"""Who computes a layer, in words, by the id of its graph as an object and the layer's own; numpy's are not there."""
+
+
+def mark_of(computed_by: str) -> str:
+    """What stands beside an operation that a partner computes, on every screen and figure: two letters, empty for none.
+
+    `computed_by` is the words that the partner is known by.
+    """
+    name = computed_by.partition(" ")[0]
+    return _MARKS.get(name, name[:2].lower())
+
+
+def legend(computed_by: str) -> str:
+    """What the mark means: `ov: computed by OpenVINO (CPU, f32)`."""
+    return f"{mark_of(computed_by)}: computed by {computed_by}"
+
+
 _default: list[Partner] = []
 
 
@@ -55,11 +75,17 @@ def no_kernel(layer: Layer) -> str:
     return f"there is no kernel for {version} (line {layer.line} of the model)"
 
 
-def computed_elsewhere(compiled: CompiledModel) -> dict[str, Counter[str]]:
-    """How many operations of each type a partner computes, by the words for who that is; those never run included."""
-    found: dict[str, Counter[str]] = {}
+def operations_elsewhere(compiled: CompiledModel) -> Iterator[tuple[Program, Operation]]:
+    """The operations that a partner computes, with the graphs that they are in; those never run included."""
     for program in compiled.programs:
         for operation in (*program.operations, *program.folded):
             if operation.computed_by:
-                found.setdefault(operation.computed_by, Counter())[operation.layer.type] += 1
+                yield program, operation
+
+
+def computed_elsewhere(compiled: CompiledModel) -> dict[str, Counter[str]]:
+    """How many operations of each type a partner computes, by the words for who that is."""
+    found: dict[str, Counter[str]] = {}
+    for _program, operation in operations_elsewhere(compiled):
+        found.setdefault(operation.computed_by, Counter())[operation.layer.type] += 1
     return found

@@ -14,7 +14,7 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner, computed_elsewhere
+from stepper.engine.partners import Partner, computed_elsewhere, operations_elsewhere
 from stepper.engine.program import Operation
 from stepper.engine.rules import Note, Rules
 from stepper.errors import UsageError
@@ -82,13 +82,25 @@ class Outputs(dict[str, Array]):
 
     `loops` has one entry for each loop that was entered, `notes` name where the other rule book would differ,
     `variables` are the values of ReadValue/Assign to be handed to the next inference. `computed_by` counts the
-    operations of each type that a partner computes, by who that is.
+    operations of each type that a partner computes, by who that is; `elsewhere` names each of them.
     """
 
     loops: tuple[LoopSummary, ...]
     notes: tuple[Note, ...]
     variables: dict[str, Any]
     computed_by: dict[str, Counter[str]]
+    elsewhere: tuple[ComputedElsewhere, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedElsewhere:
+    """An operation that a partner computed: the graph that it is in, in words, and who it was."""
+
+    path: str
+    type: str
+    name: str
+    id: int
+    computed_by: str
 
 
 def run(
@@ -130,6 +142,10 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
     outputs.notes = tuple(machine.notes)
     outputs.variables = machine.states
     outputs.computed_by = computed_elsewhere(machine.compiled)
+    outputs.elsewhere = tuple(
+        ComputedElsewhere(program.name, op.layer.type, op.layer.name, op.layer.id, op.computed_by)
+        for program, op in operations_elsewhere(machine.compiled)
+    )
     return outputs
 
 

@@ -210,7 +210,8 @@ def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any
         if leaving != entered:
             if not np.can_cast(leaving, entered, "same_kind"):
                 carried = f"carries {name_of(leaving)} into a Parameter that began as {name_of(entered)}"
-                raise KernelError(f"the back edge of the input on line {entry.line} {carried}")
+                name = plan.program.graph.parameters[plan.program.parameters.index(entry.parameter)].name
+                raise KernelError(f"the back edge to '{name}' (the input on line {entry.line}) {carried}")
             found.append((entry.parameter, entered))
     return tuple(found)
 

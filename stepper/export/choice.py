@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.body_graph import Folding
 from stepper.ir.model import Graph, Layer
@@ -39,7 +40,8 @@ class Choice:
     """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
-    carry. What is not shown is drawn as a group that says how many operations it stands for.
+    carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
+    not computed here; such boxes have a mark.
     """
 
     depth: int = 1
@@ -50,6 +52,7 @@ class Choice:
     highlight: Highlight | None = None
     fold_constants: bool = True
     fold_accumulators: bool = True
+    elsewhere: Elsewhere = field(default_factory=dict)
 
     def folding(self, graph: Graph) -> Folding:
         """What of a graph is folded."""
@@ -60,6 +63,11 @@ class Choice:
         if self.carried or any(_fits(pattern, layer) for pattern in self.hide):
             return False
         return not self.only or any(_fits(pattern, layer) for pattern in self.only)
+
+    def computed_by(self, graph: Graph, layers: Sequence[int]) -> tuple[str, ...]:
+        """Who computes the layers of a box, where that is somebody else; each once."""
+        who = (self.elsewhere.get((id(graph), layer), "") for layer in layers)
+        return tuple(dict.fromkeys(words for words in who if words))
 
     def highlights(self, graph: Graph, layers: Sequence[int], iteration: int | None = None) -> bool:
         """Whether a box that stands for these layers is highlighted."""

@@ -46,7 +46,7 @@ def dot(figure: Figure, theme: Theme = Theme.AUTO) -> str:
         *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
         "digraph stepper {",
         f"  rankdir={direction}; compound=true; newrank=true; splines=true; labelloc=t; labeljust=l;",
-        f"  bgcolor={_quoted(colours['page'])}; label={_label([figure.title, *figure.facts, *figure.notes], 'l')};",
+        f"  bgcolor={_quoted(colours['page'])}; label={_label([figure.title, *figure.below], 'l')};",
         f"  graph [{font}, fontsize=12, fontcolor={_quoted(colours['ink'])}];",
         f"  node [shape=box, {font}, fontsize=11, fontcolor={_quoted(colours['ink'])}];",
         f"  edge [{font}, fontsize=9, fontcolor={_quoted(colours['quiet'])}, color={_quoted(colours['wire'])}];",

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from stepper.debug.recording.choice import Iterations
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner, default_partner
 from stepper.errors import UsageError
 from stepper.export.arrange import arrange_layered
 from stepper.export.arrange_columns import arrange_columns
@@ -131,9 +132,9 @@ class Picture:
         if self.trace is None:
             raise UsageError(f"--as {format} shows a run; it needs --view unrolled and inputs")
         if format is Format.JSON:
-            return trace_json(self.trace)
+            return trace_json(self.trace, self.request.choice)
         if format is Format.CSV:
-            return trace_csv(self.trace)
+            return trace_csv(self.trace, self.request.choice)
         figures = iteration_figures(self.trace, self.request.choice)
         if not figures:
             raise UsageError("the loop ran no iteration, so there is none for a slider to show")
@@ -232,19 +233,21 @@ def draw(
     values: Values | str = Values.NONE,
     theme: Theme | str = Theme.AUTO,
     depth: int | None = None,
+    partner: Partner | None = None,
 ) -> Picture:
     """A figure of a model, or of a run of it where there are inputs; a notebook shows it as it is.
 
-    `written("svg")` and the other formats give the content of a file. Raises the errors of stepper.errors.
+    `partner` computes the operations that it claims. `written("svg")` and the other formats give the content of a
+    file. Raises the errors of stepper.errors.
     """
-    from stepper.engine.compiler import compile_model
+    from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.feeds import bind_inputs
 
     def machine() -> Machine:
-        return Machine(compile_model(model), bind_inputs(model, inputs or {}))
+        return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     chosen = _of(View, view) if view is not None else None
-    choice = Choice(values=_of(Values, values))
+    choice = Choice(values=_of(Values, values), elsewhere=given_away(model, partner or default_partner()))
     request = Request(chosen, loop, iterations, choice, _of(Theme, theme))
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

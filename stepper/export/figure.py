@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from stepper.engine.partners import legend, mark_of
+
 
 class Kind(StrEnum):
     """What a node or a cluster is."""
@@ -78,7 +80,7 @@ class Thumbnail:
 class Node:
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
-    `idle`: it stands in a side of an If that did not run.
+    `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     """
 
     id: str
@@ -91,11 +93,13 @@ class Node:
     highlighted: bool = False
     thumbnail: Thumbnail | None = None
     idle: bool = False
+    computed_by: tuple[str, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All lines of text, marks last."""
-        return (self.label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
+        label = " · ".join((self.label, *dict.fromkeys(map(mark_of, self.computed_by))))
+        return (label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,16 @@ class Figure:
     arrangement: Arrangement = Arrangement.LAYERED
     notes: tuple[str, ...] = ()
     facts: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def legends(self) -> tuple[str, ...]:
+        """What the marks of boxes that others compute mean."""
+        return tuple(map(legend, dict.fromkeys(who for node in self.nodes for who in node.computed_by)))
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """All lines that stand below."""
+        return (*self.facts, *self.notes, *self.legends)
 
     @cached_property
     def by_id(self) -> Mapping[str, Node]:

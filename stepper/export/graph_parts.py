@@ -85,13 +85,15 @@ class Parts:
             lines = (*lines, *declared_lines(layer))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
+        computed_by = self.choice.computed_by(graph, node.layers)
         return Node(
             id=id,
             kind=Kind(node.kind),
             label=excerpt(node.label),
             lines=lines,
-            title=node_title(graph, node),
+            title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
             cluster=cluster,
+            computed_by=computed_by,
             highlighted=self.choice.highlights(graph, node.layers),
         )
 

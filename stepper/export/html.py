@@ -97,7 +97,7 @@ def html(figures: Sequence[Figure], theme: Theme = Theme.AUTO) -> str:
     drawing = _padded(_arranged(figures), figures)
     data = {"iterations": [_state(figure) for figure in figures]}
     code = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    facts = "".join(f"<p>{escape(fact)}</p>" for fact in first.facts)
+    facts = "".join(f"<p>{escape(fact)}</p>" for fact in (*first.facts, *first.legends))
     title = escape(first.title)
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -17,7 +17,7 @@ _BRACKETS: Final = {
     Kind.END: ("{{", "}}"),
 }
 _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
-_UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…-]")
+_UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
 def mermaid(figure: Figure) -> str:
@@ -41,6 +41,7 @@ def mermaid(figure: Figure) -> str:
         lines.append(f"  class {','.join(marked)} marked")
     if idle:
         lines += ["  classDef idle stroke-dasharray:3 3,opacity:0.6", f"  class {','.join(idle)} idle"]
+    lines += [f"  legend{number}[{_text(text)}]" for number, text in enumerate(figure.legends)]
     return "\n".join([*lines, ""])
 
 

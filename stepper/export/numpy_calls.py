@@ -23,7 +23,9 @@ def kernel_of(layer: Layer) -> Kernel:
     """The kernel of a layer. UsageError where there is none."""
     found = None if layer.definition is None else ops.find(layer.type, layer.definition)
     if found is None:
-        raise UsageError(f"{layer} has no kernel, so there is no code for it")
+        raise UsageError(
+            f"{layer} has no kernel, so there is no numpy code for it; in a run a partner such as OpenVINO computes it"
+        )
     return found
 
 

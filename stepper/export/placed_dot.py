@@ -88,7 +88,7 @@ class _Placed:
             yield self._box(box)
         for index, loose in enumerate(self.drawing.texts):
             yield self._text(index, loose)
-        for index, line in enumerate((*self.figure.facts, *self.figure.notes)):
+        for index, line in enumerate(self.figure.below):
             yield self._plain(f"fact_{index}", wide / 2, -ROW * (index + 1), [line], wide, "quiet", size=SMALL)
 
     def _plain(

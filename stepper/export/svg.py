@@ -56,7 +56,7 @@ _STYLE: Final = f"""
 
 def svg(figure: Figure, drawing: Drawing, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
     """The figure as SVG text; `width` is that of the page in pixels (None: its own)."""
-    lines = [*figure.facts, *figure.notes]
+    lines = figure.below
     wide, high = extent(figure, drawing)
     shown = wide if width is None else min(width, wide)
     head = (
@@ -98,7 +98,7 @@ def style(theme: Theme) -> str:
 
 def extent(figure: Figure, drawing: Drawing) -> tuple[int, int]:
     """Width and height of the whole figure in pixels."""
-    lines = [*figure.facts, *figure.notes]
+    lines = figure.below
     wide = max([drawing.width * CELL, len(figure.title) * 9 + 4, *(len(line) * 7 for line in lines)]) + 2 * MARGIN
     return wide, HEADING + 2 * MARGIN + drawing.height * ROW + (len(lines) * 16 + 8 if lines else 0)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stepper.engine.roles import output_role, roles_of
+from stepper.export.choice import Choice
 from stepper.export.loop_trace import IterationTrace, LoopTrace
 from stepper.export.port_texts import slicing_text
 from stepper.export.value_texts import ValueSummary, statistics_text
@@ -19,11 +20,11 @@ from stepper.plain_values import json_number
 
 COLUMNS = (
     *("iteration", "id", "type", "name", "output", "element_type", "shape"),
-    *("min", "max", "mean", "std", "nan", "inf", "numbers", "marks"),
+    *("min", "max", "mean", "std", "nan", "inf", "numbers", "marks", "computed_by"),
 )
 
 
-def trace_json(trace: LoopTrace) -> str:
+def trace_json(trace: LoopTrace, choice: Choice) -> str:
     """Everything that is known of the iterations kept, as JSON with a schema number."""
     layer, roles = trace.place.layer, roles_of(trace.place.layer)
     report = {
@@ -35,7 +36,7 @@ def trace_json(trace: LoopTrace) -> str:
         "left_out": [[begin, end - 1] for begin, end in trace.left_out],
         "back_edges": [{"from": tail, "to": head} for head, tail in roles.merged_from.items()],
         "outputs": [_output_json(trace, index) for index in range(len(trace.place.body.outputs))],
-        "trace": [_iteration_json(trace, iteration) for iteration in trace.iterations],
+        "trace": [_iteration_json(trace, iteration, choice) for iteration in trace.iterations],
     }
     return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -49,7 +50,7 @@ def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
     return {**found, "slicing": slicing, "order": order}
 
 
-def _iteration_json(trace: LoopTrace, iteration: IterationTrace) -> dict[str, Any]:
+def _iteration_json(trace: LoopTrace, iteration: IterationTrace, choice: Choice) -> dict[str, Any]:
     return {
         "iteration": iteration.number,
         "condition": iteration.condition,
@@ -57,8 +58,16 @@ def _iteration_json(trace: LoopTrace, iteration: IterationTrace) -> dict[str, An
             {"parameter": id, "axis": cut.axis, "begin": cut.begin, "end": cut.end, "extent": cut.extent}
             for id, cut in iteration.slices.items()
         ],
-        "values": [_value_json(layer, output, value) for layer, output, value in _values(trace, iteration)],
+        "values": [
+            _value_json(layer, output, value) | {"computed_by": _computed_by(trace, layer, choice) or None}
+            for layer, output, value in _values(trace, iteration)
+        ],
     }
+
+
+def _computed_by(trace: LoopTrace, layer: Layer, choice: Choice) -> str:
+    """Who computed a value, where that is somebody else."""
+    return ", ".join(choice.computed_by(trace.place.body.graph, [layer.id]))
 
 
 def _value_json(layer: Layer, output: int, value: ValueSummary) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer
                 yield layer, output, value
 
 
-def trace_csv(trace: LoopTrace) -> str:
+def trace_csv(trace: LoopTrace, choice: Choice) -> str:
     """One row for each value of each iteration kept."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -99,6 +108,7 @@ def trace_csv(trace: LoopTrace) -> str:
             row = _value_json(layer, output, value)
             shape, marks = "x".join(map(str, value.shape)), "; ".join(value.marks)
             cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
+            cells["computed_by"] = _computed_by(trace, layer, choice)
             writer.writerow([_cell(cells.get(column)) for column in COLUMNS])
     return text.getvalue()
 

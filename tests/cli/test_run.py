@@ -72,6 +72,7 @@ def test_json_has_outputs_loops_and_notes(call: Call, model: Path) -> None:
             }
         ],
         "computed_by": {},
+        "elsewhere": [],
         "notes": [],
     }
 

@@ -117,7 +117,7 @@ def test_onnx_is_not_asked_for_what_it_cannot(tmp_path: Path, name: str, evaluat
 
 
 def test_tensors_are_found_by_each_of_their_names() -> None:
-    named = tensors_by_name(stepper.read_model(SAMPLE.parent / "onnx_moving_average" / "model.xml"))
+    named = tensors_by_name(stepper.read_model(SAMPLE.parent / "onnx_moving_average" / "model.xml").graph)
     assert {name: (layer.name, output) for name, (layer, output) in named.items()} == {
         "prices": ("prices", 0),
         "zero": ("zero", 0),

@@ -94,7 +94,7 @@ def test_a_debugged_run_marks_it_and_goes_back_over_it(tmp_path: Path) -> None:
     view = debugger.view()
     assert view.done is not None
     assert view.done.computed_by == TRIPLES
-    assert f"done: Triple 'tripled'  (computed by {TRIPLES})" in stop_lines(view)
+    assert f"done: Triple 'tripled'  (so: computed by {TRIPLES})" in stop_lines(view)
     there = view.done.outputs[0].array
     debugger.last()
     debugger.goto_tick(stop.tick)

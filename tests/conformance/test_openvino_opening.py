@@ -147,7 +147,7 @@ def test_onnx_itself_computes_each_tensor_alike(tmp_path: Path, evaluator: str) 
     assert next(event.kind.name for event in machine.run(Every.LOOP) if event.kind.name == "LEFT")
     frame = machine.stack[-1]
     found = {}
-    for name, (layer, output) in tensors_by_name(model).items():
+    for name, (layer, output) in tensors_by_name(model.graph).items():
         slot = frame.program.slots.get((layer.id, output))
         if name in values and slot is not None and frame.values[slot] is not None:
             found[name] = np.asarray(frame.values[slot])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,16 @@ pytest.importorskip("openvino")
 
 
 import stepper
+from stepper.compare.comparison import compare_with
 from stepper.compare.openvino_peer import OpenVINOPeer
+from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.report import text_lines
+from stepper.element_types import Array
 from stepper.engine import Every, Machine, compile_model
 from stepper.errors import KernelError, UsageError
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import LONG_AGO, NAMES, sample, some_values, sum_along_an_axis_that_is_a_list
-from tests.engine.nested_models import alternating, loop_in_branch, multiplication_table
+from tests.engine.nested_models import alternating, loop_in_branch, loops_in_branches, multiplication_table
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != LONG_AGO])
@@ -37,6 +42,24 @@ def test_loops_in_loops_are_counted_in_all(tmp_path: Path) -> None:
     run = OpenVINOPeer(model).run(inputs)
     assert sorted(run.iterations.values()) == sorted(loop.iterations for loop in ours.loops)
     assert max(map(len, run.iterations)) == 2
+
+
+@pytest.mark.parametrize(("many", "rounds"), [(True, 3), (True, 0), (False, 3)])
+def test_loops_in_branches_are_counted_in_all(tmp_path: Path, many: bool, rounds: int) -> None:
+    model = loops_in_branches().read(tmp_path)
+    inputs = stepper.bind_inputs(model, {"many": many, "n": rounds, "x": np.float32(1.5)})
+    run = OpenVINOPeer(model).run(inputs)
+    assert not run.uncounted
+    iterations = {key[-1:] if len(key) < 4 else key[-2:]: count for key, count in run.iterations.items()}
+    assert len(run.iterations) == 3 and {key[1] for key in run.iterations} == {"then_body"}
+    ran = rounds if many else 0
+    assert sorted(iterations.values()) == sorted([ran, 3 * ((ran + 1) // 2), 2 * (ran // 2)])
+    text = "\n".join(text_lines(compare_with(Machine(compile_model(model), inputs), reference(model, inputs))))
+    assert text.startswith("no difference from OpenVINO")
+
+
+def reference(model: stepper.Model, inputs: Sequence[Array]) -> OpenVINOReference:
+    return OpenVINOReference(OpenVINOPeer(model), inputs, "OpenVINO")
 
 
 @pytest.mark.parametrize("name", ["for_loop", "date_normaliser", "while_loop", "nested_loop"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.models import Graph, Side, carried, invariant, joined, last, sliced
+from tests.models import Graph, Side, Value, carried, invariant, joined, last, sliced
 
 
 def multiplication_table() -> Graph:
@@ -80,3 +80,37 @@ def loop_in_branch() -> Graph:
     side = Side(then, [(x, inside)], [then.result(out)])
     net.result(net.branch("choice", many, side, Side(otherwise, [(x, other)], [negative]))[0])
     return net
+
+
+def loops_in_branches() -> Graph:
+    """Where `many` is true: in each of `n` rounds x is doubled three times (even rounds) or twice (odd ones); else -x.
+
+    A Loop in an If in a Loop in an If; the two innermost loops have the same id, each in its branch.
+    """
+    net = Graph()
+    many, n, x = net.parameter("many", "boolean"), net.parameter("n", "i64"), net.parameter("x")
+    then, otherwise = net.body(), net.body()
+    rounds, start = then.parameter("rounds", "i64"), then.parameter("start")
+    body = then.body()
+    number, state = body.parameter("number", "i64", (1,)), body.parameter("state")
+    two, zero = body.constant([2], np.int64), body.constant([0], np.int64)
+    even = body.apply("Equal", body.apply("FloorMod", number, two), zero, type="boolean", dims=(1,), name="even")
+    sides = [_doubled(body, state, times, f"{times} times") for times in (3, 2)]
+    result = body.result(body.branch("round", even, *sides)[0])
+    carry = carried(start, state, result)
+    (out,) = then.loop("rounds", body, rounds, True, [carry], [last(result)], iteration=number)
+    other = otherwise.parameter("other")
+    negative = otherwise.result(otherwise.apply("Negative", other))
+    first = Side(then, [(n, rounds), (x, start)], [then.result(out)])
+    net.result(net.branch("choice", many, first, Side(otherwise, [(x, other)], [negative]))[0])
+    return net
+
+
+def _doubled(around: Graph, value: Value, times: int, name: str) -> Side:
+    side = around.body()
+    inside = side.parameter("inside")
+    body = side.body()
+    state = body.parameter("state")
+    doubled = body.result(body.apply("Add", state, state, name="doubled"))
+    (out,) = side.loop(name, body, times, True, [carried(inside, state, doubled)], [last(doubled)])
+    return Side(side, [(value, inside)], [side.result(out)])

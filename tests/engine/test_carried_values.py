@@ -162,7 +162,7 @@ def test_a_fraction_is_not_cast_to_an_integer_behind_the_users_back(tmp_path: Pa
     state = body.parameter("state", "i32")
     result = body.result(body.apply("Convert", state, type="f32", destination_type="f32"))
     net.result(net.loop("l", body, 2, True, [carried(net.constant(1, np.int32), state, result)], [last(result)])[0])
-    message = r"^model > Loop 'l' #0: the back edge of the input on line \d+ carries f32 into .* began as i32"
+    message = r"^model > Loop 'l' #0: the back edge to '.*' \(the input on line \d+\) carries f32 into .* began as i32"
     with pytest.raises(ExecutionError, match=message):
         stepper.run(net.read(tmp_path), {})
 

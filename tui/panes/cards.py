@@ -15,6 +15,7 @@ from stepper.debug.non_finite_causes import Birth, birth_of, cause_of_inf, cause
 from stepper.debug.statistics import statistics
 from stepper.debug.views import ValueView
 from stepper.element_types import Array
+from stepper.engine.partners import mark_of
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from tui.keymap import key_for
@@ -140,6 +141,8 @@ class StopCard(Pane):
         name = operation_names(frame.program)[frame.last]
         iteration = "" if frame.iteration is None else f"@{frame.iteration}"
         rows: list[Row] = []
+        by = state.view.done.computed_by
+        rows += _fact(mark_of(by), f"computed by {by}", width) if by else []
         for output in state.view.done.outputs[:1]:
             row: Row = [(f"  {clip(name, 24)}", "strong"), (iteration, ""), ("  ", "")]
             rows.append([*row, *_described(output.array, width, with_place=True)])

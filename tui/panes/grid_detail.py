@@ -12,11 +12,11 @@ from stepper.debug.statistics import statistics
 from stepper.debug.value_origins import Oddity, oddity_of
 from stepper.element_types import Array
 from stepper.ops.axes import shape_text
-from tui.names import carried_name, layer_name, operation_names
+from tui.names import carried_name, layer_name, marked_name, operation_names
 from tui.panes.base import Pane
 from tui.panes.grid import Grid
 from tui.panes.value import MOST_AT_ONCE
-from tui.rows import Row, clip, number, spread, width_of
+from tui.rows import Row, number, spread, width_of
 from tui.theme import GLYPHS
 
 
@@ -53,7 +53,7 @@ class GridDetail(Pane, can_focus=False):
         array = self._held(cell)
         kind = "" if array is None else f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   "
         keys = "Enter opens" if cell == self._grid.moment else "Enter goes there" if self._grid.picked else ""
-        name = clip(operation_names(frame.program)[cell.operation], max(width - 40, 10))
+        name = marked_name(frame.program, cell.operation, max(width - 40, 10))
         number_ = "" if frame.iteration is None else f"@{cell.iteration}"
         return spread([(" ", ""), (f"{name}{number_}", "strong")], [(f"{kind}{keys} ", "note")], width)
 

@@ -7,7 +7,7 @@ from typing import Final
 from stepper.debug.frame_views import FrameView
 from tui.difference_cells import Worst
 from tui.listing import Entry
-from tui.names import operation_names
+from tui.names import marked_name
 from tui.rows import Row, Token, clip, number, padded
 from tui.state import State
 from tui.theme import GLYPHS
@@ -27,7 +27,7 @@ def label(state: State, frame: FrameView, entry: Entry, width: int, *, chosen: i
 
 def _name(frame: FrameView, entry: Entry, room: int) -> str:
     if not entry.is_folded:
-        return padded(clip(operation_names(frame.program)[entry.indices[0]], room), room)
+        return padded(marked_name(frame.program, entry.indices[0], room), room)
     count = f" ×{len(entry.indices)}"
     return padded(f"{GLYPHS['fold']} {clip(entry.title, room - len(count) - 2)}{count}", room)
 

@@ -11,7 +11,7 @@ from textual import events
 from stepper.compare.moments import Standing
 from stepper.debug.frame_views import FrameView
 from tui.listing import Entry, Listing
-from tui.names import operation_names
+from tui.names import marked_name
 from tui.panes.base import Pane
 from tui.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
 from tui.stage import Stage
@@ -33,7 +33,8 @@ class Operations(Pane):
     help_text: ClassVar[str] = (
         "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
         "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
-        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII)."
+        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII). Behind the name of what\n"
+        "OpenVINO computes stands ov."
     )
 
     def listing(self) -> Listing | None:
@@ -147,16 +148,15 @@ class Operations(Pane):
         return " ", tone
 
     def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
-        name = operation_names(frame.program)[index]
         if frame.is_edited(index):
             edited = "now" if tone == "now" else f"edit {'cursor' if 'cursor' in tone else ''}".strip()
-            row = self._plain_names(frame, index, name, room - 2, tone)
-            return [*row, (f"{self.look.edited} ", edited)]
-        return self._plain_names(frame, index, name, room, tone)
+            return [*self._plain_names(frame, index, room - 2, tone), (f"{self.look.edited} ", edited)]
+        return self._plain_names(frame, index, room, tone)
 
-    def _plain_names(self, frame: FrameView, index: int, name: str, room: int, tone: str) -> Row:
+    def _plain_names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
         if room < 38:
-            return [(padded(clip(name, room), room), tone)]
+            return [(padded(marked_name(frame.program, index, room), room), tone)]
+        name = marked_name(frame.program, index, 17)
         own = clip_head(printable(frame.layers[index].name), room - 19)
         return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
 

@@ -14,7 +14,7 @@ from stepper.debug.views import ValueView
 from stepper.element_types import Array
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
-from tui.names import operation_names
+from tui.names import operation_names, partner_mark
 from tui.panes.base import Pane
 from tui.rows import Row, clip, number, padded, printable, spark, width_of
 from tui.tensor.profile import LEAST, profile
@@ -61,9 +61,9 @@ class ValueStrip(Pane):
     def _title(self) -> str:
         frame, cursor = self.state.frame, self.state.cursor
         assert frame is not None and cursor is not None
-        name = operation_names(frame.program)[cursor]
+        name, mark = operation_names(frame.program)[cursor], partner_mark(frame.program, cursor)
         iteration = "" if frame.iteration is None else f"@{frame.iteration}"
-        return f"{name}:0{iteration}"
+        return f"{name}:0{iteration}{mark}"
 
     def rows(self, width: int) -> list[Row]:
         """Four rows, whatever the value is; where it has a tab of its own, as many as there is room for."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stepper.debug.frame_views import FrameView
 from stepper.debug.views import ValueView
 from stepper.element_types import Array
+from stepper.engine.partners import legend
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Layer
 from tui.names import carried_name, layer_name, operation_names
@@ -98,6 +99,8 @@ def _shown(
     name = operation_names(frame.program)[subject.operation]
     if place < outputs:
         role = f"output {place}" if outputs > 1 else "output"
+        by = frame.program.operations[subject.operation].computed_by
+        role += f", {legend(by)}" if by else ""
         title = f"{name}:{place}"
     else:
         role = f"input {place - outputs} of {name}: {value.origin}"

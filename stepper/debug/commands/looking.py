@@ -15,6 +15,7 @@ from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
 from stepper.debug.expressions import parse
 from stepper.debug.inspection_text import (
+    by_text,
     edge_lines,
     port_lines,
     scan_lines,
@@ -30,6 +31,7 @@ from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watches import StopScope
 from stepper.engine.frames import Frame, Phase, place
+from stepper.engine.partners import legend
 from stepper.errors import UsageError
 from stepper.ir.model import Source
 from stepper.plain_values import json_number, tensor_json
@@ -51,7 +53,9 @@ def _print(session: Session, text: str) -> Answer:
     address = _series_address(required(text, "an expression"))
     if address is not None:
         series = session.debugger.over_iterations(address)
-        lines = [
+        by = _computed_by(session, text)
+        lines = [f"  ({legend(who)})" for who in by]
+        lines += [
             line
             for number, value in zip(series.iterations, series.values, strict=True)
             for line in titled_lines(f"@{number}", value_lines(value, session.width - 2), session.width)
@@ -60,10 +64,12 @@ def _print(session: Session, text: str) -> Answer:
             {"iteration": number, **tensor_json(value)}
             for number, value in zip(series.iterations, series.values, strict=True)
         ]
-        return Answer(tuple(lines), {"series": data, "stopped": series.stopped})
-    value = evaluated(session, text)
+        return Answer(tuple(lines), {"series": data, "stopped": series.stopped, **_by_json(by)})
+    value, by = evaluated(session, text), _computed_by(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
-    return Answer((*value_lines(value, session.width), *_label_lines(session, text, value)), data_of_value)
+    lines = [*value_lines(value, session.width), *_label_lines(session, text, value)]
+    lines += [f"  ({legend(who)})" for who in by]
+    return Answer(tuple(lines), {**data_of_value, **_by_json(by)})
 
 
 def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
@@ -75,6 +81,23 @@ def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
     except UsageError:
         return ()
     return (words,) if words else ()
+
+
+def _computed_by(session: Session, text: str) -> list[str]:
+    """The partners that compute what an expression reads, in words; each once."""
+    debugger = session.debugger
+    stack = debugger.machine.stack
+    where = stack[session.depth].program if stack else debugger.machine.compiled.main
+    found = []
+    for address in parse(text).addresses:
+        target = resolve(address, debugger.machine.compiled, where)
+        index = target.program.computed_at.get(target.slot)
+        found.append("" if index is None else target.program.operations[index].computed_by)
+    return [who for who in dict.fromkeys(found) if who]
+
+
+def _by_json(by: list[str]) -> dict[str, Any]:
+    return {"computed_by": by} if by else {}
 
 
 def _series_address(text: str) -> Address | None:
@@ -186,8 +209,10 @@ def _list(session: Session, _text: str) -> Answer:
     lines, data = [], []
     for index, operation in enumerate(frame.program.operations):
         layer = operation.layer
-        lines.append(f"{'>' if index == following else ' '} {index:4}  {layer.type} '{layer.name}'")
-        data.append({"index": index, "type": layer.type, "name": layer.name, "next": index == following})
+        by = by_text(operation.computed_by)
+        lines.append(f"{'>' if index == following else ' '} {index:4}  {layer.type} '{layer.name}'{by}")
+        said = {"index": index, "type": layer.type, "name": layer.name, "next": index == following}
+        data.append({**said, "computed_by": operation.computed_by} if by else said)
     return Answer(tuple(lines or ["no operations"]), {"operations": data})
 
 

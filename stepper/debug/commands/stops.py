@@ -7,7 +7,7 @@ from typing import Any
 from stepper.debug.commands.session import Answer, Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.expression_values import described
-from stepper.debug.inspection_text import WIDTH, array_text, numbers_text
+from stepper.debug.inspection_text import WIDTH, array_text, by_text, numbers_text
 from stepper.debug.moments import Reason, Stop
 from stepper.debug.slots import current
 from stepper.debug.watches import Watch
@@ -61,10 +61,10 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
     stop, frame = debugger.stop, debugger.frame
     lines = []
     if stop.done is not None:
-        head, by = f"  after {_operation_text(stop.done)}", _by(stop.done)
+        head, by = f"  after {_operation_text(stop.done)}", by_text(stop.done.computed_by)
         lines.append(head + _results(debugger, stop.done, width - len(head) - len(by)) + by)
     if stop.next is not None:
-        lines.append(f"  next  {_operation_text(stop.next)}{_by(stop.next)}")
+        lines.append(f"  next  {_operation_text(stop.next)}{by_text(stop.next.computed_by)}")
     elif frame.phase is Phase.RUNNING:
         lines.append("  next  the iteration is closed" if stop.iteration is not None else "  next  the graph ends")
     elif stop.closed:
@@ -78,10 +78,6 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
 
 def _operation_text(operation: Operation) -> str:
     return f"{operation.layer.type} '{operation.layer.name}'"
-
-
-def _by(operation: Operation) -> str:
-    return f"  (computed by {operation.computed_by})" if operation.computed_by else ""
 
 
 def _results(debugger: Debugger, operation: Operation, room: int) -> str:

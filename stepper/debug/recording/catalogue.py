@@ -73,7 +73,9 @@ class Catalogue:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         levels = _levels(recording)
-        self.positions = _add_ports(recording, levels)
+        self.computed_by: dict[int, str] = {}
+        """Of each port the partner that computed it, in words; those of numpy are not there."""
+        self.positions = _add_ports(recording, levels, self.computed_by)
         """Of each port the index of its operation, -1: a Parameter."""
         self._wholes = _add_wholes(recording, levels[0])
         self.compiled = _compiled(recording, levels)
@@ -205,11 +207,11 @@ def _levels(recording: Recording) -> list[_Level]:
     return levels or [_Level(0, None, -1, 0, "", "", "")]
 
 
-def _add_ports(recording: Recording, levels: list[_Level]) -> dict[int, int]:
-    query = "SELECT id, level, layer, name, type, output, position, names, results FROM ports ORDER BY id"
+def _add_ports(recording: Recording, levels: list[_Level], computed_by: dict[int, str]) -> dict[int, int]:
+    query = "SELECT id, level, layer, name, type, output, position, names, results, computed_by FROM ports ORDER BY id"
     positions: dict[int, int] = {}
     with recording.reading():
-        for port, number, layer, name, kind, output, position, names, results in recording.query(query):
+        for port, number, layer, name, kind, output, position, names, results, by in recording.query(query):
             numbers = (port, number, layer, output, position)
             if any(type(one) is not int for one in numbers) or not 0 < number < len(levels):
                 raise SessionError("is damaged (its ports)")
@@ -219,6 +221,8 @@ def _add_ports(recording: Recording, levels: list[_Level]) -> dict[int, int]:
             level.add(layer, str(kind), str(name), output, _texts(json.loads(names)), port)
             level.results += [(int(one), str(text), Source(layer, output)) for one, text in json.loads(results)]
             positions[port] = position
+            if by:
+                computed_by[port] = str(by)
     return positions
 
 

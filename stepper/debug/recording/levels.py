@@ -17,7 +17,8 @@ _SIDES: Final = {"then_body": " (then)", "else_body": " (else)"}
 class Port(NamedTuple):
     """One output of a layer of a body, in its slot; `stored`: its values are recorded, not only their statistics.
 
-    `position` is the index of its operation, -1 for a Parameter; `results` are the Results that it feeds.
+    `position` is the index of its operation, -1 for a Parameter; `results` are the Results that it feeds;
+    `computed_by` is the partner that computes it, in words.
     """
 
     id: int
@@ -27,13 +28,15 @@ class Port(NamedTuple):
     stored: bool
     position: int
     results: tuple[Layer, ...]
+    computed_by: str
 
     def row(self, level: int) -> tuple[Any, ...]:
         """The columns of the table ports."""
         layer = self.layer
         names = json.dumps(layer.outputs[self.output].names)
         results = json.dumps([(result.id, result.name) for result in self.results])
-        return (self.id, level, layer.id, layer.name, layer.type, self.output, self.position, names, results)
+        where = (self.id, level, layer.id, layer.name, layer.type, self.output, self.position)
+        return (*where, names, results, self.computed_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +102,20 @@ def _ports(program: Program, plan: LoopPlan | BranchPlan, choice: Choice, first:
     for layer, slot in zip(program.graph.results, program.results, strict=True):
         results.setdefault(slot, []).append(layer)
     number = first
-    for layer, output, slot, position in _outputs(program):
+    for layer, output, slot, position, by in _outputs(program):
         fed = tuple(results.get(slot, ()))
         if any(choice.names(one.name) for one in (layer, *fed)):
-            yield Port(number, layer, output, slot, stored is None or slot in stored, position, fed)
+            yield Port(number, layer, output, slot, stored is None or slot in stored, position, fed, by)
             number += 1
 
 
-def _outputs(program: Program) -> Iterator[tuple[Layer, int, int, int]]:
+def _outputs(program: Program) -> Iterator[tuple[Layer, int, int, int, str]]:
     """What is computed anew in each run of a body; constants, and what follows from them alone, are the model's."""
     for layer, slot in zip(program.graph.parameters, program.parameters, strict=True):
-        yield layer, 0, slot, -1
+        yield layer, 0, slot, -1, ""
     for position, operation in enumerate(program.operations):
         for output, slot in enumerate(operation.outputs):
-            yield operation.layer, output, slot, position
+            yield operation.layer, output, slot, position, operation.computed_by
 
 
 def _stored_slots(plan: LoopPlan | BranchPlan, amount: Amount) -> set[int] | None:

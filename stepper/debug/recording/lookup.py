@@ -58,6 +58,11 @@ class Selection:
         return tuple(layer.name for layer in self.target.program.path if layer.is_loop)
 
     @property
+    def computed_by(self) -> str:
+        """The partner that computed it, in words; empty for numpy."""
+        return "" if self._whole is not None else self._catalogue.computed_by.get(self.target.slot, "")
+
+    @property
     def is_single(self) -> bool:
         """Whether the address means one moment alone, whatever the run was."""
         asked = zip(self.target.program.path, self.target.iterations, strict=True)

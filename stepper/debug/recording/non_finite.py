@@ -27,7 +27,7 @@ _SUSPICIOUS: Final = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 class Finding:
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
-    `tick` is when the iteration was closed: there the value can be seen.
+    `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
     """
 
     tick: int | None
@@ -36,6 +36,7 @@ class Finding:
     address: str
     count: int
     size: int
+    computed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def _finding(recording: Recording, catalogue: Catalogue, hit: _Hit) -> tuple[_Ke
     moment = moments.moment(recording, hit.moment, path)
     size = 1 if hit.form is None else math.prod(form_of(recording, hit.form).shape)
     where = place_text(path, moment.numbers)
-    finding = Finding(moment.tick, moment.iteration, where, catalogue.address(target), hit.elements, size)
+    by = catalogue.computed_by.get(hit.port, "")
+    finding = Finding(moment.tick, moment.iteration, where, catalogue.address(target), hit.elements, size, by)
     place = 2 * catalogue.positions[hit.port] + 1
     return (*_way(catalogue, target.program, moment), place, hit.port), finding
 

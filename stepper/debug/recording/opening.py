@@ -127,7 +127,7 @@ def _fill(
     for level in levels:
         connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
         rows = [port.row(level.id) for port in level.ports]
-        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     activations = Activations({id(level.program): level for level in levels})
     activations.follow(machine.stack)
     activations.write(connection)

@@ -7,7 +7,8 @@ Two views answer most questions:
 
 `statistics` has one row for each recorded value: tick, activation, iteration, loop (the path of the graph in which it
 is), port, layer (its id), name, type, output, dtype, shape; min, max, mean, std of its finite elements (NULL where
-there are none); nan, inf, zero (how many elements are that). `events` has tick, kind, path, depth, iteration.
+there are none); nan, inf, zero (how many elements are that); computed_by (who computed it instead of numpy, or '').
+`events` has tick, kind, path, depth, iteration.
 
 Below them:
 
@@ -18,7 +19,8 @@ levels          the graphs of the model: 0 is its own, the others are bodies; `p
                 level in which the loop or If is (`parent`), where in its order of execution (`position`), its type and
                 name, and which of its bodies this is (`role`)
 ports           the recorded outputs of the layers of each level; `position` in its order of execution (-1: Parameters),
-                the tensor `names` of the output and the `results` that it feeds ([id, name]) as JSON
+                the tensor `names` of the output and the `results` that it feeds ([id, name]) as JSON; who computed it
+                instead of numpy, in words (`computed_by`, '' for numpy)
 forms           an element type with a shape
 activations     each time that a body began: the activation and iteration around it, ticks, iterations, why it ended
 runs            recorded iterations that follow one another: `count` of them, the first with this id, number and tick,
@@ -45,7 +47,7 @@ from typing import Final
 
 from stepper.errors import SessionError
 
-VERSION: Final = 2
+VERSION: Final = 3
 APPLICATION_ID: Final = 0x53545052
 RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
@@ -61,7 +63,7 @@ TABLES: Final = {
     "type TEXT, name TEXT, role TEXT",
     "ports": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, layer INTEGER NOT NULL, name TEXT NOT NULL, "
     "type TEXT NOT NULL, output INTEGER NOT NULL, position INTEGER NOT NULL, names TEXT NOT NULL, "
-    "results TEXT NOT NULL",
+    "results TEXT NOT NULL, computed_by TEXT NOT NULL",
     "forms": "id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL",
     "activations": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, depth INTEGER NOT NULL, parent INTEGER, "
     "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",
@@ -97,7 +99,7 @@ SELECT id, activation, iteration, tick FROM each""",
     "statistics": f"""
 SELECT r.tick + (s.iteration - r.id) * r.step AS tick, r.activation, r.iteration + s.iteration - r.id AS iteration,
        l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
-       s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero
+       s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero, p.computed_by
 FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM tensors
       UNION ALL
       SELECT port, form, iteration, {_FINITE}, {_FINITE}, {_FINITE},

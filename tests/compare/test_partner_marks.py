@@ -1,0 +1,149 @@
+"""What a partner computed is marked wherever it is shown: commands, recordings, figures, screens."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.cli import main
+from stepper.compare.partner import OpenVINOPartner
+from stepper.debug.commands import Interpreter
+from stepper.debug.recording import Choice, open_recording, record
+from stepper.debug.recording.lookup import select
+from stepper.engine import Machine, compile_model
+from stepper.engine.compiler import given_away
+from stepper.engine.partners import legend, mark_of
+from stepper.engine.rules import Rules
+from stepper.errors import UsageError
+from stepper.export.exporter import draw
+from tests.compare.partners import TRIPLES, Tripling, read
+from tests.tui.driven import Driven, drive
+
+X = {"x": np.float32(2)}
+MARK = "so"
+LEGEND = f"{MARK}: computed by {TRIPLES}"
+
+
+def test_openvino_has_the_mark_ov() -> None:
+    assert mark_of("OpenVINO (GPU.0, f16)") == "ov"
+    assert mark_of("") == ""
+    assert legend("OpenVINO (CPU, f32)") == "ov: computed by OpenVINO (CPU, f32)"
+
+
+def test_what_is_given_away_is_known_without_a_run(tmp_path: Path) -> None:
+    model = read(tmp_path)
+    loop = next(layer for layer in model.graph.layers if layer.is_loop)
+    body = loop.bodies[0].graph
+    tripled = next(layer for layer in body.layers if layer.type == "Triple")
+    assert given_away(model, Tripling()) == {(id(body), tripled.id): TRIPLES}
+    assert given_away(model, None) == {}
+
+
+def test_a_run_names_each_operation(tmp_path: Path) -> None:
+    (one,) = stepper.run(read(tmp_path), X, partner=Tripling()).elsewhere
+    assert (one.path, one.type, one.name, one.computed_by) == ("model > Loop 'powers'", "Triple", "tripled", TRIPLES)
+
+
+def test_commands_mark_it(tmp_path: Path) -> None:
+    debugger = stepper.Debugger(read(tmp_path), X, partner=Tripling())
+    debugger.break_at("tripled", exactly=True)
+    interpreter = Interpreter(debugger)
+    continued = interpreter.execute("continue")
+    assert any(
+        line.startswith("  after Triple 'tripled' = ") and line.endswith(LEGEND + ")") for line in continued.lines
+    )
+    listed = interpreter.execute("list")
+    assert f"Triple 'tripled'  ({LEGEND})" in listed.lines[0]
+    assert "computed by" not in listed.lines[1]
+    assert [one.get("computed_by") for one in listed.data["operations"]] == [TRIPLES, None]
+    assert interpreter.execute("print tripled").lines == ("f32[] 6.", f"  ({LEGEND})")
+    assert interpreter.execute("print state").lines == ("f32[] 2.",)
+    assert interpreter.execute("print tripled").data["computed_by"] == [TRIPLES]
+
+
+def recorded(folder: Path) -> Path:
+    model, path = read(folder), folder / "run.sqlite"
+    inputs = stepper.bind_inputs(model, {"x": np.float32(np.inf)})
+    machine = Machine(compile_model(model, Rules.SPEC, Tripling()), inputs)
+    with record(machine, inputs, path, Choice.parse("all")) as recorder:
+        assert recorder.run()
+    return path
+
+
+def test_a_recording_says_it_of_each_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recorded(tmp_path)
+    with sqlite3.connect(path) as connection:
+        rows = dict(connection.execute("SELECT DISTINCT name, computed_by FROM statistics"))
+    connection.close()
+    assert rows == {"tripled": TRIPLES, "less": "", "state": ""}
+    with open_recording(path) as recording:
+        assert [one.computed_by for one in select(recording, ["tripled", "less", "x"])] == [TRIPLES, "", ""]
+    assert main(["print", str(path), "tripled@1"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith(f"tripled  ({LEGEND})")
+    assert main(["print", str(path), "tripled@1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["values"][0]["computed_by"] == TRIPLES
+    assert main(["find", str(path), "inf", "all"]) == 1
+    found = [line for line in capsys.readouterr().out.splitlines() if LEGEND in line]
+    assert found and all("tripled" in line for line in found)
+
+
+@pytest.mark.parametrize("view", ["rolled", "unrolled", "model"])
+@pytest.mark.parametrize("format", ["svg", "dot", "mermaid", "md"])
+def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: str, format: str) -> None:
+    text = draw(read(tmp_path), X, view=view, partner=Tripling()).written(format).decode()
+    assert f"tripled · {MARK}" in text
+    assert "less · " not in text
+    assert LEGEND in text
+    plain = draw(read(tmp_path), X, view=view, partner=Tripling("Subtract")).written(format).decode()
+    assert plain.count(f" · {MARK}") == 2 * text.count(f" · {MARK}")
+
+
+def test_tables_say_it_of_each_value(tmp_path: Path) -> None:
+    picture = draw(read(tmp_path), X, view="unrolled", partner=Tripling())
+    values = json.loads(picture.written("json"))["trace"][0]["values"]
+    assert {value["name"]: value["computed_by"] for value in values} == {
+        "state": None,
+        "tripled": TRIPLES,
+        "less": None,
+    }
+    assert TRIPLES in picture.written("csv").decode()
+    assert LEGEND in picture.written("html").decode()
+
+
+def test_the_screens_mark_it(tmp_path: Path) -> None:
+    debugger = stepper.Debugger(read(tmp_path), {"x": np.float32(np.inf)}, partner=Tripling())
+
+    async def script(driven: Driven) -> None:
+        for pane in ("operations", "graph"):
+            assert f"tripled {MARK}" in driven.text(pane), pane
+            assert f"less {MARK}" not in driven.text(pane)
+        assert f"{MARK}          computed by {TRIPLES}" in driven.text("stop")
+        await driven.type("select 0")
+        await driven.type("step")
+        await driven.type("select 0")
+        assert f"tripled:0@0 {MARK}" in driven.text("value")
+        await driven.type("open")
+        assert LEGEND in driven.text("tensor")
+        await driven.press("escape")
+        await driven.type("view grid")
+        assert f"tripled {MARK}" in driven.text("grid")
+        assert f"tripled {MARK}@0" in driven.text("detail")
+
+    drive(debugger, script, lines=("break tripled", "continue"))
+
+
+@pytest.mark.parametrize(
+    "text", ["--engine numpy", "--engine numpy --engine-for Re lu=numpy --device GPU.1 --precision f16"]
+)
+def test_a_partner_comes_back_from_its_description(text: str) -> None:
+    assert OpenVINOPartner.described(text).description == text
+
+
+def test_a_partner_that_is_not_openvino_cannot_come_back() -> None:
+    with pytest.raises(UsageError, match="computed with --engine_x y, which only the program that did so can do again"):
+        OpenVINOPartner.described("--engine_x y")
