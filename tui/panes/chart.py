@@ -8,15 +8,14 @@ from typing import ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 from rich.style import Style
-from textual import events
 
 from stepper.debug.iteration_statistics import number_of
 from stepper.debug.iteration_sweep import MOST_BINS, TrackView
 from stepper.element_types import Array
 from tui.names import carried_name
 from tui.panes.back_edges import collects
-from tui.panes.base import Pane
 from tui.panes.frames import COUNTED
+from tui.panes.scrubbed import ScrubbedPane
 from tui.panes.time_span import STEPS, TimeSpan
 from tui.panes.timeline import HAPPENINGS, outside_text
 from tui.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
@@ -24,7 +23,6 @@ from tui.stage import Stage
 from tui.state import State
 from tui.theme import GLYPHS
 
-_LABEL: Final = 14
 _VALUE: Final = 8
 _TALLEST: Final = 5
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇"
@@ -51,7 +49,7 @@ class _Band(NamedTuple):
         return "█" if level >= 8 else _EIGHTHS[max(level, 0)]
 
 
-class TimelineChart(Pane):
+class TimelineChart(ScrubbedPane):
     """The iterations of the loop around what is looked at, from 5 to millions.
 
     A column is one iteration while they fit, else many: then it shows NaN before Inf before the largest magnitude.
@@ -68,6 +66,8 @@ class TimelineChart(Pane):
         "Dotted: not reached yet, or not yet looked through. + and - zoom, H and L scroll."
     )
 
+    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._zoom = 0
@@ -82,10 +82,10 @@ class TimelineChart(Pane):
         total = self._total()
         visible = max(total >> self._zoom, min(total, _LEAST_SPAN))
         begin = max(0, min(self._begin, total - visible))
-        return TimeSpan.fitting(begin, begin + visible, width - _LABEL - _VALUE)
+        return TimeSpan.fitting(begin, begin + visible, width - self.name_width(width) - _VALUE)
 
     def _total(self) -> int:
-        loop, seen = self.state.loop, self._seen() + 1
+        loop, seen = self.state.loop, self.seen() + 1
         if loop is None:
             return 1
         known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
@@ -93,7 +93,7 @@ class TimelineChart(Pane):
             known = next(step for step in STEPS if step >= max(seen, 20))
         return max(known, seen)
 
-    def _seen(self) -> int:
+    def seen(self) -> int:
         """The last iteration known to have run."""
         sweep = self.state.sweep
         return max(self.state.iteration or 0, sweep.reached - 1 if sweep is not None else 0)
@@ -139,7 +139,7 @@ class TimelineChart(Pane):
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
         tracks = list(self._tracks())
         self.note += f"{self._known()}{'now, most, least' if tracks and self._height_of(tracks) > 2 else 'now'} "
-        return [*super().heading(width), [(" " * _LABEL, ""), *span.axis(self.state.iteration)]]
+        return [*super().heading(width), [(" " * self.name_width(width), ""), *span.axis(self.state.iteration)]]
 
     def _known(self) -> str:
         sweep = self.state.sweep
@@ -183,7 +183,8 @@ class TimelineChart(Pane):
         numbers, counts = self._numbers(track, span)
         now = self.state.iteration
         here = None if now is None else self._at(track, now)
-        name = f" {padded(self._called(track), _LABEL - 2)} "
+        names = self.name_width(width)
+        name = f" {padded(self._called(track, names - 2), names - 2)} "
         if track.kind == "condition":
             letters = [("F" if found else "T") if known else "" for found, known in zip(numbers, counts, strict=True)]
             shown = "" if here is None else "F" if here else "T"
@@ -198,7 +199,7 @@ class TimelineChart(Pane):
             if tall > 2 and line in (1, tall - 1) and finite.any():
                 value = f"{number(band.high if line == 1 else band.low):>6} ", "dim"
             cells = self._line(band, span, tall - 1 - line)
-            rows.append(spread([(name if not line else " " * _LABEL, "dim"), *cells], [value], width))
+            rows.append(spread([(name if not line else " " * names, "dim"), *cells], [value], width))
         return [*rows, []] if tall > 1 else rows
 
     def _line(self, band: _Band, span: TimeSpan, base: int) -> Row:
@@ -248,9 +249,9 @@ class TimelineChart(Pane):
             self._styles["odd-tint"] = Style(color=error.rich_color, bgcolor=tint.rich_color, bold=True)
         return self._styles["odd-tint"]
 
-    def _called(self, track: TrackView) -> str:
+    def _called(self, track: TrackView, room: int) -> str:
         text = printable(track.name) if track.parameter is None else carried_name(track.parameter)
-        return clip(text, _LABEL - 2)
+        return clip(text, room)
 
     def _numbers(self, track: TrackView, span: TimeSpan) -> tuple[Array, Array]:
         numbers, counts = track.spread_over(span.begin, span.end, span.bins)
@@ -291,21 +292,22 @@ class TimelineChart(Pane):
                 label = f"b{words[1]}" if words[0] == "breakpoint" and len(words) > 1 else words[0]
                 found.append((event.iteration, f"{glyph} {printable(label)}", tone))
         odd = [(track.first_odd, track) for track in tracks if track.first_odd is not None]
-        found += [(first, f"✗ {self._called(track)} NaN or Inf", "bad") for first, track in odd if first is not None]
+        found += [(first, f"✗ {self._called(track, 12)} NaN or Inf", "bad") for first, track in odd if first is not None]
         if now is not None:
             found.append((now, f"{GLYPHS['now']} now", "accent"))
         return sorted(found, key=lambda one: (one[0], one[2] == "accent"))
 
     def _event_rows(self, tracks: list[TrackView], span: TimeSpan, width: int) -> list[Row]:
         """As many rows as are needed, up to three; what has no room is in the list of stops."""
-        rows: list[Row] = [[(" events".ljust(_LABEL) if not place else " " * _LABEL, "dim")] for place in range(3)]
+        names = self.name_width(width)
+        rows: list[Row] = [[((" events" if not place else "").ljust(names), "dim")] for place in range(_EVENT_ROWS)]
         ends = [0] * _EVENT_ROWS
         for iteration, text, tone in self._happened(tracks):
             if not span.begin <= iteration < span.end:
                 continue
             at = span.at(iteration)
             line = next((place for place, end in enumerate(ends) if at >= end), None)
-            if line is not None and _LABEL + at + len(text) < width:
+            if line is not None and names + at + len(text) < width:
                 rows[line] += [(" " * (at - ends[line]), ""), (text, tone), (" ", "")]
                 ends[line] = at + len(text) + 1
         return rows
@@ -359,26 +361,7 @@ class TimelineChart(Pane):
         fitting = [one for one in found if (one < now if backward else one > now)]
         return f"iter {max(fitting) if backward else min(fitting)}" if fitting else ""
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A drag scrubs."""
-        self.capture_mouse()
-        self._go_to(event.x)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Another iteration under the mouse."""
-        if self.app.mouse_captured is self:
-            self._go_to(event.x)
-
-    def on_mouse_up(self, _event: events.MouseUp) -> None:
-        """The drag ends."""
-        self.release_mouse()
-
-    def _go_to(self, x: int) -> None:
-        if self.state.loop is None or self.state.running is not None:
-            return
+    def iteration_in(self, cell: int) -> int | None:
+        """The first iteration of a column."""
         span = self.span(self.size.width)
-        cell = x - self.gutter.left - _LABEL
-        if 0 <= cell < span.bins * span.slot:
-            wanted = span.covered(cell)[0]
-            if wanted != self.state.iteration and wanted <= self._seen():
-                self.post_line(f"iter {wanted}")
+        return span.covered(cell)[0] if 0 <= cell < span.bins * span.slot else None

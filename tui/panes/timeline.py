@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
-from textual import events
 
 from stepper.debug.labels import label_of
 from stepper.debug.watches import Reading
 from tui.names import carried_name, expression_name
 from tui.panes.back_edges import collects
-from tui.panes.base import Pane
 from tui.panes.frames import COUNTED
+from tui.panes.scrubbed import ScrubbedPane
 from tui.rows import Row, clip, number, padded, printable, short_count, spark, spread
 from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS
 
-_LABEL: Final = 9
 _STEPS: Final = tuple(digit * 10**power for power in range(9) for digit in (1, 2, 5))
 HAPPENINGS: Final = {
     Happening.STOP: (GLYPHS["break-if"], "edit"),
@@ -60,7 +58,7 @@ class Scale:
         return max(0, min(-(-(cell // self.slot) * self.total // self.bins), self.total - 1))
 
 
-class TimelineBar(Pane):
+class TimelineBar(ScrubbedPane):
     """The iterations of the loop around what is looked at: a number line, one row a watched value, events."""
 
     follows_selection: ClassVar[bool] = False
@@ -73,6 +71,7 @@ class TimelineBar(Pane):
         "Iterations from left to right; the moment is marked. A click or a drag goes to an iteration.\n"
         "Rows: watches, else what is carried. Dotted: not computed yet, or jumped over."
     )
+    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 20), (150, 14), (0, 9))
     tracks_shown: int = 3
     is_short = False
 
@@ -91,7 +90,7 @@ class TimelineBar(Pane):
         if self.is_short:
             return [*rows, [], []][:2]
         blank: list[Row] = [[] for _ in range(self.tracks_shown - len(rows))]
-        return [self._axis(scale), *rows, *blank, self._events_row(scale, width)]
+        return [self._axis(scale, width), *rows, *blank, self._events_row(scale, width)]
 
     @property
     def _most(self) -> int:
@@ -111,18 +110,20 @@ class TimelineBar(Pane):
         loop = self.state.loop
         assert loop is not None
         known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
-        seen = self._seen() + 1
+        seen = self.seen() + 1
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
             known = next(step for step in _STEPS if step >= max(seen + 1, 20))
-        return Scale.fitting(max(known, seen), width - _LABEL - 8)
+        return Scale.fitting(max(known, seen), width - self.name_width(width) - 8)
 
-    def _seen(self) -> int:
+    def seen(self) -> int:
+        """The last iteration of which a carried value is known."""
         history = self.state.loop_history
         known = [int(one.iterations[-1]) for one in history.carried if len(one.iterations)] if history else []
         return max([*known, self.state.iteration or 0])
 
-    def _axis(self, scale: Scale) -> Row:
+    def _axis(self, scale: Scale, width: int) -> Row:
+        names = (" " * self.name_width(width), "")
         now = self.state.iteration
         text, at = ("", -1) if now is None else (str(now), scale.at(now))
         every = next((step for step in _STEPS if step * scale.bins / scale.total * scale.slot >= 5), _STEPS[-1])
@@ -135,8 +136,8 @@ class TimelineBar(Pane):
                 cells[start : start + len(label)] = label
         line = "".join(cells)
         if not text:
-            return [(" " * _LABEL, ""), (line, "dim")]
-        return [(" " * _LABEL, ""), (line[:at], "dim"), (text, "now"), (line[at + len(text) :], "dim")]
+            return [names, (line, "dim")]
+        return [names, (line[:at], "dim"), (text, "now"), (line[at + len(text) :], "dim")]
 
     # --- the tracks ----------------------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ class TimelineBar(Pane):
         as_numbers = _are_figures(values, scale.slot - 1)
         now = self.state.iteration
         at = -1 if now is None else scale.at(now) // scale.slot
-        row: Row = [(f" {padded(track.name, _LABEL - 2)} ", "dim")]
+        row: Row = [(f" {padded(track.name, self.name_width(width) - 2)} ", "dim")]
         for place, (known, letter) in enumerate(zip(values, bars, strict=True)):
             here = " cursor" if place == at else ""
             tone = "ghost" if known is None else "bad" if letter in "NI" else "accent" if place == at else "bar"
@@ -189,13 +190,14 @@ class TimelineBar(Pane):
     def _events_row(self, scale: Scale, width: int) -> Row:
         run, now = self.state.loop_run, self.state.iteration
         found = {event.iteration: event for event in self.state.events if event.run == run}
-        row: Row = [(" events  ", "dim")]
+        names = self.name_width(width)
+        row: Row = [(" events".ljust(names), "dim")]
         cell = 0
         places = sorted({*found, *(() if now is None else (now,))})
         for iteration in places:
             text, tone = self._event(found.get(iteration), is_now=iteration == now)
             at = scale.at(iteration)
-            if at >= cell and _LABEL + at + 2 < width:  # what has no room is in the list of stops
+            if at >= cell and names + at + 2 < width:  # what has no room is in the list of stops
                 row += [(" " * (at - cell), ""), (text, tone)]
                 cell = at + len(text) + 1
                 row.append((" ", ""))
@@ -212,29 +214,10 @@ class TimelineBar(Pane):
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A drag scrubs."""
-        self.capture_mouse()
-        self._go_to(event.x)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Another iteration under the mouse."""
-        if self.app.mouse_captured is self:
-            self._go_to(event.x)
-
-    def on_mouse_up(self, _event: events.MouseUp) -> None:
-        """The drag ends."""
-        self.release_mouse()
-
-    def _go_to(self, x: int) -> None:
-        if self.state.loop is None or self.state.running is not None:
-            return
-        cell = x - self.gutter.left - _LABEL
+    def iteration_in(self, cell: int) -> int | None:
+        """The iteration of a slot."""
         scale = self.scale(self.size.width)
-        if 0 <= cell < scale.bins * scale.slot:
-            wanted = scale.iteration(cell)
-            if wanted != self.state.iteration and wanted <= self._seen():
-                self.post_line(f"iter {wanted}")
+        return scale.iteration(cell) if 0 <= cell < scale.bins * scale.slot else None
 
 
 def outside_text(state: State) -> str:
