@@ -10,7 +10,7 @@ from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from tui.driver import Driver
-from tui.durable import Durable, Reopen, followed
+from tui.durable import Durable, Reopen
 from tui.loading import Load, Outcome
 from tui.messages import Made, Refused
 from tui.screens.inputs import InputsScreen
@@ -30,6 +30,8 @@ class Choosing(Durable):
             self.driver.pause()
             keep = self.keeping_other()
             begun = partial(self._begun, make)
+            from tui.reopening import followed
+
             self.driver.ask(lambda old: followed(old, make, keep), begun, title="running on other inputs")
             return
         if self.begins:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from stepper.compare.debug_reference import debug_reference
 from stepper.compare.moments import (
     CarriedDifference,
     FirstDifference,
@@ -261,6 +260,8 @@ def _key(frame: Frame) -> Key:
 
 def set_reference(debugger: Debugger, text: str) -> str:
     """Open a reference for a debugger; its title. UsageError or InputError for what is none."""
+    from stepper.compare.debug_reference import debug_reference  # half of stepper.compare, which few runs need
+
     reference = debug_reference(text, debugger.machine, debugger.inputs)
     debugger.reference = reference
     return reference.title

@@ -18,7 +18,6 @@ import numpy as np
 from stepper.debug.debugger import Debugger
 from stepper.debug.recording.blobs import content_hash
 from stepper.debug.recording.origin import file_hashes
-from stepper.debug.sessions import restore_session, restore_stops, save_session
 from stepper.errors import StepperError, UsageError
 
 MOST_KEPT: Final = 200
@@ -71,6 +70,8 @@ class Keeper:
             return Back()
         try:
             if path.is_file() and not self._only_stops:
+                from stepper.debug.sessions import restore_session  # with SQLite; most runs begin without a session
+
                 found = restore_session(debugger, path)
                 return Back(found.layout, "" if found.empty else f"session restored, tick {debugger.machine.tick}")
             return Back() if self._file is not None else self._of_another_run(debugger, path)
@@ -83,6 +84,8 @@ class Keeper:
         others = sorted(path.parent.glob(f"{path.name[:_LETTERS]}-*.session"), key=_time, reverse=True)
         if not others:
             return Back()
+        from stepper.debug.sessions import restore_stops
+
         found, problems = restore_stops(debugger, path if path in others else others[0])
         sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
         return Back(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
@@ -91,6 +94,8 @@ class Keeper:
 
     def save(self, debugger: Debugger, layout: Mapping[str, Any]) -> Path:
         """Keep it all. UsageError where it cannot be written, SessionError for a file of another run."""
+        from stepper.debug.sessions import save_session
+
         path = self.path(debugger)
         if not self._is_open:
             raise UsageError(f"{path} holds a session that could not be restored; it is left as it is")

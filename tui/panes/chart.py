@@ -292,7 +292,9 @@ class TimelineChart(ScrubbedPane):
                 label = f"b{words[1]}" if words[0] == "breakpoint" and len(words) > 1 else words[0]
                 found.append((event.iteration, f"{glyph} {printable(label)}", tone))
         odd = [(track.first_odd, track) for track in tracks if track.first_odd is not None]
-        found += [(first, f"✗ {self._called(track, 12)} NaN or Inf", "bad") for first, track in odd if first is not None]
+        found += [
+            (first, f"✗ {self._called(track, 12)} NaN or Inf", "bad") for first, track in odd if first is not None
+        ]
         if now is not None:
             found.append((now, f"{GLYPHS['now']} now", "accent"))
         return sorted(found, key=lambda one: (one[0], one[2] == "accent"))

@@ -9,9 +9,29 @@
 What is in the file is described in schema.py, for everybody who can write SQL.
 """
 
-from stepper.debug.recording.choice import Amount, Choice, Iterations
-from stepper.debug.recording.opening import open_recording, record, resume
-from stepper.debug.recording.reading import Recording
-from stepper.debug.recording.recorder import Pace, Recorder
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from stepper.debug.recording.choice import Amount, Choice, Iterations
+    from stepper.debug.recording.opening import open_recording, record, resume
+    from stepper.debug.recording.reading import Recording
+    from stepper.debug.recording.recorder import Pace, Recorder
 
 __all__ = ["Amount", "Choice", "Iterations", "Pace", "Recorder", "Recording", "open_recording", "record", "resume"]
+
+_HOMES: Final = {
+    **dict.fromkeys(("Amount", "Choice", "Iterations"), "choice"),
+    **dict.fromkeys(("open_recording", "record", "resume"), "opening"),
+    **dict.fromkeys(("Pace", "Recorder"), "recorder"),
+    "Recording": "reading",
+}
+"""Loaded when they are called for: a debugger that records nothing starts without SQLite and twenty modules."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
