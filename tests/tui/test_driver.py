@@ -7,6 +7,7 @@ import time
 
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
+from tui.event_log import Kind
 from tui.panes.operations import Operations
 from tui.rows import Row
 
@@ -70,7 +71,10 @@ def test_a_fault_in_a_pane_is_told_and_the_others_go_on() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("operations").__class__ = Broken
         await driven.press("n")
-        assert "ZeroDivisionError" in driven.text("operations") and "the session goes on" in driven.text("answer")
+        assert "ZeroDivisionError" in driven.text("operations")
+        assert [
+            one.text for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT
+        ]  # the line may be of the move
         iteration = driven.state.iteration
         await driven.press("right_square_bracket")
         assert driven.state.iteration == iteration + 1
