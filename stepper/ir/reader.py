@@ -8,14 +8,14 @@ only the whole can show (checks.py).
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from stepper import element_types, operation_types
+from stepper import operation_types
 from stepper.errors import ModelError
 from stepper.ir import checks, xml
 from stepper.ir.constants import check_constant, check_parameter
@@ -23,6 +23,7 @@ from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
 from stepper.ir.edges import read_edges, sources_of
 from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
 from stepper.ir.port_maps import read_body
+from stepper.ir.ports import read_ports
 from stepper.ir.weights import Weights
 from stepper.ir.xml import Element, Place
 
@@ -84,8 +85,13 @@ def _open_weights(path: Path) -> Weights | None:
     return Weights(weights) if weights.exists() else None
 
 
+_Host = tuple[int, Element, Place]
+"""A layer with bodies: its index in the graph, its element, and where it is."""
+
+
 class _GraphReader:
-    """Reads one graph and, from a work list, those nested in it; inner ones first when the parts are put together."""
+    """Reads one graph and those nested in it: first the layers of all, from a work list; then the graphs are built,
+    inner ones first."""
 
     def __init__(self, place: Place, weights: Weights | None) -> None:
         self._place = place
@@ -93,17 +99,34 @@ class _GraphReader:
 
     def read(self, root: Element) -> Graph:
         """The graph of `root` with all bodies in it."""
+        waiting, opened = [root], []
+        while waiting:
+            element, hosts = waiting.pop(), list[_Host]()
+            layers = self._layers(element, hosts, in_body=element is not root)
+            opened.append((element, layers, hosts))
+            for index, host, place in hosts:
+                waiting += [_body(place, host, tag) for tag, _ in BODIES[layers[index].type]]
         graphs: dict[Element, Graph] = {}
-        for element in reversed([root, *root.iter("body", "then_body", "else_body")]):  # document order, so inner first
-            graphs[element] = self._graph(element, graphs)
+        for element, layers, hosts in reversed(opened):
+            for index, host, place in hosts:
+                layers[index] = layers[index]._replace(bodies=_bodies(place, host, layers[index].type, graphs))
+            graphs[element] = self._graph(element, tuple(layers))
         return graphs[root]
 
-    def _graph(self, element: Element, graphs: Mapping[Element, Graph]) -> Graph:
-        layers_element = xml.child(element, "layers")
-        layers: tuple[Layer, ...] = ()
-        if layers_element is not None:
-            tags = ("layer", FIRST_DRAFT_TAGS["layer"])
-            layers = tuple(self._layer(child, graphs) for child in layers_element if child.tag in tags)
+    def _layers(self, element: Element, hosts: list[_Host], *, in_body: bool) -> list[Layer]:
+        """The layers of one graph, those with bodies still without them; these are added to `hosts`."""
+        parent = xml.child(element, "layers")
+        if parent is None:
+            return []
+        layers: list[Layer] = []
+        for child in parent.iterchildren("layer", FIRST_DRAFT_TAGS["layer"]):
+            layer, place = self._layer(child, in_body=in_body)
+            if layer.type in BODIES:
+                hosts.append((len(layers), child, place))
+            layers.append(layer)
+        return layers
+
+    def _graph(self, element: Element, layers: tuple[Layer, ...]) -> Graph:
         edges_element = element.find("edges")
         edges: tuple[Edge, ...] = () if edges_element is None else read_edges(self._place, edges_element)
         by_id = self._unique(layers)
@@ -117,7 +140,7 @@ class _GraphReader:
                 Place(self._place.path, layer.line, str(layer)).fail(message)
         return by_id
 
-    def _layer(self, element: Element, graphs: Mapping[Element, Graph]) -> Layer:
+    def _layer(self, element: Element, *, in_body: bool) -> tuple[Layer, Place]:
         place = self._place
         identity = xml.integer(place, element, "id")
         name, written_type = element.get("name"), element.get("type")
@@ -126,7 +149,7 @@ class _GraphReader:
             name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
         type = operation_types.canonical_type(written_type)
         line = xml.line_of(element)
-        place = Place(place.path, line, f"layer {identity} '{name}' ({type})")
+        place = Place(place.path, line, (identity, name, type))
         version = element.get("version")
         if version is None:
             # Only the first draft shows operations without one.
@@ -137,33 +160,32 @@ class _GraphReader:
                 case "data":
                     data = MappingProxyType(dict(child.items()))
                 case "input":
-                    inputs = _ports(place, child, is_output=False)
+                    inputs = read_ports(place, child, is_output=False)
                 case "output":
-                    outputs = _ports(place, child, is_output=True)
-        bodies = self._bodies(place, element, type, graphs) if type in BODIES else ()
+                    outputs = read_ports(place, child, is_output=True)
         definition = _known_definition(type, version) or _unusual_definition(place, type, version)
-        parts = (identity, name, type, version, definition, data, inputs, outputs, bodies, line, None)
+        parts = (identity, name, type, version, definition, data, inputs, outputs, (), line, None)
         layer: Layer = new(Layer, parts)
         if type == "Constant":
             check_constant(place, layer, self._weights)
         elif type == "Parameter":
-            check_parameter(place, layer, in_body=_is_in_body(element))
-        return layer
-
-    def _bodies(self, place: Place, element: Element, type: str, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
-        bodies = []
-        for tag, port_map in BODIES[type]:
-            child = element.find(tag)
-            if child is None:
-                place.fail(f"has no <{tag}>")
-            role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
-            bodies.append(read_body(place, element, role, port_map, graphs[child]))
-        return tuple(bodies)
+            check_parameter(place, layer, in_body=in_body)
+        return layer, place
 
 
-def _is_in_body(layer: Element) -> bool:
-    layers = layer.getparent()
-    return layers is not None and (owner := layers.getparent()) is not None and owner.tag != "net"
+def _bodies(place: Place, host: Element, type: str, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
+    bodies = []
+    for tag, port_map in BODIES[type]:
+        role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
+        bodies.append(read_body(place, host, role, port_map, graphs[_body(place, host, tag)]))
+    return tuple(bodies)
+
+
+def _body(place: Place, host: Element, tag: str) -> Element:
+    found = host.find(tag)
+    if found is None:
+        place.fail(f"has no <{tag}>")
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -190,72 +212,3 @@ def _unusual_definition(place: Place, type: str, version: str) -> int | None:
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
         place.fail(f"no operation set has an operation of type '{type}'{hint}")
     return place.fail(f"{version} has no {type}; it begins with opset{versions[0]}")
-
-
-def _ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
-    ports = []
-    for element in side:
-        if element.tag != "port":
-            continue
-        get = element.get
-        identity, written = get("id", ""), get("precision")
-        element_type = None if written is None else element_types.by_precision(written)
-        if element_type is None:
-            _check_precision(place, element, written, is_output=is_output)
-        if not identity.isdecimal() or len(identity) > 9:
-            xml.integer(place, element, "id")
-            place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
-        dims = _dims_in(xml.text_within(element))
-        if dims is None or len(dims) != len(element):
-            dims = _dims_one_by_one(place, element, identity)
-        port_names = _split_names(names) if is_output and (names := get("names")) else ()
-        ports.append(new(Port, (int(identity), element_type, dims, port_names, xml.line_of(element))))
-    return tuple(ports)
-
-
-@lru_cache(maxsize=4096)
-def _dims_in(text: str) -> tuple[int, ...] | None:
-    """The numbers in all the text of a port, None where it holds anything else; many ports are of one shape."""
-    try:
-        return _checked_dims(text.split())
-    except (ValueError, OverflowError):
-        return None
-
-
-def _dims_one_by_one(place: Place, element: Element, identity: str) -> tuple[int, ...]:
-    """The same of a port that has other elements besides its dimensions, or a wrong one."""
-    try:
-        return _checked_dims([dim.text for dim in element if dim.tag == "dim"])
-    except (TypeError, ValueError, OverflowError) as error:
-        return place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}")
-
-
-_DIM_FAULTS: Final = {
-    TypeError: "empty",
-    ValueError: "no integer",
-    OverflowError: "out of range, expected -1 or more",
-}
-
-
-def _check_precision(place: Place, element: Element, written: str | None, *, is_output: bool) -> None:
-    """Raise ModelError unless a missing or unknown element type is allowed here."""
-    if written is None and is_output:
-        place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
-    if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
-        place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
-
-
-def _checked_dims(texts: Sequence[str | None]) -> tuple[int, ...]:
-    """The numbers that the <dim> elements of a port hold; TypeError, ValueError or OverflowError for what is none."""
-    dims = tuple([int(text) for text in texts])  # type: ignore[arg-type]  # TypeError for an empty element
-    if dims and not (min(dims) >= -1 and max(dims) < 2**63):
-        raise OverflowError
-    return dims
-
-
-def _split_names(text: str) -> tuple[str, ...]:
-    """The tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
-    if "\\" not in text:
-        return tuple(text.split(",")) if text else ()
-    parts = text.replace("\\,", "\0").split(",")
-    return tuple(part.replace("\0", ",") for part in parts)

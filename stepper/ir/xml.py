@@ -16,7 +16,8 @@ Element = etree._Element
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _INT64: Final = range(-(2**63), 2**63)
-_LINES_OF_LIBXML2: Final = 65535
+FAR_DOWN: Final = 65535
+"""From this line on libxml2 gives the line on which the next text ends."""
 _LONGEST_PLACE: Final = 400
 _LONGEST_MESSAGE: Final = 600
 
@@ -66,11 +67,14 @@ def _refuse_document_type(place: Place, content: bytes) -> None:
 
 
 class Place(NamedTuple):
-    """Where in the file the reader is: what every message begins with."""
+    """Where in the file the reader is: what every message begins with.
+
+    `layer` says in which layer, in words or as its id, name and type: only a message makes words of these.
+    """
 
     path: Path
     line: int = 0
-    layer: str = ""
+    layer: str | tuple[int, str, str] = ""
 
     def at(self, element: Element, layer: str | None = None) -> Place:
         """The same place, moved to `element` (and into a layer)."""
@@ -79,14 +83,15 @@ class Place(NamedTuple):
     def fail(self, message: str) -> NoReturn:
         """Raise a ModelError that says where."""
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
-        layer = f"{excerpt(self.layer, _LONGEST_PLACE)}: " if self.layer else ""
+        words = self.layer if isinstance(self.layer, str) else "layer {} '{}' ({})".format(*self.layer)
+        layer = f"{excerpt(words, _LONGEST_PLACE)}: " if words else ""
         raise ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
 
 
 def line_of(element: Element) -> int:
     """The line on which the element begins."""
     line = element.sourceline or 0
-    return line if line < _LINES_OF_LIBXML2 else _line_far_down(element, line)
+    return line if line < FAR_DOWN else _line_far_down(element, line)
 
 
 def _line_far_down(element: Element, line: int) -> int:

@@ -45,6 +45,38 @@ def test_layers_ports_edges_and_port_maps_know_their_lines(tmp_path: Path, befor
 
 
 @pytest.mark.parametrize("before", [0, 70_000])
+@pytest.mark.parametrize(
+    "dims",
+    [
+        "<dim>3</dim><dim>4</dim>",
+        "\n<dim>3</dim>\n<dim>4</dim>\n",
+        "\n\n<dim>3</dim>\n<dim>4</dim>\n",
+        "\n<dim>\n3</dim>\n<dim>4</dim>\n",
+        "<dim>3\n</dim><dim>4</dim>\n",
+        "\n<dim>3</dim>\n<dim>4</dim>\n<rt_info><attribute name='7'/></rt_info>\n",
+        "\n<rt_info/>\n<dim>3</dim>\n<dim>4</dim>\n",
+    ],
+)
+def test_a_port_knows_its_line_and_shape_however_it_is_laid_out(tmp_path: Path, dims: str, before: int) -> None:
+    layers = (
+        '<net name="m" version="11"><layers>'
+        + "\n" * before
+        + '<layer id="0" name="x" type="Parameter" version="opset1">'
+        '<data shape="3,4" element_type="f32"/><output>\n<port id="0" precision="FP32">'
+        + dims
+        + "</port></output></layer>"
+        '\n<layer id="1" name="r" type="Result" version="opset1"><input>\n<port id="0">'
+        + dims
+        + "</port></input></layer>"
+    )
+    text = layers + '</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>'
+    model = stepper.read_model(write(tmp_path, text, b""))
+    ports = [model.graph.by_id[0].outputs[0], model.graph.by_id[1].inputs[0]]
+    assert [port.dims for port in ports] == [(3, 4), (3, 4)]
+    assert [port.line for port in ports] == [line_of(text, '<port id="0"', index) for index in range(2)]
+
+
+@pytest.mark.parametrize("before", [0, 70_000])
 def test_a_message_names_the_line_even_far_down(tmp_path: Path, before: int) -> None:
     text, weights = tiny_models.loop()
     text = text.replace("<layers>", "\n" * before + "<layers>", 1)
