@@ -66,7 +66,7 @@ def _dims_in(text: str) -> tuple[tuple[int, ...], int]:
     """The numbers in all the text of a port, and how many lines before the first of them it begins.
 
     Many ports are of one shape, written alike. -1 lines where there is anything else, or the numbers are not written
-    in lines of the same distance: such a port is looked through element by element. No other element of a port has text.
+    in lines of the same distance: such a port is looked through element by element. No other element there has text.
     """
     gaps = {gap.count("\n") for gap in _NOT_BLANK.split(text)}
     try:
