@@ -13,6 +13,10 @@ from typing import Any, Final
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
+import tui
+
+os.environ["TEXTUAL_FPS"] = tui.FRAMES  # of tui, before Textual is there
+
 from textual import events
 
 from stepper.debug.debugger import Debugger

@@ -21,7 +21,7 @@ from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.color import Color
-from textual.filter import LineFilter
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
@@ -235,10 +235,13 @@ class Pane(Guarded, Widget, can_focus=True):
     def _paint(self, y: int, width: int, padding: Spacing) -> Strip:
         """A line with the blanks beside it, in colours that the terminal has."""
         if self._filters is None:
-            self._filters = self.background_colors[1], tuple(self.get_line_filters())
+            # All colours of a pane are true ones already.
+            wanted = (one for one in self.get_line_filters() if not isinstance(one, ANSIToTruecolor))
+            self._filters = self.background_colors[1], tuple(wanted)
         ground = self.style_of("")
         left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
-        line = Strip([left, *self.render_line(y), right], width + padding.width)
+        strip = self._strips.get((y, width)) or self.render_line(y)
+        line = Strip([left, *strip, right], width + padding.width)
         background, filters = self._filters
         for one in filters:
             line = line.apply_filter(one, background)

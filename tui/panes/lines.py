@@ -12,6 +12,7 @@ from tui.panes.base import Line
 from tui.panes.cards import is_breakpoint, stop_title
 from tui.panes.frames import limit_text
 from tui.rows import Cell, Row, cell_len, clip, printable, spread, width_of
+from tui.state import State
 
 _REASONS: Final = {
     Reason.MOVED: "paused",
@@ -108,6 +109,10 @@ class AnswerLine(Line):
         self._text, self._tone = printable(text), tone
         self.changed()
 
+    def update(self, state: State) -> None:
+        """What it shows is put here, and stays as moments pass."""
+        self.state = state
+
     def rows(self, width: int) -> list[Row]:
         """The one row."""
         return [
@@ -130,6 +135,10 @@ class KeysLine(Line):
         if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
             self._pane, self._pending, self._keymap = pane, pending, keymap
             self.changed()
+
+    def update(self, state: State) -> None:
+        """What it shows is put here, and stays as moments pass."""
+        self.state = state
 
     def rows(self, width: int) -> list[Row]:
         """The one row."""
