@@ -11,6 +11,7 @@ import stepper
 from stepper.debug.recording.choice import Iterations
 from stepper.engine.machine import Machine
 from stepper.export.choice import Choice, Values
+from stepper.export.exporter import Picture, draw
 from stepper.export.figure import Figure
 from stepper.export.loop_trace import LoopTrace, Tracer, split_activation
 from stepper.export.places import find_loop
@@ -42,3 +43,9 @@ def trace(name: str, iterations: str | None = None, values: Values = Values.NONE
 def unrolled(name: str, iterations: str | None = None, choice: Choice | None = None, loop: str | None = None) -> Figure:
     chosen = choice or Choice(depth=0)
     return unrolled_figure(trace(name, iterations, chosen.values, loop), chosen)
+
+
+def picture(name: str, view: str, **options: object) -> Picture:
+    with np.load(SAMPLES / name / "inputs.npz") as arrays:
+        inputs = dict(arrays) if view == "unrolled" else None
+    return draw(sample(name), inputs, view=view, **options)  # type: ignore[arg-type]
