@@ -38,7 +38,7 @@ class BodyGraph(Pane):
         "The body: each box an operation, each wire a tensor; Constants, shape arithmetic and outputs that only\n"
         "grow are folded. Dashed lines at the right are the back edges. Arrows go along wires, + and - change boxes.\n"
         "Of more than 1,000 operations those near the selected one are drawn, with … where a wire goes on and ↺ where\n"
-        "a back edge does; - goes further away, + nearer."
+        "a back edge does; - goes further away, + nearer. ov stands beside what OpenVINO computes."
     )
 
     def __init__(self, *, id: str | None = None) -> None:

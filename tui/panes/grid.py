@@ -45,7 +45,7 @@ class Grid(Pane):
         "Operations down, iterations across; the cursor is the moment, and the arrows move it.\n"
         "Shade: where the statistic lies between the least and the largest of its row on the screen.\n"
         "N NaN, I Inf: reversed where it is the first of the run, bold where it begins in a row, thin where it lasts.\n"
-        "~ another shape than before, * edited, ● stopped here; · not computed yet.\n"
+        "~ another shape than before, * edited, ● stopped here; · not computed yet. ov: what OpenVINO computes.\n"
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
         "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
         "V goes on to the differences themselves, after the statistics.\n"
