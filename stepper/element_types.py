@@ -8,19 +8,18 @@ Names and aliases: the reader's own lists (element_type of <data>, precision of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """A tensor. Kernels may also meet and return numpy scalars (`np.generic`), which are its rank-0 form."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Struct, frozen=True):
     """One element type: its name in the IR, the dtype of a tensor of it in memory, and its width in the .bin file."""
 
     name: str

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from textual.containers import Container
 
 from stepper.debug.iteration_statistics import statistic_names
@@ -23,8 +23,7 @@ from tui.stage import Stage
 _MOST_COPIED: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """An action of the screen; `syntax` is what stands behind its name."""
 
     name: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.command import CommandPalette

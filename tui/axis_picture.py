@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.views import SliceView
 from tui.rows import Row
@@ -17,8 +18,7 @@ _TONES: Final = {DONE: "bar", NOW: "accent", FREE: "faint", OUTSIDE: "ghost"}
 _WIDEST: Final = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """Parts of an axis of `extent` elements as half-open ranges: done before, now (None: not), used at all."""
 
     extent: int

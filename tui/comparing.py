@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from stepper.compare.moments import (
     CarriedDifference,
@@ -35,8 +36,7 @@ _PATIENCE: Final = 0.5
 Key = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Struct, frozen=True, eq=False):
     """The frame that is looked at beside the other run.
 
     `operations` by index; `carried` by id of the Parameter and iteration, of the loop around. `first` is None as long

@@ -6,15 +6,16 @@ Kept for each run of a graph while pictures of it are taken; what was jumped ove
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.moments import ValueDifference
 from stepper.debug.iteration_tiles import Cell
 from stepper.element_types import Array
 from stepper.engine.program import Program
+from stepper.records import Brief
 
 NOT_COMPARED: Final = -1
 SAME: Final = 0
@@ -30,13 +31,14 @@ class Worst(NamedTuple):
     is_above: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DifferenceCells:
+class DifferenceCells(Brief, Struct, frozen=True, eq=False):
     """One run of a graph beside the reference: by iteration the distances of all operations, and their standings."""
 
-    program: Program = field(repr=False)
-    lines: Mapping[int, tuple[Array, Array]] = field(repr=False)
-    worst: tuple[Array, Array] = field(repr=False)
+    unshown: ClassVar = ("program", "lines", "worst")
+
+    program: Program
+    lines: Mapping[int, tuple[Array, Array]]
+    worst: tuple[Array, Array]
 
     def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
         """Distances and standings of these operations, as arrays of shape [iterations, operations]."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.engine.program import Program
@@ -59,8 +60,7 @@ class Arrow(NamedTuple):
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class GutterLane:
+class GutterLane(Struct, frozen=True):
     """A back edge in the gutter: its cell there, its rows, whose name stands above it."""
 
     x: int
@@ -71,8 +71,7 @@ class GutterLane:
     head: int
 
 
-@dataclass(slots=True, eq=False)
-class Drawing:
+class Drawing(Struct, eq=False):
     """Everything that painting asks for, by row; rows count from the top of the margin.
 
     `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges.

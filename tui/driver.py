@@ -11,10 +11,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
+from msgspec import Struct
 from textual.app import App
 from textual.timer import Timer
 
@@ -39,16 +39,14 @@ _LOGGED: Final = 2_000
 """Lines of logpoints that are kept of one movement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A line for the interpreter; `echo`: its answer is to be shown."""
 
     line: str
     echo: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Something to find out from the debugger, and who wants to know. One with a `title` is shown like a movement.
 
     `gives_way`: whatever else comes goes first.
@@ -60,8 +58,7 @@ class Question:
     gives_way: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Adjustment:
+class Adjustment(Struct, frozen=True):
     """Something to change in how pictures are taken."""
 
     change: Callable[[Pictures], None]

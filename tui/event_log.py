@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.moments import Reason, Stop
 
@@ -33,8 +34,7 @@ class Kind(Enum):
     FAULT = "fault"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """Something that happened: at which tick of which branch, in which place of the run, and in words.
 
     `command` is the line that did it.

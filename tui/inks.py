@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from rich.style import Style
 from textual.color import Color
 
 
-@dataclass(frozen=True, slots=True)
-class Ink:
+class Ink(Struct, frozen=True):
     """A colour of the theme, so many percent of it; maybe on a ground of its own; `""`: as the pane has it."""
 
     colour: str = ""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.debug.debugger import Debugger
@@ -45,8 +46,7 @@ class Source(StrEnum):
 _LETTERS: Final = "TSRQPNMLKJHGFEDCBA"
 
 
-@dataclass(slots=True)
-class OpenDimension:
+class OpenDimension(Struct):
     """A dimension that the file leaves open; `size` is what was typed for it (None: nothing)."""
 
     letter: str
@@ -57,8 +57,7 @@ class OpenDimension:
     size: int | None = None
 
 
-@dataclass(slots=True)
-class Choice:
+class Choice(Struct):
     """What was chosen for one input; `texts` keeps what was typed for each source."""
 
     parameter: Layer
@@ -80,8 +79,7 @@ class Choice:
         return self.text if self.source.is_typed else str(self.source)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Opening:
+class Opening(Struct, frozen=True, eq=False):
     """A model whose inputs are still to be chosen: what was given already, and how a debugger is made of it."""
 
     model: Model

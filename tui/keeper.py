@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.recording.blobs import content_hash
@@ -25,8 +25,7 @@ MOST_KEPT: Final = 200
 _LETTERS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Back:
+class Back(Struct, frozen=True):
     """What restoring found: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
 
     layout: Mapping[str, Any] | None = None

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual.keys import Keys as KnownKeys
 from textual.keys import _character_to_key as name_of_character
 
@@ -37,8 +38,7 @@ _KNOWN: Final = frozenset(str(key.value) for key in KnownKeys) | frozenset(NAMES
 PANES: Final = tuple(sorted({pane for key in KEYS for pane in key.panes}))
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Keys, and sentences on what is in conflict among them."""
 
     keymap: Keymap

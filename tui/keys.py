@@ -7,12 +7,12 @@ debugger's command or one of actions.py. A small letter goes forward in time, it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Key:
+
+class Key(Struct, frozen=True):
     """One or several keys for a command. `word` is for the footer, `panes` where it holds (empty: everywhere)."""
 
     keys: tuple[str, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
@@ -19,8 +20,7 @@ from tui.rows import printable
 from tui.theme import Look
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(Struct, frozen=True):
     """How the session is kept: in `file`, else by model; `fresh`: what was kept is not put back, `only_stops`: all but
     the place. `keep` False: not at all. `keys` is a preset or a file of keys."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepper.engine.program import Program
 from stepper.export.body_folding import shape_groups
 from tui.rows import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A row: one operation by its index, or a folded group, which stands where its first operation does."""
 
     indices: tuple[int, ...]
@@ -23,8 +23,7 @@ class Entry:
         return bool(self.title)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Listing:
+class Listing(Struct, frozen=True, eq=False):
     """All rows of a program; `row_of` says in which an operation is, `groups` which operations fold together."""
 
     program: Program

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.list_views import MarkView, Variables, VariableView, mark_views
 from tui.event_log import Entry, EventLog
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lists:
+class Lists(Struct, frozen=True, eq=False):
     """Part of State. `expected` are the patterns of operations in which NaN and Inf stop nothing."""
 
     variables: tuple[VariableView, ...] = ()

@@ -7,9 +7,10 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from stepper.element_types import Array
 from stepper.engine.array_files import Reading, ReadingStopped
@@ -26,8 +27,7 @@ _MOST_COMPARED: Final = 10**6
 STOPPED: Final = "stopped; Enter, Enter reads it"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Outcome(Struct, frozen=True, eq=False):
     """What comes of a choice: the tensor and its least and greatest value (None: not looked for), or why there is none
     (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
 
@@ -37,8 +37,7 @@ class Outcome:
     loading: Load | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Load:
+class Load(Struct, eq=False):
     """A value to be made: of the input at a position, as the words say, in a shape where that is to be filled."""
 
     position: int

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from textual.message import Message
 
 from tui.loading import Load, Outcome
 from tui.state import Running, State
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a line at the prompt said. `moved`: it was a movement, of which the screen shows the rest."""
 
     line: str

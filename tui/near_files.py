@@ -9,11 +9,11 @@ import difflib
 import os
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.engine.array_files import header_of
@@ -28,8 +28,7 @@ _MOST_FILES: Final = 24
 _MOST_MEMBERS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(Struct, frozen=True):
     """Something that may be meant: the words for it, type and shape, bytes (0: not known), and whether it fits."""
 
     spec: str

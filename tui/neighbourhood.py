@@ -7,8 +7,9 @@ both ends are here has its lane; of one end alone, a sign says whose the other i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from stepper.engine.program import Program
 from stepper.export.body_graph import BodyGraph, DrawnBackEdge, DrawnNode, NodeKind, body_graph
@@ -45,8 +46,7 @@ def usual_reach(height: int) -> int:
     return _USUAL[height >= _LOW]
 
 
-@dataclass(slots=True)
-class _Cut:
+class _Cut(Struct):
     """What becomes of the wires of chosen boxes: those between them, and signs for those that leave."""
 
     edges: list[Edge[int]]

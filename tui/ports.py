@@ -6,9 +6,10 @@ A pure function of the loop's view. Roles, slices and sentences are those of ste
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.debug.iteration_statistics import CarriedHistory, number_of
@@ -31,16 +32,14 @@ class Side(Enum):
     OUT = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """One end of an arrow: what it is called, and its type or another short word."""
 
     name: str
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Port:
+class Port(Struct, frozen=True, eq=False):
     """One arrow of the picture. `words` say the same at different lengths, the longest first; `below` stands under the
     outer end: text, or the picture of the axis.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from tui.screens.base import DebugScreen
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A screen: its name at the prompt, where its class is (imported when it is opened), and what it shows."""
 
     name: str

@@ -6,7 +6,7 @@ body is selected, and run to, break and watch mean the one that was found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepper.debug.addresses import Target, address_of
 from stepper.engine.program import CompiledModel, Program
@@ -17,8 +17,7 @@ from tui.rows import printable
 from tui.stage import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """An operation that was found."""
 
     program: Program

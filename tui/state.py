@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from enum import Enum, auto
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
@@ -28,8 +29,7 @@ class Happening(Enum):
     FAILURE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineEvent:
+class TimelineEvent(Struct, frozen=True):
     """Something that happened in an iteration of a run of a loop; `run` is its place without the iteration.
 
     `place` is the operation at which it did, as (id of the program, index).
@@ -50,8 +50,7 @@ class FirstPlace(NamedTuple):
     iteration: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A movement under way: how far it is, and iterations per second (None: not known yet)."""
 
     command: str
@@ -59,8 +58,7 @@ class Running:
     rate: float | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
+class State(Struct, frozen=True, eq=False):
     """Everything that a screen shows.
 
     `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which
@@ -162,4 +160,4 @@ class State:
         return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
 
 
-_BUT_SELECTION: Final = tuple(field.name for field in fields(State) if field.name != "selected")
+_BUT_SELECTION: Final = tuple(name for name in State.__struct_fields__ if name != "selected")

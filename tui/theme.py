@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from textual.theme import Theme
 
 DARK: Final = Theme(
@@ -41,8 +41,7 @@ LIGHT: Final = Theme(
 THEMES: Final = (DARK, LIGHT)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """What the terminal can show. `ascii`: no character beyond ASCII; `plain`: shades carry a figure as well."""
 
     ascii: bool = False

@@ -7,9 +7,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from stepper.cli.archives import write_archive
 from stepper.cli.engine_options import is_usual, opened_model, partner_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 from typing import Any
 
@@ -16,6 +15,7 @@ from stepper.debug.recording import open_recording
 from stepper.debug.recording.non_finite import Findings, find_non_finite
 from stepper.debug.recording.search import find_recorded
 from stepper.errors import FINDING
+from stepper.records import as_data
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _report_moments(found: Found, options: argparse.Namespace) -> None:
     if options.json:
-        print_json(_report(options) | dataclasses.asdict(found))
+        print_json(_report(options) | as_data(found))
         return
     for moment in found.moments:
         tick = f"tick {moment.tick}  " if moment.tick else ""
@@ -49,7 +49,7 @@ def _report_moments(found: Found, options: argparse.Namespace) -> None:
 def _report_values(findings: Findings, word: str, options: argparse.Namespace) -> None:
     more = findings.total > len(findings.found) and options.which == Which.ALL
     if options.json:
-        found = [dataclasses.asdict(finding) for finding in findings.found]
+        found = [as_data(finding) for finding in findings.found]
         print_json(_report(options) | {"found": found, "total": findings.total, "more": more})
         return
     name = {"nan": "NaN", "inf": "Inf"}[word]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from typing import Any
 
 from stepper.cli.engine_options import opened_model
@@ -14,6 +13,7 @@ from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
 from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Slicing
+from stepper.records import as_data
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _json(found: Outline) -> dict[str, Any]:
-    data = dataclasses.asdict(found)
+    data: dict[str, Any] = as_data(found)
     for loop in data["loops"]:
         loop["back_edges"] = [{"from": begin, "to": end, "line": line} for begin, end, line in loop["back_edges"]]
         for entry in loop["entries"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from stepper.cli import recorded_run
@@ -24,6 +23,7 @@ from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
 from stepper.errors import FINDING, UsageError
 from stepper.ops.limits import LARGEST_TENSOR
+from stepper.records import as_data
 
 if TYPE_CHECKING:
     from stepper.debug.recording import Recorder
@@ -98,7 +98,7 @@ def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
         "outputs": [as_json(name, value) for name, value in outputs.items()],
         "loops": [_loop_json(loop) for loop in outputs.loops],
         "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
-        "elsewhere": [asdict(one) for one in outputs.elsewhere],
+        "elsewhere": [as_data(one) for one in outputs.elsewhere],
         "notes": [{"place": note.place, "text": note.text} for note in outputs.notes],
     }
 

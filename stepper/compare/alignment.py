@@ -11,15 +11,15 @@ that stand for each other have their bodies aligned the same way. Pairs that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepper.compare.alignment_structure import Matcher
 from stepper.compare.constant_inputs import Constants
 from stepper.ir.model import Body, Graph, Layer, Model
 
 
-@dataclass(frozen=True, eq=False)
-class GraphPair:
+class GraphPair(Struct, frozen=True, eq=False):
     """Two graphs that stand for each other; `layers` and `reverse` map ids. `path` are the layers that lead to ours."""
 
     ours: Graph

@@ -17,11 +17,11 @@ import re
 import weakref
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, loop_steps
 from stepper.compare.reference import Path as Way
@@ -40,8 +40,7 @@ Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
 """Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveCounterpart:
+class ArchiveCounterpart(Struct, frozen=True):
     """The values of one iteration."""
 
     archive: ArchiveReference

@@ -6,10 +6,10 @@ The reference may have them as well; whether it does at the same place is told b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.constant_differences import number
 from stepper.compare.reference import Counterpart, Path
@@ -24,8 +24,7 @@ from stepper.ir.model import Layer
 _WORDS: Final = (Word.NAN, Word.INF)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Birth:
+class Birth(Struct, frozen=True, eq=False):
     """The first NaN (or infinity) that an operation made of others. `text` says where and of what, `shared` whether
     the reference has one there, too.
     """

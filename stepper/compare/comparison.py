@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.compare import port_map_differences
 from stepper.compare.alignment import Alignment, align, follow_order
@@ -28,8 +30,7 @@ from stepper.errors import ModelError
 from stepper.ir.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The whole result. `verdict` is None where nothing is outside of the tolerances. `file_differences` are those of
     two models, whether or not they have an effect on these inputs.
     """

@@ -7,11 +7,11 @@ first; `verdict.py` joins that with where the values first differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare import constant_differences
 from stepper.compare.alignment import GraphPair
@@ -39,8 +39,7 @@ Touched = tuple[int, int]
 """A layer of ours: `id()` of its graph, and its own id."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileDifference:
+class FileDifference(Struct, frozen=True, eq=False):
     """One difference. `text` is a whole sentence without its full stop. `layer` is the layer of ours to blame, in the
     graph that `path` leads to (a Parameter or Result for an entry of the port map of the last layer of `path`);
     `touches` are the layers whose values it changes first; `related` further layers that have a part in it. `entry`

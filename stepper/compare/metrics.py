@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.tolerances import Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
@@ -18,8 +18,7 @@ _QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _LARGEST_F32: Final = float(np.finfo(np.float32).max)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """The distance of a value of ours from the reference's.
 
     `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from stepper.compare.alignment import Alignment, GraphPair
 from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, ReferenceFailed
@@ -21,8 +22,7 @@ _MORE_ITERATIONS: Final = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
 
 
-@dataclass(slots=True)
-class ModelCounterpart:
+class ModelCounterpart(Struct):
     """Values of one frame of the reference, by our layers."""
 
     pair: GraphPair
@@ -49,8 +49,7 @@ class ModelCounterpart:
         return None if partner is None else self.frame.program.slots.get((partner, output))
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """A frame of the reference that stands for one of ours; `last` and `before`: values after the latest iterations."""
 
     frame: Frame

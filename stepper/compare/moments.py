@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.metrics import Measure, measure
 from stepper.compare.origin_of_error import recomputed
@@ -26,6 +26,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
 from stepper.ir.model import Layer
+from stepper.records import Brief
 
 Values = Callable[[Layer, int], Array | None]
 """What the other side has for an output of a layer; None where it has nothing."""
@@ -41,16 +42,17 @@ class Standing(StrEnum):
     ABOVE = "above"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueDifference:
+class ValueDifference(Brief, Struct, frozen=True, eq=False):
     """One operation's output that is furthest from the other's. `distance` is the largest absolute difference.
 
     `made_here` is what is left of it with the other's own inputs, None where that is not known. `measure` is None for
     the same bits.
     """
 
+    unshown: ClassVar = ("layer",)
+
     index: int
-    layer: Layer = field(repr=False)
+    layer: Layer
     output: int
     standing: Standing
     distance: float
@@ -64,8 +66,7 @@ class ValueDifference:
         return self.standing in (Standing.HERE, Standing.CARRIED, Standing.ABOVE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """What `recomputed` asks: the other's values as a counterpart."""
 
     values: Values
@@ -153,8 +154,7 @@ def _made_here(
 # --- what is carried ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedDifference:
+class CarriedDifference(Struct, frozen=True):
     """How far a carried Parameter was from the reference's when an iteration began."""
 
     distance: float
@@ -187,8 +187,7 @@ def carried_differences(
 # --- the first ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstDifference:
+class FirstDifference(Struct, frozen=True, eq=False):
     """Where a run first leaves the tolerance; `difference` is None where it does not.
 
     `place` and `iteration` are of the innermost loop around it. `compared` values were compared before it, the largest

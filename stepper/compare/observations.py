@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from stepper.compare.births import Birth
 from stepper.compare.metrics import Measure
@@ -22,8 +23,7 @@ class Made(StrEnum):
     UNKNOWN = "origin not known"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Difference:
+class Difference(Struct, frozen=True, eq=False):
     """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
 
     `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
@@ -43,8 +43,7 @@ class Difference:
     patterns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopDifference:
+class LoopDifference(Struct, frozen=True, eq=False):
     """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran,
     None where the two outcomes are of all its runs together.
 
@@ -58,8 +57,7 @@ class LoopDifference:
     theirs: Outcome | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BranchDifference:
+class BranchDifference(Struct, frozen=True, eq=False):
     """An If that takes another branch than in the reference; `path` leads to the graph in which it is."""
 
     path: Path
@@ -68,8 +66,7 @@ class BranchDifference:
     theirs: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Failure:
+class Failure(Struct, frozen=True, eq=False):
     """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations).
 
     `unknown` are the layers behind its inputs of which the reference has no value.
@@ -85,8 +82,7 @@ class Failure:
 Finding = Difference | LoopDifference | BranchDifference | Failure
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """One output of one layer over the whole run: how often it was compared and differed, first and worst.
 
     The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values.
@@ -110,8 +106,7 @@ class Record:
             self.candidate = (ratio, path, ours, theirs)
 
 
-@dataclass(slots=True)
-class LoopRecord:
+class LoopRecord(Struct):
     """All runs of one loop on either side, in order, equal neighbours together: (ours, theirs, how often).
 
     `total` are the reference's iterations in all runs, where only these are known.
@@ -135,8 +130,7 @@ class LoopRecord:
             self.runs.append((ours, theirs, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class OutputComparison:
+class OutputComparison(Struct, frozen=True):
     """One of the model's outputs: None where it agrees exactly; `theirs_known` False where the reference has none."""
 
     name: str
@@ -145,8 +139,7 @@ class OutputComparison:
     patterns: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Observations:
+class Observations(Struct):
     """Everything, in the order of our run. `findings` has the first of each place, at most as many as are kept;
     `records` are by `id()` of the program and slot, `graphs` map that to `id()` of the program's graph.
     `each_alone`: the reference computed every operation from our inputs; `notes` are what our run says of the other

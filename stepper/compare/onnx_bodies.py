@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.ir.model import Graph, Model
@@ -25,8 +26,7 @@ _LARGEST: Final = 2**20
 _OPEN: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLoop:
+class OpenedLoop(Struct, frozen=True):
     """A loop: `outputs` are its tensors in the main graph, `inside` the names of stacked ones by those in the body."""
 
     outputs: tuple[str, ...]

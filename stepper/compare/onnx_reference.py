@@ -6,7 +6,8 @@ Of a loop inside of another, or of a branch, the evaluators tell nothing: it is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepper.compare.onnx_bodies import OpenedLoop
 from stepper.compare.onnx_nodes import OnnxPeer, tensors_by_name
@@ -20,8 +21,7 @@ Places = Mapping[tuple[int, int], str]
 """The names in ONNX of a graph's tensors, by layer and output."""
 
 
-@dataclass(frozen=True, slots=True)
-class OnnxCounterpart:
+class OnnxCounterpart(Struct, frozen=True):
     """Values of the model's own graph, or of one iteration of a loop in it."""
 
     values: Mapping[str, Array]

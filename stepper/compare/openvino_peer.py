@@ -14,10 +14,10 @@ an iteration from one that was carried into it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare import openvino_models
 from stepper.compare.openvino_layers import LayerInOpenVINO
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 Function = Callable[..., tuple[Array, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRun:
+class PeerRun(Struct, frozen=True):
     """What the runtime gave. `iterations` is how many each loop ran in all its executions together.
 
     There are none where the runtime refuses the model with its loops counted (`uncounted` then has its words).

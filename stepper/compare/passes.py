@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.compare.pass_trace import traced_passes
 from stepper.compare.plugin_operations import PluginOperations, make_readable
@@ -47,8 +47,7 @@ class Verdict(StrEnum):
     NOT_RUN = "cannot be run"
 
 
-@dataclass(frozen=True, slots=True)
-class PassReport:
+class PassReport(Struct, frozen=True):
     """One pass: its number and name as the runtime has them, the verdict, and what is to be said about it.
 
     `distance` is the largest difference of an output from that of the model before any pass.
@@ -61,8 +60,7 @@ class PassReport:
     distance: float = 0.0
 
 
-@dataclass(slots=True)
-class Ran:
+class Ran(Struct):
     """What one run of the model gave: outputs by name; loops' iterations and their outputs by path."""
 
     outputs: dict[str, Array]
@@ -117,8 +115,7 @@ def runtime_difference(
     return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
+class _Limits(Struct, frozen=True):
     rules: Rules
     max_iterations: int | None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from stepper.compare.alignment import Alignment, GraphPair
 from stepper.compare.constant_inputs import Constants

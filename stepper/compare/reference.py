@@ -7,9 +7,10 @@ reference answers with a `Counterpart`, from which single values are taken; what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
@@ -52,8 +53,7 @@ class MomentKind(Enum):
     FINISHED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """A moment of our run.
 
     `path` leads to the graph that `frame` runs; `frame` is live state (for ENTERED the frame around the nested graph).
@@ -66,8 +66,7 @@ class Moment:
     operation: Operation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How one run of a loop ended: its iterations and why in words (empty: not known).
 
     `complete` is False where it was given up, so that there may be more iterations. `slices` is how many its sliced

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.element_types import ELEMENT_TYPES, is_floating, name_of
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(Struct, frozen=True):
     """Two numbers agree where |a - b| <= absolute + relative * |b|, or where they are at most `ulp` steps apart.
 
     `saturates`: the largest number of a type counts as infinite, for many a kernel begins a maximum with the lowest.
@@ -48,8 +48,7 @@ _COARSE: Final = Tolerance(0.13, 0.05)
 """Floats of 8 and fewer bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerances:
+class Tolerances(Struct, frozen=True):
     """Which tolerance holds for a value. `by_name` are those asked for: element types, types of operations, names of
     layers; the name goes before the operation's type, that before the element type.
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from stepper.compare.causes import Causes, graph_at
 from stepper.compare.evidence import apart, difference_text, loop_text, origin_text, output_result
@@ -21,8 +22,7 @@ from stepper.compare.words import named, numbered, path_text
 from stepper.ir.model import Layer
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What to look at first. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
     innermost loop, None where the difference is bound to none. `layer` is to blame, `shows_at` is where values differ
     first, `related` have a part in it. `reason` is one sentence, `details` further ones. `entry` is the part of a port

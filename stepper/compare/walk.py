@@ -7,10 +7,10 @@ Nothing is kept but the first and the worst of each place, so memory is bounded 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.compare import patterns
 from stepper.compare.births import Births

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from stepper.debug.addresses_syntax import Address, Level, Name, NameKind
 from stepper.engine.program import CompiledModel, Program

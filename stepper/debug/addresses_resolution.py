@@ -10,8 +10,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.addresses_atlas import Atlas, all_names
 from stepper.debug.addresses_patterns import PatternError, glob, regex
@@ -34,8 +35,7 @@ class ResolutionError(UsageError):
     """An address that means nothing in this model, or more than one thing; the message lists what it may mean."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class Target(Struct, frozen=True, eq=False):
     """What an address means. `layer` computes the value at its output index `output`, found in `slot` of a frame.
 
     `named` is the layer that the address names: the same, or a Result, which means its source. `iterations` has for
@@ -50,8 +50,7 @@ class Target:
     iterations: tuple[Iterations | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(Struct, frozen=True):
     """A layer that a name fits; `output` where it is one output's own name."""
 
     program: Program

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import EllipsisType
-from typing import Final, NamedTuple, NoReturn
+from typing import ClassVar, Final, NamedTuple, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from stepper.errors import UsageError
+from stepper.records import Brief
 
 LONGEST: Final = 1000
 """Characters of an address or an expression."""
@@ -69,8 +72,7 @@ class NameKind(Enum):
     REGEX = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name as written; `text` is without backquotes, `id=` or slashes."""
 
     kind: NameKind
@@ -133,8 +135,7 @@ def numpy_index(index: Iterable[Index]) -> tuple[int | slice | EllipsisType, ...
     return tuple(slice(*item) if isinstance(item, Range) else item for item in index)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A loop, an If or a side of one, on the way to an operation."""
 
     name: Name
@@ -144,23 +145,24 @@ class Level:
         return f"{self.name}{_at(self.iterations)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Brief, Struct, frozen=True):
     """`LEVEL::OP:PORT@ITER[SLICE]`; None or () where a part was left out. `str()` gives a text that parses to the same.
 
     `port` is the index of an output. The hash is kept: an address is a key that a hot loop looks up.
     """
+
+    unshown: ClassVar = ("_hash",)
 
     levels: tuple[Level, ...] = ()
     operation: Name | None = None
     port: int | None = None
     iterations: Iterations | None = None
     index: tuple[Index, ...] = ()
-    _hash: int = field(init=False, repr=False, compare=False)
+    _hash: int = 0
 
     def __post_init__(self) -> None:
         parts = (self.levels, self.operation, self.port, self.iterations, self.index)
-        object.__setattr__(self, "_hash", hash(parts))
+        force_setattr(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
         return self._hash

@@ -11,7 +11,9 @@ my_loop:1                              when the loop has been left: its output 1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.addresses import (
     Address,
@@ -32,8 +34,7 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(Struct, frozen=True, eq=False):
     """Where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
 
     `what` is what happened there, for sentences. `iterations` are (depth of the frame, iterations).

@@ -8,8 +8,9 @@ when max(h) > 2                      where an expression becomes true
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from stepper.debug.breakpoints import BreakDescription, BreakKind
 from stepper.debug.data_break_words import data_break

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from stepper.debug.break_targets import loop_body, operations_of, places, value_place
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted

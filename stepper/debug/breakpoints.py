@@ -7,9 +7,10 @@ moment stops the run does not depend on how one came there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from stepper.debug.checks import Check
 from stepper.debug.data_break_words import data_break
@@ -26,8 +27,7 @@ class BreakKind(StrEnum):
     LOG = "log"
 
 
-@dataclass(frozen=True, slots=True)
-class BreakDescription:
+class BreakDescription(Struct, frozen=True):
     """A breakpoint as it was asked for, to be shown, kept and set again.
 
     `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.inspection_text import array_text
 from stepper.engine.frames import Frame
@@ -20,8 +21,7 @@ Test = Callable[[Sequence[Frame]], Sentences | None]
 """Given the stack at a moment: sentences that say what holds, or None where it does not."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Check:
+class Check(Struct, frozen=True, eq=False):
     """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
 
     A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
@@ -40,8 +40,7 @@ class Check:
     may_hold: Callable[[Sequence[Frame]], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class Guard(Struct, frozen=True, eq=False):
     """Whether any check among those of operations `first` to `last` can hold; False is certain."""
 
     may_hold: Callable[[Sequence[Frame], int, int], bool]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -250,8 +249,8 @@ def _needs_shapes(text: str) -> bool:
 def _nodes(part: object) -> Iterator[Node]:
     if isinstance(part, Node):
         yield part
-        for field in dataclasses.fields(part):
-            yield from _nodes(getattr(part, field.name))
+        for name in part.__struct_fields__:
+            yield from _nodes(getattr(part, name))
     elif isinstance(part, tuple):
         for item in part:
             yield from _nodes(item)

@@ -12,9 +12,10 @@ anything else                        an expression: when it becomes true
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.addresses import Address, parse_address
 
@@ -36,8 +37,7 @@ class Word(StrEnum):
     CHANGES = "changes"
 
 
-@dataclass(frozen=True, slots=True)
-class DataBreak:
+class DataBreak(Struct, frozen=True):
     """A data breakpoint that is no expression. `limit` is what has to be exceeded, `address` what it is about."""
 
     word: Word

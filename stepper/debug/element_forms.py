@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.planes import readable
@@ -18,16 +18,14 @@ SMALLER: Final = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 """The types in which a wider element is shown as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(Struct, frozen=True):
     """The bit pattern of an element: as hexadecimal digits, and as sign, exponent and fraction (of a float)."""
 
     hexadecimal: str
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """An element in another type: the value that it has there, and how far that is off."""
 
     type: str

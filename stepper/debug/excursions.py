@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
@@ -39,8 +40,7 @@ def excursion(timeline: Timeline) -> Iterator[None]:
         timeline.furthest = furthest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spot:
+class Spot(Struct, frozen=True, eq=False):
     """A place of a program that a run comes by: after operation `index`; -1: when the inputs are there."""
 
     program: Program

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug import expression_values as values

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
+
+from msgspec import Struct
 
 from stepper.debug.addresses_syntax import Address
 from stepper.debug.expression_values import Value
@@ -51,8 +52,7 @@ class Kind(Enum):
     SHAPE = "a shape"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes."""
 
     code: Code

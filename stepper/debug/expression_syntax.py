@@ -12,8 +12,9 @@ the stack or the memory.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Final, NoReturn
+
+from msgspec import Struct
 
 from stepper.debug.addresses_syntax import LONGEST, Address, AddressError, parse_address
 from stepper.debug.expression_tokens import ExpressionError, Token, tokens_of
@@ -33,49 +34,42 @@ DEEPEST: Final = 30
 """Parentheses, brackets and signs inside one another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A part of the tree, with its place in the text."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(Node, frozen=True):
     """A number or truth value."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes(Node):
+class Sizes(Node, frozen=True):
     """`[1, 256]`, a shape."""
 
     value: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration(Node):
+class Iteration(Node, frozen=True):
     """`iter`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operand(Node):
+class Operand(Node, frozen=True):
     """An address."""
 
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(Node):
+class Unary(Node, frozen=True):
     """`-x`, `+x`, `not x`."""
 
     operator: str
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(Node):
+class Binary(Node, frozen=True):
     """An arithmetic operation."""
 
     operator: str
@@ -83,32 +77,28 @@ class Binary(Node):
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(Node, frozen=True):
     """`a < b <= c`: the first operand, then operator, its place and operand of each comparison."""
 
     first: Node
     rest: tuple[tuple[str, int, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Logical(Node):
+class Logical(Node, frozen=True):
     """`a and b and c`, or the same with `or`."""
 
     operator: str
     operands: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Node, frozen=True):
     """`mean(x)`."""
 
     function: str
     argument: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """`start:stop:step` with any of them left out."""
 
     start: Node | None
@@ -116,8 +106,7 @@ class Slice:
     step: Node | None
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed(Node):
+class Indexed(Node, frozen=True):
     """`x[0, :8]`; None stands for `...`."""
 
     base: Node

@@ -11,10 +11,10 @@ elements; size rank shape dtype; prev(x) one iteration before, ref(x) in the ref
 from __future__ import annotations
 
 import contextvars
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug import expression_values as values
 from stepper.debug.addresses_syntax import Address
@@ -22,25 +22,27 @@ from stepper.debug.expression_compiler import Compiler
 from stepper.debug.expression_parts import Code, Kind, Moment, Scope
 from stepper.debug.expression_syntax import FUNCTION_NAMES, parse_tree
 from stepper.debug.expression_tokens import ExpressionError
+from stepper.records import Brief
 
 __all__ = ["FUNCTION_NAMES", "Expression", "ExpressionError", "Scope", "parse"]
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Brief, Struct, frozen=True):
     """A compiled expression. `addresses` are all that it reads, `previous` and `references` those in prev() and ref().
 
     `reads_iteration`: whether `iter` is in it.
     """
+
+    unshown: ClassVar = ("_code", "_kind", "_may_warn")
 
     text: str
     addresses: tuple[Address, ...]
     previous: tuple[Address, ...]
     references: tuple[Address, ...]
     reads_iteration: bool
-    _code: Code = field(repr=False, compare=False)
-    _kind: Kind = field(repr=False, compare=False)
-    _may_warn: bool = field(repr=False, compare=False)
+    _code: Code
+    _kind: Kind
+    _may_warn: bool
 
     def evaluate(self, scope: Scope) -> Any:
         """The value: an array, a scalar of numpy or Python, a tuple of sizes for a shape, a name for a type.

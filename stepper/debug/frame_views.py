@@ -6,7 +6,9 @@ Tensors are shared with the run, never copied: a view of a moment costs a few re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import ClassVar
+
+from msgspec import Struct
 
 from stepper.debug import slots
 from stepper.debug.addresses import Target, address_of
@@ -18,10 +20,10 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Graph, Layer, Source
+from stepper.records import Brief
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FrameView:
+class FrameView(Brief, Struct, frozen=True, eq=False):
     """One frame at one moment; `depth` 0 is the model's own graph.
 
     `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
@@ -29,13 +31,15 @@ class FrameView:
     value the user put there.
     """
 
+    unshown: ClassVar = ("program", "_frame")
+
     depth: int
-    program: Program = field(repr=False)
+    program: Program
     iteration: int | None
     last: int
     running: int | None
     closed: bool
-    _frame: Frame = field(repr=False)
+    _frame: Frame
     edited: frozenset[int] = frozenset()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepper.debug.inspection_values import result_view, value_view
 from stepper.debug.views import LevelView, ValueView
@@ -18,8 +18,7 @@ def body_of(frame: Frame) -> Body:
     return next(body for body in frame.activation.operation.layer.bodies if body.graph is frame.program.graph)
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """The frame of a loop or branch with the frame around it, and what belongs to the two."""
 
     frame: Frame

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.excursions import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.debug.iteration_tiles import MOST_CELLS, CellsView, Tile, TileStore
@@ -24,6 +24,7 @@ from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.plain_values import storable
+from stepper.records import Brief
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
@@ -84,17 +85,17 @@ def _number_of(value: Value, statistic: str) -> float | None:
 # --- what is kept ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CarriedHistory:
+class CarriedHistory(Brief, Struct, frozen=True, eq=False):
     """What a carried Parameter was when each iteration began, as one number; `iterations` ascending, with gaps."""
 
-    parameter: Layer = field(repr=False)
+    unshown: ClassVar = ("parameter",)
+
+    parameter: Layer
     iterations: Array
     numbers: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HistoryView:
+class HistoryView(Struct, frozen=True, eq=False):
     """The operations of one run of a graph over its last iterations.
 
     `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.debug.addresses import Address
 from stepper.debug.debugger import Debugger
@@ -28,6 +28,7 @@ from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer
+from stepper.records import Brief
 
 MOST_BINS: Final = 2**15
 MOST_SWEEPS: Final = 8
@@ -35,8 +36,7 @@ _SLICE: Final = 4096
 """Iterations after which numbers are put into bins."""
 
 
-@dataclass(slots=True, eq=False)
-class Bins:
+class Bins(Struct, eq=False):
     """Numbers of consecutive iterations, of which every bin but the last stands for `step`.
 
     `numbers` hold where `counts`, how many numbers a bin stands for, is not 0.
@@ -84,18 +84,19 @@ def _merged(numbers: Array, counts: Array, places: Array) -> tuple[Array, Array]
     return found, total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrackView:
+class TrackView(Brief, Struct, frozen=True, eq=False):
     """What is known of one thing over the iterations from `first` on. `kind`: carried, condition, watch.
 
     A condition is 1 where it ended the loop. `first_odd` is the first iteration with NaN or Inf.
     """
 
+    unshown: ClassVar = ("parameter", "bins")
+
     kind: str
     name: str
-    parameter: Layer | None = field(repr=False)
+    parameter: Layer | None
     first: int
-    bins: Bins = field(repr=False)
+    bins: Bins
     first_odd: int | None
 
     def spread_over(self, begin: int, end: int, cells: int) -> tuple[Array, Array]:
@@ -125,8 +126,7 @@ class TrackView:
         return float(bins.numbers[place])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SweepView:
+class SweepView(Struct, frozen=True, eq=False):
     """The tracks of all iterations from 0, and of a stretch closely where the bins of all are coarse.
 
     `reached`: how many iterations are known, from the first on. `complete`: that is as far as the run has come.
@@ -141,8 +141,7 @@ class SweepView:
 # --- the walk -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Track:
+class _Track(Struct, frozen=True, eq=False):
     kind: str
     name: str
     parameter: Layer | None

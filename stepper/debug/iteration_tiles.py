@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.program import Program
+from stepper.records import Brief
 
 BLOCK: Final = 64
 """Iterations in a tile."""
@@ -29,8 +30,7 @@ class Cell(NamedTuple):
     operation: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tile:
+class Tile(Struct, frozen=True, eq=False):
     """The operations in BLOCK iterations: arrays of shape [iterations, operations].
 
     `numbers` hold where `known`. `shapes` are equal where the shapes of the values are; -1: not seen yet.
@@ -119,17 +119,18 @@ class TileStore:
         return tile
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CellsView:
+class CellsView(Brief, Struct, frozen=True, eq=False):
     """The operations of one run of a graph over a window of its iterations.
 
     `tiles` by block. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is the
     number of the first iteration that there is not, where that is known.
     """
 
-    program: Program = field(repr=False)
+    unshown: ClassVar = ("program", "tiles")
+
+    program: Program
     statistic: str
-    tiles: Mapping[int, Tile] = field(repr=False)
+    tiles: Mapping[int, Tile]
     firsts: Mapping[str, Cell]
     ended: int | None
 

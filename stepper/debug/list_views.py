@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.slots import read_only
@@ -12,8 +13,7 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Layer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VariableView:
+class VariableView(Struct, frozen=True, eq=False):
     """A variable of the model (ReadValue, Assign), or the state of a random operation, as it is now.
 
     `layers` are those that read it or assign to it. `value` is what the next inference would begin with; None before
@@ -25,8 +25,7 @@ class VariableView:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class MarkView:
+class MarkView(Struct, frozen=True):
     """A moment with a name; `is_here`: it is of the branch that goes on, so that one can go there."""
 
     name: str

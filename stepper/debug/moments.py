@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind
@@ -29,8 +29,7 @@ class Reason(StrEnum):
     NOWHERE = "nothing to move to"
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """A moment at which the debugger stands, and why.
 
     `done` is the operation that was just executed, `next` the one that comes next in the same frame; both None where
@@ -49,8 +48,7 @@ class Stop:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A moment with a name."""
 
     tick: int

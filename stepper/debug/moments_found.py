@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from stepper.debug.addresses import Address, Target
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
@@ -35,8 +36,7 @@ class Which(StrEnum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
 
     tick: int
@@ -44,8 +44,7 @@ class Moment:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What was found. `asked` counts the moments at which the expression was evaluated.
 
     `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.frame_views import FrameView
@@ -20,8 +20,7 @@ Inputs = Sequence[Array]
 Cause = Callable[[Inputs], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Birth:
+class Birth(Struct, frozen=True):
     """Where something came from: operation `index` of the frame, whose inputs have none of it, or a Parameter.
 
     `element` is the first that has it, `steps` how many operations lie between, itself included.

@@ -7,11 +7,12 @@ is one row, or, where it is long, folded: row after row of FOLD elements, as one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, STRING_DTYPE, Array
@@ -29,8 +30,7 @@ _NF4_ZERO: Final = 7
 Slice = tuple[int | slice | EllipsisType, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(Struct, frozen=True):
     """The rows and columns of a tensor of `shape`.
 
     `rows` and `columns` are axes, None where there is none. `index` holds an index for every axis, which counts for

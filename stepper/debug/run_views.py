@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import ClassVar
+
+from msgspec import Struct
 
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.watches import Reading, Watch
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
+from stepper.records import Brief
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BreakView:
+class BreakView(Brief, Struct, frozen=True, eq=False):
     """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
 
     Of one that waits for something about values wherever it happens there are none. `ignored` is how many moments of
     those that it is to ignore have gone by.
     """
+
+    unshown: ClassVar = ("places",)
 
     number: int
     kind: BreakKind
@@ -29,7 +33,7 @@ class BreakView:
     hits: int
     ignored: int
     description: BreakDescription
-    places: frozenset[tuple[int, int]] = field(repr=False)
+    places: frozenset[tuple[int, int]]
 
     def is_at(self, program: Program, index: int) -> bool:
         """Whether it sits at this operation."""
@@ -58,8 +62,7 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WatchView:
+class WatchView(Struct, frozen=True, eq=False):
     """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped."""
 
     number: int
@@ -83,8 +86,7 @@ def _readings(watch: Watch, run: str) -> tuple[Reading, ...]:
     return tuple(found[iteration] for iteration in sorted(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
+class Glance(Struct, frozen=True):
     """Where a run is while it goes on: integers that were read one after another, so they may be of near moments."""
 
     tick: int

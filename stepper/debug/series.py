@@ -6,10 +6,10 @@ Each question is one excursion: to where the asked iterations begin, forward thr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.debug import expression_values, slots
 from stepper.debug.addresses import (
@@ -36,8 +36,7 @@ MOST_ELEMENTS: Final = 4096
 Read = Callable[[Any], Array]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
 
     Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
@@ -52,8 +51,7 @@ class Series:
     stopped: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreviousValue:
+class PreviousValue(Struct, frozen=True, eq=False):
     """A value now and one iteration before; `change` is the difference, None where shapes differ.
 
     `now` is None where it was not computed yet in the present iteration.
@@ -248,8 +246,7 @@ def _reader(address: Address, statistic: str | None, *, limited: bool = True) ->
     return read
 
 
-@dataclass(slots=True)
-class _Collected:
+class _Collected(Struct):
     """The values of a series so far, from iteration `begin` up to but not `end`; every `step`-th is kept."""
 
     read: Read

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from stepper.debug.addresses import Target, address_of, parse_address, resolve
 from stepper.debug.breakpoint_list import Counts, Expected
@@ -18,6 +19,7 @@ from stepper.debug.timeline import Edit
 from stepper.debug.what_if import ORIGINAL
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import SessionError, UsageError
+from stepper.records import as_data
 
 VERSION: Final = 1
 
@@ -25,8 +27,7 @@ _LARGEST: Final = 2**62
 _MOST_BRANCHES: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEdit:
+class KeptEdit(Struct, frozen=True):
     """A value that was changed at a tick: the whole of what the slot holds since."""
 
     tick: int
@@ -34,8 +35,7 @@ class KeptEdit:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class KeptBranch:
+class KeptBranch(Struct, frozen=True):
     """A course of the run: where it stands, and its edits in the order of time."""
 
     name: str
@@ -43,8 +43,7 @@ class KeptBranch:
     edits: tuple[KeptEdit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptBreakpoint:
+class KeptBreakpoint(Struct, frozen=True):
     """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
 
     number: int
@@ -53,8 +52,7 @@ class KeptBreakpoint:
     counts: Counts
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A session; `branch` is the one that goes on, `reason` and `details` say why it stands where it does."""
 
     branch: str
@@ -124,12 +122,12 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
     return {
         "session": [session],
         "breakpoint": [
-            asdict(one.description) | {"number": one.number, "where": numbers[id(one.where)], "counts": one.counts}
+            as_data(one.description) | {"number": one.number, "where": numbers[id(one.where)], "counts": one.counts}
             for one in kept.breakpoints
         ],
         "expected": [{"pattern": one.pattern, "where": numbers[id(one.where)]} for one in kept.expected],
         "watch": [{"number": number, "text": text} for number, text in kept.watches],
-        "mark": [{"name": name, **asdict(mark)} for name, mark in kept.marks.items()],
+        "mark": [{"name": name, **as_data(mark)} for name, mark in kept.marks.items()],
         "branch": [
             {
                 "name": branch.name,
@@ -175,8 +173,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
-class KeptStops:
+class KeptStops(Struct, frozen=True):
     """What a session keeps that does not depend on the inputs; `problems` are sentences on what does not fit."""
 
     breakpoints: tuple[KeptBreakpoint, ...]

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.breakpoints import Counted
 from stepper.debug.debugger import Debugger
@@ -41,8 +43,7 @@ Progress = Callable[[int, int], object]
 """Told several times a second: how many ticks have been run again, of how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """What restoring found. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
 
     empty: bool

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array
@@ -33,8 +33,7 @@ _SAFE_SQUARES: Final = (1e-280, 1e280)
 """Sums of squares between which none of the squares was lost to the range of f64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """One tensor in numbers.
 
     `min`, `max`, `mean`, `std` (of the population), `norm` (l2) and the flat indices `argmin` and `argmax` (the first)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.statistics import chunks
@@ -15,8 +15,7 @@ from stepper.errors import UsageError
 from stepper.ops.axes import shape_text
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """Two tensors of one shape compared element by element; NaN equals NaN, and -0 equals 0.
 
     `max_abs` and `max_rel` are over all pairs without a NaN, `max_abs` an exact int for integers; `max_rel` is of |b|,

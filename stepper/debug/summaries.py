@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.ops.axes import shape_text
@@ -27,8 +27,7 @@ class Unknown(Exception):
     """What statistics do not tell; the text is a sentence."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Summary:
+class Summary(Struct, frozen=True, eq=False):
     """Statistics of a tensor: `min`, `max`, `mean`, `std` of its finite elements (None where there are none).
 
     `nan`, `inf` and `zero` count elements; None where nothing was counted, as for texts.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.planes import readable
 from stepper.debug.statistics import Statistics, statistics_in_steps
@@ -26,8 +26,7 @@ Block = Callable[[range, range], Array]
 """Some rows and columns of a plane, as an array of rank 2."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Survey:
+class Survey(Struct, frozen=True, eq=False):
     """`first_nan` and `first_infinity` are flat indices, None where there is none.
 
     `counts` are how many finite elements lie in each of the ranges between neighbours of `edges`; empty for texts and

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from stepper.debug.history import History
 from stepper.debug.moments import fingerprint
@@ -67,8 +68,7 @@ class Lookout(Watcher, Protocol):
         """The run takes another course from this tick on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """A value that the user put into a slot of the frame that runs this program."""
 
     program: Program

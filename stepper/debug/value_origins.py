@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.views import OperationView
 from stepper.element_types import FLOATING, Array
 from stepper.ir.model import Layer
+from stepper.records import Brief
 
 _TESTS: Final = {"NaN": np.isnan, "Inf": np.isinf}
 MOST_TESTED: Final = 2**20
 """Elements of an input that are looked through; a larger one counts for clean."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Oddity:
+class Oddity(Brief, Struct, frozen=True, eq=False):
     """NaN (before Inf) in an operation's first output: how many elements of how many, and the first.
 
     `came_from` is the layer of an input that has it already; None: it was born here. Then `other` is an input with the
     other kind, if there is one, `other_kind` that kind with its sign, and `other_first` its first element.
     """
 
+    unshown: ClassVar = ("came_from", "other")
+
     kind: str
     count: int
     size: int
     first: tuple[int, ...]
-    came_from: Layer | None = field(repr=False)
-    other: Layer | None = field(repr=False)
+    came_from: Layer | None
+    other: Layer | None
     other_kind: str
     other_first: tuple[int, ...]
 

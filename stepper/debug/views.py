@@ -5,9 +5,10 @@ Made by inspection.py, put into lines by inspection_text.py. A view of one momen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from stepper.debug.statistics_difference import Differences
 from stepper.element_types import Array
@@ -17,6 +18,7 @@ from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, Slicing
+from stepper.records import Brief
 
 
 class Origin(StrEnum):
@@ -29,15 +31,16 @@ class Origin(StrEnum):
     NOTHING = "not connected"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueView:
+class ValueView(Brief, Struct, frozen=True, eq=False):
     """A value at a stop. `layer` and `output` compute it, `source` says that in words; `name` is what it is known by.
 
     `array` is None where there is no value now; `absent` then says why.
     """
 
+    unshown: ClassVar = ("layer",)
+
     name: str
-    layer: Layer | None = field(repr=False)
+    layer: Layer | None
     output: int
     origin: Origin
     source: str
@@ -45,26 +48,28 @@ class ValueView:
     absent: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OperationView:
+class OperationView(Brief, Struct, frozen=True, eq=False):
     """An operation with its inputs and outputs; `index` is its place in the order of its graph.
 
     `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
     """
 
-    layer: Layer = field(repr=False)
+    unshown: ClassVar = ("layer",)
+
+    layer: Layer
     index: int
     inputs: tuple[ValueView, ...]
     outputs: tuple[ValueView, ...]
     computed_by: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LevelView:
+class LevelView(Brief, Struct, frozen=True, eq=False):
     """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
 
     `under_way` is the loop or If that runs in it, for every level but the innermost.
     """
+
+    unshown: ClassVar = ("under_way",)
 
     depth: int
     kind: str
@@ -73,7 +78,7 @@ class LevelView:
     iteration: int | None
     count: str
     phase: str
-    under_way: Layer | None = field(repr=False)
+    under_way: Layer | None
 
 
 class ConditionLimit(NamedTuple):
@@ -83,8 +88,7 @@ class ConditionLimit(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TripView:
+class TripView(Struct, frozen=True):
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
     `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it. `by_condition`
@@ -106,8 +110,7 @@ class TripView:
         return min((limit for limit in known if limit is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ConditionView:
+class ConditionView(Struct, frozen=True, eq=False):
     """A Loop's condition, or that of an If: `value` is what counts now, `origin` where that comes from.
 
     `upcoming` is what the body's Result says already in an iteration that is not closed yet. `is_constant`: the body's
@@ -121,8 +124,7 @@ class ConditionView:
     is_constant: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SliceView:
+class SliceView(Struct, frozen=True):
     """The elements [begin, end) of `extent` along the axis; `count` slices in all."""
 
     axis: int
@@ -132,8 +134,7 @@ class SliceView:
     count: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InputView:
+class InputView(Struct, frozen=True, eq=False):
     """An input of a port map. `input` is the index of the layer's input, None where nothing outside is connected.
 
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
@@ -149,8 +150,7 @@ class InputView:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OutputView:
+class OutputView(Struct, frozen=True, eq=False):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
 
     role: str
@@ -161,8 +161,7 @@ class OutputView:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BackEdgeView:
+class BackEdgeView(Struct, frozen=True, eq=False):
     """A back edge. `came_in` is what the Parameter got in this iteration, `goes_out` what the Result is now.
 
     `comes_next` is what the Parameter gets in the next iteration, None where that is not computed yet or there will be
@@ -183,13 +182,14 @@ class BackEdgeView:
     why: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScanView:
+class ScanView(Brief, Struct, frozen=True, eq=False):
     """A concatenated output while it grows: `pieces` so far, `shape` now and, where that is known, `final_shape`.
 
     A final shape that only the file tells, with no piece to show it, is `declared`; unknown dimensions are negative.
     Nothing is concatenated before `concatenated()` is called.
     """
+
+    unshown: ClassVar = ("_scan", "_plan", "_entry", "_rules")
 
     output: int
     line: int
@@ -201,10 +201,10 @@ class ScanView:
     final_shape: tuple[int, ...] | None
     declared: bool
     why: str
-    _scan: Scan = field(repr=False)
-    _plan: LoopPlan = field(repr=False)
-    _entry: ConcatenatedOutput = field(repr=False)
-    _rules: Rules = field(repr=False)
+    _scan: Scan
+    _plan: LoopPlan
+    _entry: ConcatenatedOutput
+    _rules: Rules
 
     def piece(self, iteration: int) -> Array:
         """What one iteration gave. IndexError where there is no such piece."""
@@ -221,12 +221,13 @@ class ScanView:
         return joined
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoopView:
+class LoopView(Brief, Struct, frozen=True, eq=False):
     """One run of a TensorIterator or Loop. `condition` is None for a TensorIterator."""
 
+    unshown: ClassVar = ("layer",)
+
     level: LevelView
-    layer: Layer = field(repr=False)
+    layer: Layer
     trip: TripView
     condition: ConditionView | None
     inputs: tuple[InputView, ...]
@@ -235,20 +236,20 @@ class LoopView:
     scans: tuple[ScanView, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BranchView:
+class BranchView(Brief, Struct, frozen=True, eq=False):
     """One run of a side of an If; `side` is then_body or else_body."""
 
+    unshown: ClassVar = ("layer",)
+
     level: LevelView
-    layer: Layer = field(repr=False)
+    layer: Layer
     condition: ConditionView
     side: str
     inputs: tuple[InputView, ...]
     outputs: tuple[OutputView, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StopView:
+class StopView(Struct, frozen=True, eq=False):
     """Everything that a stop shows; `levels` from the model's own graph inwards, empty at the end of the run.
 
     `done` was just executed, `next` comes next, both in the innermost frame. `loop` is the innermost loop, `branch` the

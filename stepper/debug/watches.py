@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.debug import slots
 from stepper.debug.addresses import Address, Target
@@ -26,8 +26,7 @@ MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class Reading(Struct, frozen=True, eq=False):
     """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
     `iteration` is that of the innermost loop, None outside. `error`: there was no value, and `text` says why.
@@ -41,8 +40,7 @@ class Reading:
     error: bool
 
 
-@dataclass(slots=True, eq=False)
-class Watch:
+class Watch(Struct, eq=False):
     """An expression and its readings by tick, of which the latest `most` stops are kept."""
 
     number: int

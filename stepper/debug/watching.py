@@ -10,10 +10,10 @@ from __future__ import annotations
 import bisect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.debug.breakpoints import Breakpoint
 from stepper.debug.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
@@ -27,8 +27,7 @@ Asked = tuple[int, Check, Breakpoint]
 """A check with its index (for sorting) and whose it is."""
 
 
-@dataclass(slots=True)
-class Stopped:
+class Stopped(Struct):
     """A moment at which the run is to stop: whose breakpoints, and their sentences."""
 
     tick: int

@@ -7,10 +7,11 @@ share the memory budget of the run evenly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug import slots
 from stepper.debug.addresses import Address, Target, numpy_index, parse_address, resolve
@@ -27,8 +28,7 @@ ORIGINAL: Final = "original"
 """The branch with which a run begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A course of the run: where it stands, and the ticks at which values were changed in it."""
 
     name: str

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import InputError, StepperError, UsageError
@@ -27,8 +27,7 @@ class ReadingStopped(UsageError):
     """Somebody did not want the array any more."""
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """How an array is read: how many bytes of how many (0: not known), and whether to stop. `check` is asked about its
     shape before any of it is read, and raises a StepperError where it will not do."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper import ops
 from stepper.engine import arithmetic, plans

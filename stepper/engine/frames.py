@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason, SliceWalk
@@ -80,8 +81,7 @@ class Frame:
         return Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """All of a machine's state at one tick; to be put back with `Machine.restore`, any number of times."""
 
     tick: int

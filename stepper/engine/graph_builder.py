@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from stepper.element_types import I64, ElementType
 from stepper.ir.constants import literal_constant
 from stepper.ir.model import Body, Edge, Graph, Layer, Port, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """What an output of a layer gives: where it comes from, and type and shape as far as they are known."""
 
     source: Source

@@ -8,11 +8,11 @@ Source: the two specifications; where they are silent or the runtime departs, se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array, name_of
 from stepper.engine.rules import Rules
@@ -76,8 +76,7 @@ class ConcatenatedOutput(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class SliceWalk:
+class SliceWalk(Struct, frozen=True):
     """Where the slices of one input lie: slice i begins at `first + i * step` and is `size` long, for i < `count`."""
 
     axis: int

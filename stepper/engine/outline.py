@@ -6,8 +6,9 @@ Plain data for `stepper inspect` and for whoever wants to show a model; needs no
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from stepper.element_types import ElementType
 from stepper.engine.compiler import unsupported_layers
@@ -20,8 +21,7 @@ from stepper.ir.shapes import PartialShape
 from stepper.ops.departures import Departure, Use, departures
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """An input or output of the model: name, further tensor names, declared type and shape."""
 
     name: str
@@ -30,8 +30,7 @@ class Tensor:
     shape: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
     input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port.
     """
@@ -44,8 +43,7 @@ class Entry:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """One TensorIterator, Loop or If; `trip_count` and `condition` say in words where they come from.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
@@ -64,8 +62,7 @@ class Loop:
     operations: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The whole model."""
 
     name: str

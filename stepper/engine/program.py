@@ -7,12 +7,12 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import F32
 from stepper.engine.loops import (
@@ -39,8 +39,7 @@ class Kind(Enum):
     BRANCH = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPlan:
+class LoopPlan(Struct, frozen=True):
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
     `carried` are the back edges as (Parameter, Result); `rigid` are those whose values OpenVINO does not let change
@@ -72,8 +71,7 @@ class LoopPlan:
     is_loop: bool
 
 
-@dataclass(frozen=True, slots=True)
-class BranchPlan:
+class BranchPlan(Struct, frozen=True):
     """One side of an If: (input index, Parameter slot) pairs and (output index, Result slot) pairs."""
 
     program: Program
@@ -81,8 +79,7 @@ class BranchPlan:
     outputs: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation of a program: its layer, and the slots that it reads and writes.
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
@@ -113,8 +110,7 @@ are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True, dict=True):
     """A compiled graph.
 
     `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
@@ -175,8 +171,7 @@ class Program:
         return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in self.path)])
 
 
-@dataclass(frozen=True)
-class CompiledModel:
+class CompiledModel(Struct, frozen=True):
     """A model ready to run under one rule book; `main` is the program of its own graph.
 
     `engine` says which partner computes what; it is empty where all is computed by kernels of our own.

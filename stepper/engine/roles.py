@@ -6,8 +6,9 @@ Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.ir.constants import constant_type
@@ -34,8 +35,7 @@ class Role(StrEnum):
     NOT_USED = "not used"
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """The inputs of a loop's port map by role; `merged_from` is Parameter id -> Result id of the back edge that counts.
 
     `current_iteration` are ids of Parameters; `unfed` are Parameters that nothing feeds.

@@ -7,9 +7,10 @@ Source: semantics, section 11.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 
 class Rules(StrEnum):
@@ -34,8 +35,7 @@ class Note(NamedTuple):
         return f"{self.place}: {self.text}"
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """The notes of one run, each place and text once, in the order in which they arose."""
 
     _seen: dict[Note, None] = field(default_factory=dict)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -21,8 +22,7 @@ from stepper.errors import UsageError
 from stepper.ir.model import Model
 
 
-@dataclass(slots=True)
-class LoopSummary:
+class LoopSummary(Struct):
     """What all executions of one loop did: how often it was entered, how many iterations, what ended it how often."""
 
     path: str
@@ -92,8 +92,7 @@ class Outputs(dict[str, Array]):
     elsewhere: tuple[ComputedElsewhere, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ComputedElsewhere:
+class ComputedElsewhere(Struct, frozen=True):
     """An operation that a partner computed: the graph that it is in, in words, and who it was."""
 
     path: str

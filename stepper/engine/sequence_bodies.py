@@ -12,8 +12,9 @@ Source: the sequences' pages (category Sequence processing).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.element_types import BOOLEAN, F32
 from stepper.engine.graph_builder import GraphBuilder, Tensor
@@ -23,8 +24,7 @@ TIME: Final = 1
 """The axis of the time steps in X and in a direction's Y."""
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKind:
+class SequenceKind(Struct, frozen=True):
     """What a sequence steps: its cell, the opset of the cell's definition, and the states that it carries."""
 
     cell: str
@@ -32,8 +32,7 @@ class SequenceKind:
     states: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """The inputs of one direction, without the axis of the directions; `lengths` has shape [batch, 1]."""
 
     x: Tensor

@@ -7,8 +7,9 @@ that a run can stop in it. The results are the same; the sequence's own kernel i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from stepper.engine.graph_builder import GraphBuilder, Tensor, edges_of
 from stepper.engine.roles import parameter_type

@@ -7,7 +7,8 @@ concatenated outputs on the right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from stepper.export.arrange import SIDE, arrange_level, title_width
 from stepper.export.drawing import BoxShape, Drawing, FrameShape, Line, columns, largest, segment, size_of
@@ -19,8 +20,7 @@ BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2
 
 
-@dataclass(slots=True)
-class _Net:
+class _Net(Struct):
     """A wire of one channel: where it leaves, where it enters, and how far beyond the channel it goes at both ends."""
 
     kind: EdgeKind

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.ir.model import Graph, Layer
 
@@ -81,8 +82,7 @@ ARITHMETIC: Final = frozenset(
 SIZES_OF_DATA: Final = ("ShapeOf",)
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulator:
+class Accumulator(Struct, frozen=True):
     """A carried value that only grows: a Parameter that one Concat alone reads, and its Result."""
 
     parameter: int

@@ -6,10 +6,11 @@ Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the lay
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from stepper.export.body_folding import Accumulator, accumulators, groups_of, shape_groups
 from stepper.export.labels import labels_of, told_apart
@@ -31,8 +32,7 @@ class NodeKind(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True, slots=True)
-class Folding:
+class Folding(Struct, frozen=True):
     """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
@@ -44,8 +44,7 @@ class Folding:
     hidden: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnNode:
+class DrawnNode(Struct, frozen=True):
     """A box: `layers` are the ids that it stands for, the key first; `constants` the Constants folded into it."""
 
     key: int
@@ -65,8 +64,7 @@ class DrawnBackEdge(NamedTuple):
     parameter: int
 
 
-@dataclass(frozen=True)
-class BodyGraph:
+class BodyGraph(Struct, frozen=True, dict=True):
     """Boxes in file order, each tensor's edges once per reader, back edges apart.
 
     `box_of` maps every layer id to the key of its box; a Constant that several read to its first reader. `first` and
@@ -94,10 +92,11 @@ class BodyGraph:
         return tuple(sorted(self.node(key).layers))
 
 
-EVERYTHING_DRAWN = Folding(constants=False, shapes=False, accumulators=False)
+USUAL: Final = Folding()
+EVERYTHING_DRAWN: Final = Folding(constants=False, shapes=False, accumulators=False)
 
 
-def body_graph(graph: Graph, body: Body | None = None, folding: Folding = Folding()) -> BodyGraph:
+def body_graph(graph: Graph, body: Body | None = None, folding: Folding = USUAL) -> BodyGraph:
     """The boxes and edges of a graph; `body` is the loop's body that it is, whose back edges then belong to it."""
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()

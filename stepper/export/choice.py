@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
@@ -26,8 +27,7 @@ class Values(StrEnum):
     THUMBNAILS = "thumbnails"
 
 
-@dataclass(frozen=True, slots=True)
-class Highlight:
+class Highlight(Struct, frozen=True):
     """A layer of one graph and, in an unrolled trace, the iteration (None: all)."""
 
     graph: Graph
@@ -35,8 +35,7 @@ class Highlight:
     iteration: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges

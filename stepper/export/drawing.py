@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.export.figure import Cluster, EdgeKind, Node
 from stepper.export.layout_model import Segment
@@ -66,8 +68,7 @@ class Text(NamedTuple):
     anchor: str = "middle"
 
 
-@dataclass(slots=True)
-class Drawing:
+class Drawing(Struct):
     """Shapes on a grid, sizes in cells."""
 
     width: int = 0

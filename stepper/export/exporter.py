@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.recording.choice import Iterations
 from stepper.engine.machine import Machine
@@ -78,8 +80,7 @@ class Placer(StrEnum):
     DOT = "dot"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What is asked for. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
     `iterations` is such as `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the
@@ -96,8 +97,7 @@ class Request:
     warn: Callable[[str], None] = lambda _text: None
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A figure that can be written in every format, and that shows itself in a notebook."""
 
     figure: Figure

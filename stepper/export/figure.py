@@ -6,9 +6,10 @@ Ids are stable: they follow from layer ids and iteration numbers alone. Order is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from stepper.engine.partners import legend, mark_of
 
@@ -59,8 +60,7 @@ class Arrangement(StrEnum):
     COLUMNS = "columns"
 
 
-@dataclass(frozen=True, slots=True)
-class Thumbnail:
+class Thumbnail(Struct, frozen=True):
     """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
 
     rows: tuple[tuple[float | None, ...], ...]
@@ -76,8 +76,7 @@ class Thumbnail:
         return 1 if self.is_line else 2
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
@@ -102,8 +101,7 @@ class Node:
         return (label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
     `back_edge` names the back edge that a CARRIED edge stands for.
@@ -117,8 +115,7 @@ class Edge:
     back_edge: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
     `idle`: a side of an If that did not run.
@@ -133,8 +130,7 @@ class Cluster:
     idle: bool = False
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True, dict=True):
     """Everything that is drawn; `description` says in sentences what a reader sees.
 
     `notes` say what was left out, `facts` are lines to stand below.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.export.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
@@ -26,8 +27,7 @@ class DrawnBox(NamedTuple):
     node: DrawnNode
 
 
-@dataclass
-class Parts:
+class Parts(Struct):
     """What a figure is made of, while it is collected; `drawn` says by the id of a node what that stands for."""
 
     choice: Choice

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from html import escape
+
+from msgspec.structs import replace
 
 from stepper.export.arrange import arrange_level, title_width
 from stepper.export.drawing import Drawing, largest, size_of

@@ -7,8 +7,9 @@ side of an If in there, `c9` the cluster of the loop with id 9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from stepper.debug.inspection_inside import body_of
 from stepper.engine.frames import Frame
@@ -18,16 +19,14 @@ from stepper.export.graph_parts import body_prefix
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class LeftSide:
+class LeftSide(Struct, frozen=True):
     """A side of an If at its end: references to its values, by slot."""
 
     program: Program
     frame_values: list[Any]
 
 
-@dataclass(slots=True)
-class InnerRuns:
+class InnerRuns(Struct):
     """`sides` are the sides that ran, `loops` how many iterations a loop did, while one iteration goes on."""
 
     sides: dict[str, LeftSide] = field(default_factory=dict)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.choice import Choice, Values

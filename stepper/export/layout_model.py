@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 N = TypeVar("N", bound=Hashable)
 
@@ -26,8 +27,7 @@ class Segment(NamedTuple):
     y1: int
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A node's rectangle of cells."""
 
     x: int
@@ -49,8 +49,7 @@ class Head(NamedTuple, Generic[N]):
     target: N
 
 
-@dataclass(slots=True)
-class Wire(Generic[N]):
+class Wire(Struct, Generic[N]):
     """All the line work of one tensor: output number `output` of `source`. It begins on the box's lowest row."""
 
     source: N
@@ -59,8 +58,7 @@ class Wire(Generic[N]):
     heads: list[Head[N]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout(Generic[N]):
+class Layout(Struct, Generic[N], frozen=True):
     """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
 
     boxes: dict[N, Box]
@@ -70,8 +68,7 @@ class Layout(Generic[N]):
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lane(Generic[N]):
+class Lane(Struct, Generic[N], frozen=True):
     """The way of one back edge: down from the tail, along row `below`, up `column`, back along row `above`.
 
     `index` is that of the back edge in the list that was given.
@@ -86,8 +83,7 @@ class Lane(Generic[N]):
     segments: tuple[Segment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes(Generic[N]):
+class Lanes(Struct, Generic[N], frozen=True):
     """All back edges; `width` of layout and lanes together, `margin`: rows needed above and below the layout."""
 
     lanes: tuple[Lane[N], ...]
@@ -95,8 +91,7 @@ class Lanes(Generic[N]):
     margin: int
 
 
-@dataclass(slots=True, eq=False)
-class Net(Generic[N]):
+class Net(Struct, Generic[N], eq=False):
     """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves."""
 
     output: int
@@ -105,8 +100,7 @@ class Net(Generic[N]):
     column: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class Cell(Generic[N]):
+class Cell(Struct, Generic[N], eq=False):
     """A place in a rank: a node, or (`trunk`) what carries output `trunk` of `owner` past the rank.
 
     `above` and `below` are the neighbours once for each wire between; `x` is first the centre, then the left column.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 Pins = tuple[int, Sequence[int]]
 """A wire of a channel: the column at which it leaves above, and those at which it enters below."""
@@ -26,8 +27,7 @@ class Bend(NamedTuple):
     dogleg: tuple[int, int] | None = None
 
 
-@dataclass(slots=True)
-class _Piece:
+class _Piece(Struct):
     """A horizontal part of wire `wire`: its span, the pieces that must lie below it and how many must lie above."""
 
     wire: int

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.inspection import inspect_loop
 from stepper.debug.recording.choice import Iterations
@@ -33,8 +33,7 @@ _EVER: Final = 10**15
 _ACTIVATION: Final = re.compile(r"@([0-9]{1,15})")
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRange:
+class SliceRange(Struct, frozen=True):
     """The elements [begin, end) of `extent` along an axis that a Parameter gets."""
 
     axis: int
@@ -47,8 +46,7 @@ Summaries = Mapping[tuple[int, int], ValueSummary]
 """What is to be said of values, by (layer id, output)."""
 
 
-@dataclass(frozen=True, slots=True)
-class IterationTrace:
+class IterationTrace(Struct, frozen=True):
     """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
 
     `sides` are the values of the sides of Ifs that ran and `loops` the iterations of inner loops, as inner_runs.py
@@ -63,8 +61,7 @@ class IterationTrace:
     loops: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """What a Loop got as its trip count or initial condition: the index of its input, which of the two, the value."""
 
     input: int
@@ -72,8 +69,7 @@ class Control:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoopTrace:
+class LoopTrace(Struct, frozen=True):
     """One activation of a loop: how many iterations it ran, those kept, and what its last moment shows.
 
     `view` is what the debugger shows of the loop after its last iteration (None: it ran none); `around` are the
@@ -98,8 +94,7 @@ class LoopTrace:
         return [(a + 1, b) for a, b in pairwise(numbers) if b > a + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Raw:
+class _Raw(Struct, frozen=True):
     """An iteration of which it is open whether it is shown: references to its values and to those before."""
 
     number: int

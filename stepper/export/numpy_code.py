@@ -10,10 +10,10 @@ The file has one function, `python model.py inputs.npz outputs.npz` calls it. It
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper import __version__
 from stepper.element_types import Array, name_of
@@ -51,8 +51,7 @@ def sigmoid(x):
 """
 
 
-@dataclass(frozen=True, slots=True)
-class NumpyCode:
+class NumpyCode(Struct, frozen=True):
     """The text of a Python file, and the tensors that it reads from the .npz of the same name beside it."""
 
     text: str
@@ -88,8 +87,7 @@ def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
     raise UsageError(f"there is no loop '{excerpt(wanted)}'; " + (f"there are {names}" if names else "there is none"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Argument:
+class _Argument(Struct, frozen=True):
     """An argument of the function: its name, that of its array in the .npz, its type, and what a comment says of it."""
 
     name: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.export.numpy_expressions import Expression, literal
 from stepper.export.numpy_literals import is_computed_by_numpy, is_real, plain, typed
@@ -15,8 +15,7 @@ from stepper.ir.model import Layer
 DType = np.dtype[Any]
 
 
-@dataclass(slots=True)
-class Operand:
+class Operand(Struct):
     """A value of the model in the code. `expression` is a variable's name or, of one used once, a whole formula.
 
     `value` is that of a constant, which has an expression only once something needs it as a tensor. `dtype` and `dims`
@@ -33,8 +32,7 @@ class Operand:
     is_unnamed: bool = False
 
 
-@dataclass(slots=True)
-class Site:
+class Site(Struct):
     """One operation whose code is wanted. `embed` and `name` write what must come before it."""
 
     layer: Layer

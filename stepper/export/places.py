@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, Layer, Model
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPlace:
+class LoopPlace(Struct, frozen=True):
     """A TensorIterator, Loop or If: the layers round it, itself, and the graph in which it stands."""
 
     around: tuple[Layer, ...]

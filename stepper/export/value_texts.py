@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.statistics import Statistics, statistics
@@ -26,8 +26,7 @@ _LONGEST: Final = 60
 Grid = tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ValueSummary:
+class ValueSummary(Struct, frozen=True):
     """One value: type and shape, statistics where they were asked for, all numbers where they are few.
 
     `marks` are those of NaN, Inf, shape changed that hold. `grid` is what a thumbnail is made of.

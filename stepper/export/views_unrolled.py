@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.views import LoopView, ScanView
 from stepper.element_types import name_of
@@ -26,8 +28,7 @@ def unrolled_figure(trace: LoopTrace, choice: Choice) -> Figure:
     return _Unrolled(trace, replace(choice, fold_accumulators=False)).figure()
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
+class _Stage(Struct, frozen=True):
     """An element of the stack: an iteration shown, or (`trace` None) a range [begin, end) that is left out."""
 
     id: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from stepper.element_types import ElementType
 from stepper.ir.excerpts import excerpt
@@ -93,8 +94,7 @@ class BackEdge(NamedTuple):
 BodyRole = Literal["body", "then_body", "else_body"]
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """A nested graph of a TensorIterator, Loop or If with its port map."""
 
     role: BodyRole
@@ -134,8 +134,7 @@ class Layer(NamedTuple):
         return f"layer {self.id} '{excerpt(self.name)}' ({excerpt(self.type)})"
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """Layers and edges; the model's own graph, or a body."""
 
     layers: tuple[Layer, ...]
@@ -159,8 +158,7 @@ class Graph:
         return tuple(layer for layer in self.layers if layer.type == "Result")
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+class Model(Struct, frozen=True, eq=False):
     """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure."""
 
     path: Path

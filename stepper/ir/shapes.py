@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 _BOUNDS: Final = re.compile(r"(\d*)\.\.(\d*)")
 LARGEST_DIMENSION: Final = 2**63 - 1
@@ -28,8 +29,7 @@ class Dimension(NamedTuple):
         return f"{self.least or ''}..{self.most}"
 
 
-@dataclass(frozen=True, slots=True)
-class PartialShape:
+class PartialShape(Struct, frozen=True):
     """A shape of which dimensions, or the rank itself (`dimensions` is None), may be open."""
 
     dimensions: tuple[Dimension, ...] | None

@@ -7,12 +7,12 @@ model who wonders why a runtime gives other numbers. What holds for whole elemen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, order=True)
-class Departure:
+
+class Departure(Struct, frozen=True, order=True):
     """One fact about one operation type."""
 
     type: str

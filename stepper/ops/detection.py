@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
@@ -23,8 +23,7 @@ from stepper.ops.registry import kernel
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
 
-@dataclass(frozen=True)
-class _Settings:
+class _Settings(Struct, frozen=True):
     """The attributes of DetectionOutput."""
 
     background_label_id: int
@@ -44,8 +43,7 @@ class _Settings:
     objectness_score: float
 
 
-@dataclass(frozen=True)
-class _Predictions:
+class _Predictions(Struct, frozen=True):
     """Boxes [images, location classes, priors, 4] and scores [images, classes, priors]."""
 
     boxes: Array

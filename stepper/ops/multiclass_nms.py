@@ -6,10 +6,10 @@ Source: the pages MulticlassNonMaxSuppression-8, -9 and MatrixNonMaxSuppression-
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
@@ -24,8 +24,7 @@ OfClass = Callable[[Array, Array], tuple[Array, Array]]
 """Boxes and scores of one class in, positions and scores of those that it keeps out."""
 
 
-@dataclass(frozen=True)
-class _Images:
+class _Images(Struct, frozen=True):
     """What is to be searched: for each image boxes [classes, n, 4], scores [classes, n] and the boxes' numbers."""
 
     boxes: list[Array]
@@ -33,8 +32,7 @@ class _Images:
     numbers: list[Array]
 
 
-@dataclass(frozen=True)
-class _Result:
+class _Result(Struct, frozen=True):
     """How the result is to be laid out."""
 
     sort_by: str

@@ -8,10 +8,10 @@ iou_threshold is one too many (not so of rotated boxes), and the outputs hold th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
@@ -24,8 +24,7 @@ BoxEncoding = Literal["corner", "center"]
 Selection = tuple[Array, Array, Array]
 
 
-@dataclass(frozen=True)
-class _Rules:
+class _Rules(Struct, frozen=True):
     """How many boxes of a class are selected, above which score, and what an overlap does to the others.
 
     `silences` tells of overlaps and the threshold which are too large; with sigma > 0 no overlap is, but the score

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
@@ -26,8 +26,7 @@ _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
 
 
-@dataclass(frozen=True)
-class _Settings:
+class _Settings(Struct, frozen=True):
     """The attributes of Proposal."""
 
     base_size: int

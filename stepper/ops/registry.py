@@ -15,21 +15,22 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
+
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.errors import KernelError
 from stepper.operation_types import DEFINITIONS
+from stepper.records import Brief
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Brief, Struct, frozen=True, dict=True):
     """What computes one operation type in some of its definition versions.
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
@@ -40,14 +41,16 @@ class Kernel:
     takes its state first (None at the start), returns (outputs, state).
     """
 
+    unshown: ClassVar = ("function", "direct", "prepared", "floating", "settled")
+
     type: str
     versions: tuple[int, ...]
-    function: Function = field(repr=False)
-    direct: Function | None = field(default=None, repr=False)
-    prepared: Callable[..., Function] | None = field(default=None, repr=False)
+    function: Function
+    direct: Function | None = None
+    prepared: Callable[..., Function] | None = None
     stateful: bool = False
-    floating: Function | None = field(default=None, repr=False)
-    settled: Callable[..., Function | None] | None = field(default=None, repr=False)
+    floating: Function | None = None
+    settled: Callable[..., Function | None] | None = None
 
     @cached_property
     def _signature(self) -> inspect.Signature:

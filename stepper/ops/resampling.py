@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 
@@ -22,8 +22,7 @@ Taps = tuple[Array, Array]
 """For each output element the input elements [outputs, taps] and their weights, of the same shape."""
 
 
-@dataclass(frozen=True)
-class Resizing:
+class Resizing(Struct, frozen=True):
     """One axis of `size` elements made one of `new_size`, and how."""
 
     size: int

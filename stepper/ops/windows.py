@@ -6,10 +6,10 @@ Source: the attributes strides, dilations, pads_begin, pads_end, auto_pad and ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
@@ -20,8 +20,7 @@ AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 
-@dataclass(frozen=True)
-class WindowedAxis:
+class WindowedAxis(Struct, frozen=True):
     """One spatial axis: `count` windows of `kernel` elements over data padded by `begin` and `end`."""
 
     kernel: int

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.expressions import ExpressionError
@@ -199,7 +200,7 @@ def test_in_an_iteration_that_fails_later_the_moment_is_found_too(tmp_path: Path
             raise ValueError("broken")
         return function(*inputs)
 
-    object.__setattr__(body, "code", (body.code[0], (failing, *body.code[1][1:])))
+    force_setattr(body, "code", (body.code[0], (failing, *body.code[1][1:])))
     found = debugger.find("added < 100", "all")
     assert [moment.iteration for moment in found.moments] == [0, 1, 2] and "broken" in found.stopped
     assert [moment.tick for moment in found.moments] == [4, 8, 12]

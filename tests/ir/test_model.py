@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from msgspec import Struct
 
 import stepper
 from stepper.errors import ModelError
@@ -141,9 +141,9 @@ def test_nothing_of_a_model_can_be_changed(tmp_path: Path) -> None:
         if id(part) in seen:
             continue
         seen.add(id(part))
-        if dataclasses.is_dataclass(part):
-            assert type(part).__dataclass_params__.frozen, type(part)  # type: ignore[union-attr]
-            pending += [getattr(part, field.name) for field in dataclasses.fields(part)]
+        if isinstance(part, Struct):
+            assert part.__struct_config__.frozen, type(part)
+            pending += [getattr(part, name) for name in part.__struct_fields__]
         elif isinstance(part, tuple):
             pending += part
         elif isinstance(part, Mapping):
@@ -159,5 +159,5 @@ def test_looking_a_graph_up_by_id_gives_the_same_answer_again(tmp_path: Path) ->
     graph: Graph = model.graph
     assert graph.by_id is graph.by_id
     assert graph.parameters is graph.parameters
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         graph.layers = ()  # type: ignore[misc]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from stepper.debug.iteration_tiles import MOST_CELLS, Cell
 from tests.tui.driven import DECODER, Driven, drive

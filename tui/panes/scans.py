@@ -6,10 +6,11 @@ One line an output of rank 1; what has two axes is a picture, one row an iterati
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.labels import label_of
@@ -30,8 +31,7 @@ _MOST_ROWS: Final = 48
 _MOST_ELEMENTS: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Growing:
+class Growing(Struct, frozen=True, eq=False):
     """An output that grows: its name, its type now as text, the pieces from iteration `first` on, how many there are.
 
     `room` is how many there may be, None where that is not known.

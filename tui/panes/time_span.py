@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tui.rows import Row, short_count
 
 STEPS: Final = tuple(digit * 10**power for power in range(16) for digit in (1, 2, 5))
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpan:
+class TimeSpan(Struct, frozen=True):
     """The iterations [begin, end) in `bins` columns of `slot` cells each."""
 
     begin: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.labels import label_of
 from stepper.debug.watches import Reading
@@ -26,8 +26,7 @@ HAPPENINGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Struct, frozen=True):
     """One row of the timeline: a name and what is known of it, by iteration; `labels` are the words for its numbers."""
 
     name: str
@@ -35,8 +34,7 @@ class Track:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Iterations in cells: `bins` of `slot` cells each stand for `total` iterations."""
 
     total: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.frame_views import FrameView
@@ -21,8 +21,7 @@ _TYPE: Final = 18
 _PENDING: Final = f"{GLYPHS['free']} still to come, as the iteration before left it"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A row: a heading (`section`), a value of the frame (`index` of its operation, or `layer` of a Parameter), or a
     variable of the model (`variable`)."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.element_forms import codes
@@ -20,8 +20,7 @@ _FIXED: Final = (1e-3, 1e7)
 """Largest magnitudes between which numbers are written without an exponent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """`width` cells an element; `write` puts an item into at most so many."""
 
     width: int

@@ -7,10 +7,10 @@ moves away from it slowly, so that what is large is seen and the rest stays quie
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 from rich.style import Style
 from textual.color import Color
 
@@ -31,8 +31,7 @@ _NUMBERED: Final = 8
 """Cells of an element from which on its number stands in them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(Struct, frozen=True):
     """How elements become cells: `wide` cells across, `halves` elements down in a cell, or `tall` cells an element."""
 
     wide: int
@@ -52,8 +51,7 @@ class _Scale:
         return bool(len(self.rows) and (np.diff(self.rows).max() > 1 or np.diff(self.columns).max() > 1))
 
 
-@dataclass(slots=True, eq=False)
-class _Drawn:
+class _Drawn(Struct, eq=False):
     """What was drawn last, without the cursor."""
 
     scale: _Scale

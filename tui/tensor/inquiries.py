@@ -7,30 +7,32 @@ it left off. One that is not wanted any more (another tensor is shown) is forgot
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
+from stepper.records import Brief
 from tui.driver import Driver
 
 Begin = Callable[[Debugger], Generator[None, None, Any]]
 """Begins an inquiry, in the worker."""
 
 
-@dataclass(slots=True)
-class Inquiry:
+class Inquiry(Brief, Struct):
     """One thing to find out. `key` says what: another one of the same `topic` takes the place of this."""
+
+    unshown: ClassVar = ("steps",)
 
     topic: str
     key: tuple[Any, ...]
     begin: Begin
     then: Callable[[Any], None] | None = None
-    steps: Generator[None, None, Any] | None = field(default=None, repr=False)
+    steps: Generator[None, None, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What an inquiry found; `problem` in words where it could not. Neither, where it left off."""
 
     answer: Any = None

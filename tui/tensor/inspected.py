@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.planes import Plane, is_numeric, plane_of, readable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.views import ValueView
@@ -14,8 +14,7 @@ from tui.names import carried_name, layer_name, operation_names
 from tui.state import State
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class Subject(Struct, frozen=True, eq=False):
     """A value of an operation: `place` counts its outputs, then its inputs. Without a program, outputs of the model.
 
     With a `layer` it is the output of that, such as a Parameter; `operation` is then what is selected beside it.
@@ -34,8 +33,7 @@ class Subject:
         return id(self.program), self.operation, self.place, -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class Shown(Struct, frozen=True, eq=False):
     """A subject at a moment. `array` is None where there is none; `is_old`: it is of the iteration before.
 
     `role` says what it is of its operation; `why` why there is none, or why it is old. `address` is how it is written

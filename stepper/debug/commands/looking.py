@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +34,7 @@ from stepper.engine.partners import legend
 from stepper.errors import UsageError
 from stepper.ir.model import Source
 from stepper.plain_values import json_number, tensor_json
+from stepper.records import as_data
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ def _stats(session: Session, text: str) -> Answer:
     value = evaluated(session, required(text, "a value"))
     if not _is_tensor(value):
         raise UsageError(f"'{text}' is no tensor")
-    found = dataclasses.asdict(statistics(value))
+    found = as_data(statistics(value))
     width = max(map(len, found))
     lines = [f"{name.replace('_', ' '):{width}}  {_number_text(number)}" for name, number in found.items()]
     return Answer(tuple(lines), {name: json_number(number) for name, number in found.items()})
@@ -154,7 +154,7 @@ def _find(session: Session, text: str) -> Answer:
     lines += ["there are more"] if found.more else []
     lines += [f"not asked to the end: {found.stopped}"] if found.stopped else []
     lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
-    data = dataclasses.asdict(found)
+    data = as_data(found)
     return Answer(tuple(lines or [f"nowhere, at {found.asked} moments"]), data)
 
 

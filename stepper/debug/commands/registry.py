@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.commands.session import Answer, Session
 from stepper.errors import UsageError
@@ -17,8 +18,7 @@ Action = Callable[[Session, str], Answer]
 _MOST_LISTED: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command; `syntax` is what stands behind its name. `moves`: an empty line repeats it."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection_text import WIDTH
@@ -14,8 +15,7 @@ from stepper.debug.scopes import Names
 from stepper.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a command says: lines of text, and the same as data for JSON."""
 
     lines: tuple[str, ...] = ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from stepper.debug.recording.batches import insert_many
 from stepper.debug.recording.levels import Level
@@ -13,8 +14,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """One activation: its number, its frame while it runs, and a row of the table `activations`."""
 
     number: int

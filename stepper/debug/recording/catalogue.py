@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+from msgspec import Struct, field
 
 from stepper.debug.addresses import (
     Address,
@@ -43,8 +44,7 @@ Whole = tuple[str, int]
 """A tensor of the model's own: the table that it is in (inputs, outputs), and its position there."""
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """A graph as the file has it: type, name and recorded outputs of its layers by id, and the slots of these."""
 
     number: int

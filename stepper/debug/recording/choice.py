@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from stepper.errors import UsageError
 
@@ -24,8 +25,7 @@ class Amount(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Iterations:
+class Iterations(Struct, frozen=True):
     """A choice of iterations: ranges as Python's slices, a negative bound counted from the end of the loop's run."""
 
     text: str = ""
@@ -68,8 +68,7 @@ def _within(iteration: int, count: int, first: int | None, last: int | None) -> 
     return begin <= iteration < end
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What to record. `operations` is searched for in the names of layers (None: all).
 
     Iterations counted from the end are told from the others only when the loop has ended: of those, a run that goes on

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from stepper.debug.recording.choice import Amount, Choice
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
@@ -39,8 +40,7 @@ class Port(NamedTuple):
         return (*where, names, results, self.computed_by)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """One graph of the model. `path` names it, branches of an If included; `ports` are chosen to be recorded.
 
     `parent` is the level in which its loop or If is, `position` the index of that operation, `role` which of the bodies

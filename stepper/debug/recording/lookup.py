@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.addresses import Address, Target, numpy_index, parse_address
 from stepper.debug.expression_values import ValueFailure, element
@@ -18,8 +18,7 @@ from stepper.debug.summaries import Summary
 from stepper.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Found(Struct, frozen=True, eq=False):
     """A value at one moment. `value` is None where only statistics were recorded.
 
     `numbers` are the iterations of the loops on the way, `tick` is when the innermost was closed; of the model's own

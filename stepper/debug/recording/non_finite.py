@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from stepper.debug.data_break_words import Word
 from stepper.debug.moments_found import Which
@@ -23,8 +24,7 @@ _SUSPICIOUS: Final = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 """Of a full row: whether any number is NaN (that is NULL, and so is their sum) or infinite, or the sum overflows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
     `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
@@ -39,8 +39,7 @@ class Finding:
     computed_by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """The findings asked for, in the order of computation, and how many there are in all."""
 
     found: tuple[Finding, ...]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
@@ -90,8 +90,7 @@ _TYPE: Final = attrgetter("dtype")
 _SHAPE: Final = attrgetter("shape")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberRows:
+class NumberRows(Struct, frozen=True):
     """What the numbers of an iteration are: a record of numpy's, without gaps, and type and shape of each."""
 
     record: np.dtype[Any]

@@ -7,11 +7,11 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper import __version__
 from stepper.debug.recording import schema
@@ -23,13 +23,13 @@ from stepper.engine.rules import Rules
 from stepper.errors import SessionError
 from stepper.ir.model import Model
 from stepper.ops.axes import shape_text
+from stepper.records import as_data
 
 _LONGEST_META: Final = 100_000
 _CHUNK: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """What a run comes from. `model` is the path of the .xml as seen from the recording's folder.
 
     `engine` says which partner computed what; empty where all kernels were our own.
@@ -62,7 +62,7 @@ class Origin:
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Fill the table meta."""
-        rows = {name: json.dumps(value) for name, value in asdict(self).items()}
+        rows = {name: json.dumps(value) for name, value in as_data(self).items()}
         rows["checksum"] = json.dumps(_checksum(rows))
         connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
 

@@ -9,12 +9,12 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.recording import files
 from stepper.debug.recording.blobs import RECORDED, BlobReader
@@ -42,8 +42,7 @@ _LONGEST_STACK: Final = 2**20
 """Far more iterations than are written at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """A machine in the state of a snapshot, and what a recorder needs to go on from there."""
 
     machine: Machine

@@ -11,11 +11,12 @@ import contextlib
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import Final
+
+from msgspec import Struct
 
 from stepper.debug.recording.activations import Activations, Entry
 from stepper.debug.recording.batches import Batch, BatchWriter, Row
@@ -41,8 +42,7 @@ _join: Final = b"".join
 _NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How often a snapshot is taken: after so many seconds, and (if said) after so many iterations."""
 
     seconds: float = 1.0

@@ -6,10 +6,10 @@ next iteration. To compare is much quicker than to compute statistics, or to sto
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.recording.batch_statistics import Row, batch_statistics
 from stepper.element_types import Array
@@ -20,8 +20,7 @@ _GLIMPSE: Final = 8
 """Elements by which stacks that may be the same are found."""
 
 
-@dataclass(slots=True)
-class Column:
+class Column(Struct):
     """A stack, the statistics of each tensor in it, and the blob that has its elements, once there is one."""
 
     stack: Array
