@@ -9,7 +9,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from stepper.debug.commands.registry import commands
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.registry import VIEWS
 from tui.stage import Stage
 
@@ -28,10 +28,10 @@ class Actions(Provider):
             found.setdefault(f"view {view.name}", view.help)
         for command in commands():
             found.setdefault(command.name if not command.syntax else f"prompt {command.name}", command.help)
-        for action in ACTIONS.values():
+        for action in actions().values():
             if not action.syntax:
                 found.setdefault(action.name, action.help)
-        found.setdefault("theme", ACTIONS["theme"].help)
+        found.setdefault("theme", actions()["theme"].help)
         return list(found.items())
 
     async def discover(self) -> Hits:

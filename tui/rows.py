@@ -6,10 +6,11 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from rich.cells import cell_len as cell_len
+from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
 Token = str | Style
@@ -19,6 +20,14 @@ Row = list[Cell]
 
 BARS: Final = "▁▂▃▄▅▆"
 """Six of the eight heights: the row above stays free of the bars below it."""
+
+
+_wide_len = lru_cache(maxsize=8_192)(_cell_len)
+
+
+def cell_len(text: str) -> int:
+    """How many cells a text takes."""
+    return len(text) if text.isascii() else _wide_len(text)
 
 
 def printable(text: str) -> str:
@@ -110,7 +119,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def width_of(row: Row) -> int:
     """How many cells a row takes."""
-    return sum(cell_len(text) for text, _ in row)
+    return sum([cell_len(text) for text, _ in row])
 
 
 def spread(left: Row, right: Row, width: int) -> Row:

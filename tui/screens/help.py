@@ -9,7 +9,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from stepper.debug.commands.registry import commands
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.keymap import Keymap, names_of
 from tui.keys import KEYS, Key
 from tui.panes.base import Pane
@@ -49,7 +49,7 @@ class KeyHelp(Pane):
         rows += [row for key in keymap if not key.panes for row in _key_rows(key, width)]
         rows += [[], [("  at the prompt", "strong")]]
         words = [(command.usage, command.help) for command in commands()]
-        words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in ACTIONS.values()]
+        words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
         return [*rows, *(row for usage, help in words for row in _word_rows(usage, help, width))]
 
     def changed(self) -> None:
