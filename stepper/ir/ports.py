@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from stepper import element_types
 from stepper.ir import xml
 from stepper.ir.model import Port, new
+from stepper.ir.plain import PlainPort, split_names
 from stepper.ir.xml import Element, Place
 
 _NOT_BLANK: Final = re.compile(r"\S+")
@@ -21,8 +22,15 @@ _DIM_FAULTS: Final = {
 }
 
 
-def read_ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, ...]:
-    """The ports of an `<input>` or `<output>`. ModelError for what is wrong in one."""
+def read_ports(
+    place: Place, side: Element, plain: Mapping[str | None, tuple[PlainPort, ...]], *, is_output: bool
+) -> tuple[Port, ...]:
+    """The ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for what is wrong."""
+    if listed := plain.get(side.text):
+        first = xml.line_of(side)
+        return tuple(
+            [new(Port, (id, element_type, dims, names, first + line)) for id, element_type, dims, names, line in listed]
+        )
     ports = []
     for element in side:
         if element.tag != "port":
@@ -41,7 +49,7 @@ def read_ports(place: Place, side: Element, *, is_output: bool) -> tuple[Port, .
             dims, line = _dims_one_by_one(place, element, identity), xml.line_of(element)
         elif line >= xml.FAR_DOWN:
             line -= newlines
-        port_names = _split_names(names) if names else ()
+        port_names = split_names(names) if names else ()
         ports.append(new(Port, (identity, element_type, dims, port_names, line)))
     return tuple(ports)
 
@@ -90,11 +98,3 @@ def _checked_dims(texts: Sequence[str | None]) -> tuple[int, ...]:
     if dims and not (min(dims) >= -1 and max(dims) < 2**63):
         raise OverflowError
     return dims
-
-
-def _split_names(text: str) -> tuple[str, ...]:
-    """The tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
-    if "\\" not in text:
-        return tuple(text.split(",")) if text else ()
-    parts = text.replace("\\,", "\0").split(",")
-    return tuple(part.replace("\0", ",") for part in parts)
