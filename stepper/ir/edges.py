@@ -13,11 +13,11 @@ from stepper.ir.xml import Element, Place
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-def read_edges(place: Place, element: Element, plain: Mapping[str | None, Sequence[int]]) -> tuple[Edge, ...]:
+def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
     """Every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
-    if listed := plain.get(element.text):
+    if listed := plain.get(mark := element.text or ""):
         numbers = iter(listed)
-        lined = enumerate(zip(numbers, numbers, numbers, numbers, strict=True), xml.line_of(element) + 1)
+        lined = enumerate(zip(numbers, numbers, numbers, numbers, strict=True), xml.line_before(element, mark) + 1)
         return tuple(
             [
                 new(Edge, (producer, output, consumer, input, line))

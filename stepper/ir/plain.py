@@ -45,15 +45,15 @@ class PlainLists:
     """What the marks stand for, by the text of the element in which they are."""
 
     def __init__(self) -> None:
-        self.ports: dict[str | None, tuple[PlainPort, ...]] = {}
-        self.edges: dict[str | None, Sequence[int]] = {}
+        self.ports: dict[str, tuple[PlainPort, ...]] = {}
+        self.edges: dict[str, Sequence[int]] = {}
         """The four numbers of each edge, one after another; the first stands on the line after `<edges>`, and so on."""
 
     def take_from(self, content: bytes) -> bytes:
         """The file with marks, or as it is where these could be mistaken (as in UTF-16, which is full of zeros)."""
         if _MARK in content or b"\0" in content or (b"&" in content and b"&#" in content):
             return content
-        return self._take_ports(self._take_edges(content))
+        return self._take_edges(self._take_ports(content))
 
     def _take_edges(self, content: bytes) -> bytes:
         parts = content.split(b"<edges>")
@@ -90,7 +90,7 @@ class _Marked(dict[bytes, bytes]):
     The same list has the same mark wherever it stands: large models repeat their shapes.
     """
 
-    def __init__(self, ports: dict[str | None, tuple[PlainPort, ...]]) -> None:
+    def __init__(self, ports: dict[str, tuple[PlainPort, ...]]) -> None:
         self._ports = ports
 
     def __missing__(self, part: bytes) -> bytes:

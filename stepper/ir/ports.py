@@ -23,11 +23,11 @@ _DIM_FAULTS: Final = {
 
 
 def read_ports(
-    place: Place, side: Element, plain: Mapping[str | None, tuple[PlainPort, ...]], *, is_output: bool
+    place: Place, side: Element, plain: Mapping[str, tuple[PlainPort, ...]], *, is_output: bool
 ) -> tuple[Port, ...]:
     """The ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for what is wrong."""
-    if listed := plain.get(side.text):
-        first = xml.line_of(side)
+    if listed := plain.get(mark := side.text or ""):
+        first = xml.line_before(side, mark)
         return tuple(
             [new(Port, (id, element_type, dims, names, first + line)) for id, element_type, dims, names, line in listed]
         )

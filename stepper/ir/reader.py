@@ -154,7 +154,7 @@ class _GraphReader:
             name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
         type = operation_types.canonical_type(written_type)
         line = xml.line_of(element)
-        place = Place(place.path, line, (identity, name, type))
+        place = new(Place, (place.path, line, (identity, name, type)))
         version = element.get("version")
         if version is None:
             # Only the first draft shows operations without one.

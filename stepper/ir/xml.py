@@ -100,6 +100,12 @@ def line_of(element: Element) -> int:
     return line if line < FAR_DOWN else _line_far_down(element, line)
 
 
+def line_before(element: Element, text: str) -> int:
+    """The same, where the text with which the element begins is at hand."""
+    line = element.sourceline or 0
+    return line if line < FAR_DOWN else line - text.count("\n")
+
+
 def _line_far_down(element: Element, line: int) -> int:
     """The same from line 65535 on, where libxml2 gives the line on which the next text ends."""
     while not (text := element.text):
