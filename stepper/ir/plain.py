@@ -28,7 +28,7 @@ _MARK: Final = b"\x7f"
 _SPACE: Final = rb"[ \t\n]{0,100}+"
 _DIMS: Final = rb"(?:%s<dim>(?:-1|[0-9]{1,18})</dim>){0,64}" % _SPACE
 _PORT: Final = re.compile(
-    rb'<port id="([0-9]{1,9})" precision="(\w{1,20})"(?: names="([ !#-%%\'-;=?-~]*+)")? ?(?:/>|>(%s)%s</port>)'
+    rb'<port id="([0-9]{1,9})" precision="(\w{1,20})"(?: names="([ !#-%%\'-;=-~]*+)")? ?(?:/>|>(%s)%s</port>)'
     % (_DIMS, _SPACE)
 )
 _PORTS: Final = re.compile(
