@@ -23,6 +23,7 @@ PlainPort = tuple[int, ElementType, tuple[int, ...], tuple[str, ...], int]
 
 _MARK: Final = b"\x7f"
 """XML may hold this character, but hardly any file does; one that does is left as it is."""
+_MARK_BY_NUMBER: Final = re.compile(rb"&#(?:0*127|x0*7[fF]);")
 
 # Nothing here can match in two ways, and what is kept for its repetition is bounded: no file makes this slow or large.
 _SPACE: Final = rb"[ \t\n]{0,100}+"
@@ -51,7 +52,7 @@ class PlainLists:
 
     def take_from(self, content: bytes) -> bytes:
         """The file with marks, or as it is where these could be mistaken (as in UTF-16, which is full of zeros)."""
-        if _MARK in content or b"\0" in content or (b"&" in content and b"&#" in content):
+        if _MARK in content or b"\0" in content or (b"&" in content and _MARK_BY_NUMBER.search(content)):
             return content
         return self._take_edges(self._take_ports(content))
 

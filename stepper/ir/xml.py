@@ -18,7 +18,7 @@ Element = etree._Element
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _INT64: Final = range(-(2**63), 2**63)
-FAR_DOWN: Final = 65535
+_FAR_DOWN: Final = 65535
 """From this line on libxml2 gives the line on which the next text ends."""
 _LONGEST_PLACE: Final = 400
 _LONGEST_MESSAGE: Final = 600
@@ -97,13 +97,13 @@ class Place(NamedTuple):
 def line_of(element: Element) -> int:
     """The line on which the element begins."""
     line = element.sourceline or 0
-    return line if line < FAR_DOWN else _line_far_down(element, line)
+    return line if line < _FAR_DOWN else _line_far_down(element, line)
 
 
 def line_before(element: Element, text: str) -> int:
     """The same, where the text with which the element begins is at hand."""
     line = element.sourceline or 0
-    return line if line < FAR_DOWN else line - text.count("\n")
+    return line if line < _FAR_DOWN else line - text.count("\n")
 
 
 def _line_far_down(element: Element, line: int) -> int:
@@ -118,11 +118,6 @@ def _line_far_down(element: Element, line: int) -> int:
         else:
             return line
     return line - text.count("\n")
-
-
-def text_within(element: Element) -> str:
-    """All text in the element, that of its children included, without visiting them one by one."""
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def child(element: Element, name: str) -> Element | None:

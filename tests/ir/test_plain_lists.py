@@ -103,6 +103,15 @@ def test_plain_scalars_without_an_end_tag_and_unknown_dimensions_are_ports(
     assert graph.by_id[2].outputs[0].dims == (-1,)
 
 
+def test_an_input_has_no_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text, weights = tiny_models.plain()
+    text = text.replace('precision="FP32"', 'precision="FP32" names="value"')
+    assert "names" not in left(text)
+    graph = read_both_ways(monkeypatch, tmp_path, text, weights)
+    assert isinstance(graph, Graph)
+    assert [port.names for port in (*graph.by_id[2].inputs, *graph.by_id[2].outputs)] == [(), (), ("value",)]
+
+
 @pytest.mark.parametrize("before", ["", FAR_DOWN])
 def test_plain_edges_never_come_to_the_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str) -> None:
     text, weights = tiny_models.loop()
@@ -146,6 +155,7 @@ NOT_PLAIN = [
     ("a dimension with spaces", PORT, PORT.replace("<dim>3", "<dim> 3")),
     ("a dimension beyond 64 bits", PORT, PORT.replace("<dim>3", "<dim>9999999999999999999")),
     ("a dimension that is open", PORT, PORT.replace("</dim>", "")),
+    ("two numbers in a dimension", PORT, PORT.replace("<dim>3", "<dim/><dim>3 4")),
     ("text beside a dimension", PORT, PORT.replace("<dim>", "4<dim>")),
     ("no ports", PORT, ""),
     ("two edges on a line", f"\n{EDGE}\n", f"\n{EDGE} "),
@@ -161,6 +171,7 @@ NOT_PLAIN = [
     ("an edge twice", EDGE, f"{EDGE}\n{EDGE}"),
     ("an edge from nowhere", EDGE, EDGE.replace('from-layer="0"', 'from-layer="77"')),
     ("an edge with a sign", EDGE, EDGE.replace('"2"', '"+2"')),
+    ("an edge beyond 64 bits", EDGE, EDGE.replace('"2"', '"9223372036854775808"')),
     ("an edge without an end", EDGE, EDGE.replace(' to-port="0"', "")),
     ("a mark of its own", f"<output>\n{PORT}\n</output>", "<output>\x7f0\n\n\n\n</output>"),
     ("a mark in decimal", f"<output>\n{PORT}\n</output>", "<output>&#127;0\n\n\n\n</output>"),
