@@ -1,8 +1,8 @@
 """From the XML to the model: `read(path)`.
 
-Steps: parse (xml.py); the net's own graph, then every body on a work list (never by recursion, so that no depth of
-nesting can overflow); per graph its layers, then its edges; port maps and back edges (port_maps.py); at the end what
-only the whole can show (checks.py).
+Steps: take the plain lists of ports and edges from the bytes (plain.py) and parse the rest (xml.py); the net's own
+graph, then every body on a work list (never by recursion, so that no depth of nesting can overflow); per graph its
+layers, then its edges; port maps and back edges (port_maps.py); at the end what only the whole can show (checks.py).
 """
 
 from __future__ import annotations
