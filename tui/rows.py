@@ -39,7 +39,12 @@ def spark(
     numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
 ) -> str:
     """One bar a number; NaN and Inf are letters, never a height."""
-    values = list(numbers)
+    return _spark(tuple(numbers), low, high, missing)
+
+
+@lru_cache(maxsize=2_048)
+def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
+    """Most histories in a list are the same after a key."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
     least = min(finite, default=0.0) if low is None else low
     most = max(finite, default=1.0) if high is None else high

@@ -50,7 +50,9 @@ class Tile(Struct, frozen=True, eq=False):
         """One that does not change with this one."""
         return Tile(self.numbers.copy(), self.known.copy(), self.shapes.copy())
 
-    def put(self, rows: slice | int, columns: slice | Array, other: Tile, source: slice | int, taken: slice | Array) -> None:
+    def put(
+        self, rows: slice | int, columns: slice | Array, other: Tile, source: slice | int, taken: slice | Array
+    ) -> None:
         """Take over a part of another one."""
         for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
             mine[rows, columns] = theirs[source, taken]
