@@ -14,9 +14,7 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
@@ -31,6 +29,7 @@ from textual.widget import Widget
 
 from tui import inks
 from tui.guard import Guarded
+from tui.panes.together import Together, runs
 from tui.rows import Cell, Row, Token, cell_len, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
@@ -38,13 +37,6 @@ from tui.theme import GLYPHS, Look, in_ascii
 _MOST_COLOURS: Final = 4_096
 _segment: Final = partial(tuple.__new__, Segment)
 """A Segment of its three parts; thousands are made at each paint."""
-
-
-def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Lines in order as runs of them: the first, and the one behind the last."""
-    for _, run in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
-        found = [line for _, line in run]
-        yield found[0], found[-1] + 1
 
 
 class Pane(Guarded, Widget, can_focus=True):
@@ -77,6 +69,8 @@ class Pane(Guarded, Widget, can_focus=True):
         self._sizes: tuple[Size, Size] | None = None
         self._is_shown = True
         self._tall = -1
+        self._has_sides = False
+        self.together: Together | None = None
 
     @property
     def is_typing(self) -> bool:
@@ -148,7 +142,9 @@ class Pane(Guarded, Widget, can_focus=True):
         for y in others:
             self._finished.pop((y, width), None)
         if others:
-            self.refresh(*(Region(0, begin, width, end - begin) for begin, end in _runs(others)))
+            regions = [Region(0, begin, width, end - begin) for begin, end in runs(others)]
+            if self._has_sides or self.together is None or not self.together.take(self, regions):
+                self.refresh(*regions)
 
     def _repaint(self, *, layout: bool = False) -> None:
         """Paint everything."""
@@ -255,7 +251,8 @@ class Pane(Guarded, Widget, can_focus=True):
         self._is_shown = True
         styles = self.styles
         padding, gutter = styles.padding, styles.gutter
-        if (gutter.left, gutter.right) != (padding.left, padding.right):
+        self._has_sides = (gutter.left, gutter.right) != (padding.left, padding.right)
+        if self._has_sides:
             return super().render_lines(crop)
         width, height = self.size
         known, above = self._finished, gutter.top

@@ -22,6 +22,7 @@ from tui.keymap import Dispatcher
 from tui.panes.base import Pane
 from tui.panes.lines import AnswerLine, KeysLine, TopBar
 from tui.panes.prompt import Prompt
+from tui.panes.together import Together
 from tui.rows import Row
 from tui.stage import Stage
 from tui.state import State
@@ -56,6 +57,7 @@ class DebugScreen(Guarded, Screen[None]):
         self.dispatcher = Dispatcher()
         self.is_ready = False
         self._panes: tuple[Pane, ...] = ()
+        self._together = Together()
 
     @property
     def stepper(self) -> Stage:
@@ -97,8 +99,9 @@ class DebugScreen(Guarded, Screen[None]):
         """There is something new to show."""
         if not self.is_ready:
             return
-        for pane in self._panes:
-            self._update(pane, state)
+        with self._together.painted_by(self.query_one("#content")):
+            for pane in self._panes:
+                self._update(pane, state)
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
@@ -138,15 +141,17 @@ class DebugScreen(Guarded, Screen[None]):
     def on_mount(self) -> None:
         """Show what there is. All panes are there from the beginning."""
         self._panes = tuple(self.query(Pane))
+        for pane in self._panes:
+            pane.together = self._together
         self.is_ready = True
         self.dispatcher.keymap = self.stepper.keymap
         self.prompt.history = self.stepper.typed
         self.put_answer(*self.stepper.answered)
         self._fit()
         self.show(self.stepper.state)
-        pane = self.first_pane()
-        if pane is not None:
-            pane.focus()
+        first = self.first_pane()
+        if first is not None:
+            first.focus()
 
     def on_screen_resume(self) -> None:
         """Time may have gone on while another screen was in front."""
