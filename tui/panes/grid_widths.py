@@ -1,0 +1,17 @@
+"""How wide a cell of the grid is: as wide as its number where all iterations fit so, else by the room there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WIDTHS: Final = (1, 2, 4, 5, 7, 9)
+"""Cells of the terminal for one of the grid; from 4 on the last is air."""
+NUMBERED: Final = WIDTHS[-1]
+"""From this width on a cell has its number beside the shade."""
+
+
+def usual(width: int, room: int, iterations: int | None) -> int:
+    """Which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
+    if iterations is not None and iterations * NUMBERED <= room:
+        return len(WIDTHS) - 1
+    return 3 if width >= 146 else 2 if width > 106 else 1
