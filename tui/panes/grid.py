@@ -264,7 +264,7 @@ class Grid(Pane):
         elif cell in self._firsts():
             tone = "badbg"
         if text.strip()[-1:].isdigit() and len(text) >= NUMBERED - 1:  # the number stays, the mark stands before it
-            lead = happened or (GLYPHS["now"] if cell == moment else text[0])
+            lead = happened or text[0].strip() or (GLYPHS["now"] if cell == moment else " ")
             row[at] = f"{lead}{text[1:]}", tone
             return
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
