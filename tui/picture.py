@@ -18,6 +18,7 @@ from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
 from tui.comparing import Comparing
+from tui.endings import Endings
 from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
 
@@ -47,6 +48,7 @@ class Pictures:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self.sweeps = Sweeps(debugger)
+        self.endings = Endings(debugger.machine)
 
     def look_at_cells(self, window: tuple[int, int] | None) -> None:
         """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
@@ -67,6 +69,7 @@ class Pictures:
         course = debugger.branches.name, sum(len(edits) for edits in debugger.timeline.edits.values())
         tick = debugger.machine.tick
         if course != self._course:
+            self.endings.on_another_course(debugger.branches, self._course[0])
             self._course = course
             self.statistics.forget()
             self.sweeps.forget()
@@ -139,6 +142,7 @@ class Pictures:
             labels=debugger.labels.view(),
             comparison=self.comparing.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
+            ending=self.endings.view(),
             failure=failure if tick == debugger.machine.tick else "",
         )
 

@@ -238,7 +238,7 @@ class Grid(Pane):
         """One operation, or a folded group of them, over the visible iterations."""
         frame, moment, listing = self.frame, self.moment, self.listing()
         if frame is None or moment is None or listing is None:
-            return [("  ", ""), ("F goes back into the run, g to its start", "dim")]
+            return [("  ", ""), ("S goes back into the run, g to its start", "dim")]
         entry, chosen = listing.entries[index], self.cell
         row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
         row += difference(self.state, frame, entry)

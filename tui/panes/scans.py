@@ -59,7 +59,16 @@ class ScanGrowth(Pane, can_focus=False):
         """All outputs, a picture for the last ones that are more than a row of numbers."""
         found = sorted(self._outputs(), key=lambda one: any(piece.size > 1 for piece in one.pieces))
         if not found:
-            return [[(" none" if self.state.loop is not None else " what a loop collects is drawn here", "dim")]]
+            return [
+                [
+                    (
+                        " none"
+                        if self.state.loop is not None or self.state.ending is not None
+                        else " what a loop collects is drawn here",
+                        "dim",
+                    )
+                ]
+            ]
         name_width = min(max(len(one.name) for one in found), 10) + 1
         room = self.size.height - 1 - len(found)
         rows: list[Row] = []

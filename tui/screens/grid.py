@@ -75,8 +75,9 @@ class GridScreen(DebugScreen):
         """Beside the grid where all iterations fit there, too; else below it where there are few rows."""
         width, height = self.app.size
         room = height - _AROUND - (5 if self._detail.has_legend else 3) - self._grid.count(width) - 2
-        beside = self._grid.leaves(width - _BESIDE - 3)
-        below = not beside and width >= 100 and room >= _BELOW
+        is_inside = self._grid.frame is not None
+        beside = is_inside and self._grid.leaves(width - _BESIDE - 3)
+        below = is_inside and not beside and width >= 100 and room >= _BELOW
         self._more.styles.height = room if below else "1fr"
         self.set_class(beside, "-beside")
         self.set_class(below, "-below")
