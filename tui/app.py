@@ -57,8 +57,11 @@ class StepperApp(Choosing):
     CSS = """
     CommandPalette SearchIcon { display: none; }
     CommandPalette > Vertical { background: $surface; }
-    CommandPalette.-ascii > Vertical { border-top: ascii $foreground 14%; border-bottom: ascii $foreground 14%; }
-    CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; scrollbar-size: 0 0; }
+    CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+    CommandPalette CommandList { border-top: hkey $foreground 14%; border-bottom: hkey $foreground 26%; }
+    CommandPalette CommandList { scrollbar-color: $foreground 26%; scrollbar-background: $surface; }
+    CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+    CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
     """
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []

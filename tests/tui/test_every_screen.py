@@ -37,6 +37,24 @@ def test_every_screen_is_ascii_where_that_is_asked_for(size: tuple[int, int]) ->
     drive("for_loop", script, size=size, look=PLAIN)
 
 
+@SIZES
+def test_the_palette_has_a_frame_in_ascii_too(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("ctrl+p")
+        for _ in range(50):
+            await driven.pilot.pause(0.01)
+            lines = screen_text(driven)
+            edges = [line for line in lines if line.startswith("+--") and line.rstrip().endswith("--+")]
+            if len(edges) >= 3:
+                break
+        assert len(edges) == 3, "above the line, between, below the list"
+        inside = lines[lines.index(edges[0]) + 1 : len(lines) - lines[::-1].index(edges[2]) - 1]
+        assert all(line.startswith(("|", "+")) and line.rstrip().endswith(("|", "+")) for line in inside)
+        assert "{" not in "".join(lines)
+
+    drive("for_loop", script, size=size, look=PLAIN)
+
+
 def test_a_row_that_is_too_long_ends_in_an_ellipsis() -> None:
     async def script(driven: Driven) -> None:
         pane = driven.pane("operations")
