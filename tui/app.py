@@ -20,6 +20,7 @@ from stepper.errors import StepperError, UsageError
 from tui import compare_actions as compare_actions
 from tui import input_actions as input_actions
 from tui import list_actions as list_actions
+from tui import palette
 from tui import port_actions as port_actions
 from tui import searching as searching
 from tui import session_actions as session_actions
@@ -36,7 +37,6 @@ from tui.layout import layout_of
 from tui.listing import Folding
 from tui.loading import Loader
 from tui.messages import Changed, Fault, Found, Progress, Reply
-from tui.palette import Actions
 from tui.panes.base import Pane
 from tui.panes.list_pane import ListPane
 from tui.python_prompt import PythonPrompt
@@ -54,16 +54,8 @@ class StepperApp(Choosing):
     """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
 
     TITLE = "stepper"
-    CSS = """
-    CommandPalette SearchIcon { display: none; }
-    CommandPalette > Vertical { background: $surface; }
-    CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
-    CommandPalette CommandList { border-top: hkey $foreground 14%; border-bottom: hkey $foreground 26%; }
-    CommandPalette CommandList { scrollbar-color: $foreground 26%; scrollbar-background: $surface; }
-    CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
-    CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
-    """
-    COMMANDS: ClassVar = {Actions}
+    CSS = palette.CSS
+    COMMANDS: ClassVar = {palette.Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "f24"
@@ -102,6 +94,7 @@ class StepperApp(Choosing):
         self.driver = Driver(self, None if isinstance(debugger, Opening) else debugger, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
+        self._tells_fault = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -186,9 +179,10 @@ class StepperApp(Choosing):
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""
-        kept = self.keeper is not None
-        self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
-        if kept:
+        self._tells_fault, saved = False, ", saved" if self.keeper is not None else ""
+        self.say(f"a fault in {message.where}: {message.text}; the session goes on{saved}", "bad")
+        self._tells_fault = True
+        if saved:
             self.save_session(say=False)
 
     def report_fault(self, where: str, error: Exception) -> None:
@@ -219,6 +213,7 @@ class StepperApp(Choosing):
 
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
+        self._tells_fault = False
         try:
             if line.startswith("!"):
                 line = f"! {line[1:]}"
@@ -276,7 +271,9 @@ class StepperApp(Choosing):
             self.say(" ".join(lines))
 
     def say(self, text: str, tone: str = "dim") -> None:
-        """Show a line above the prompt."""
+        """Show a line above the prompt; a fault stays there until the user does something."""
+        if self._tells_fault:
+            return
         self.answered = " ".join(text.split()), tone
         self.front.put_answer(*self.answered)
 
