@@ -24,9 +24,9 @@ def test_cells_have_their_numbers_where_all_iterations_fit() -> None:
         assert cells is not None and cells.ended is None
         tile = cells.window(0, 10)
         assert letters(driven, "interest", 10) == [number(float(value)) for value in tile.numbers[:, 1]]
-        await driven.press("minus")
+        await driven.press("minus", "minus")
         assert letters(driven, "interest", 10) == [""] * 10
-        await driven.press("plus", "J")
+        await driven.press("plus", "plus", "J")
         assert letters(driven, "year", 4) == ["1", "2", "3", "4"]
 
     drive("for_loop", script, size=(120, 40), lines=YEARS)

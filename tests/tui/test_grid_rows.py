@@ -167,7 +167,7 @@ def test_without_symbols_and_colours_differences_carry_a_figure(twins: Debugger)
         text = driven.text("grid") + driven.text("detail")
         assert text.isascii() and "?" not in text
         assert all(cell[0] == "!" and float(cell[1:]) > 0 for cell in letters(driven, "summed", 3))
-        await driven.press("minus")
+        await driven.press("minus", "minus")
         assert all(cell[0] == "!" and cell[1:].isdigit() for cell in letters(driven, "summed", 3))
 
     drive(twins, script, size=(160, 48), lines=BESIDE, look=Look(ascii=True, plain=True))

@@ -18,7 +18,7 @@ from tui.panes.grid_axis import axis
 from tui.panes.grid_label import DIFFERENCE_WIDTH, difference, label
 from tui.panes.grid_paint import LETTERS, CellPaint, happenings
 from tui.panes.grid_part import GridPart
-from tui.panes.grid_widths import NUMBERED, WIDTHS, usual
+from tui.panes.grid_widths import NUMBERED, WIDTHS, has_numbers, usual
 from tui.rows import Row
 from tui.stage import Stage
 from tui.state import State
@@ -103,10 +103,12 @@ class Grid(Pane):
         """Cells of the terminal for one iteration."""
         return WIDTHS[max(0, min(self._usual + self._zoom, len(WIDTHS) - 1))]
 
-    def leaves(self, width: int) -> bool:
-        """Whether all iterations fit into so many cells, which are enough for it, without zoom."""
-        total = self._total()
-        return width >= 146 and total is not None and total * WIDTHS[3] <= width - self.label_width
+    def leaves(self, width: int, whole: int) -> bool:
+        """Whether all iterations fit into so many cells, with no fewer numbers than if it had the `whole` width."""
+        total, label = self._total(), self.label_width
+        if total is None or total * WIDTHS[3] > width - label:
+            return False
+        return width >= 146 or has_numbers(width - label, total) or not has_numbers(whole - label, total)
 
     @property
     def name_width(self) -> int:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-WIDTHS: Final = (1, 2, 4, 5, 7, 9)
+WIDTHS: Final = (1, 2, 4, 5, 7, 8, 9)
 """Cells of the terminal for one of the grid; from 4 on the last is air."""
-NUMBERED: Final = WIDTHS[-1]
+NUMBERED: Final = 8
 """From this width on a cell has its number beside the shade."""
 
 
 def usual(width: int, room: int, iterations: int | None) -> int:
     """Which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
-    if iterations is not None and iterations * NUMBERED <= room:
-        return len(WIDTHS) - 1
-    return 3 if width >= 146 else 2 if width > 106 else 1
+    least = 3 if width >= 146 else 2 if width > 106 else 1
+    fitting = [at for at, wide in enumerate(WIDTHS) if iterations is not None and iterations * wide <= room]
+    return max([least, *fitting[-1:]])
+
+
+def has_numbers(room: int, iterations: int) -> bool:
+    """Whether all iterations fit into `room` cells with their numbers."""
+    return iterations * NUMBERED <= room

@@ -76,7 +76,7 @@ class GridScreen(DebugScreen):
         width, height = self.app.size
         room = height - _AROUND - (5 if self._detail.has_legend else 3) - self._grid.count(width) - 2
         is_inside = self._grid.frame is not None
-        beside = is_inside and self._grid.leaves(width - _BESIDE - 3)
+        beside = is_inside and width >= 100 and self._grid.leaves(width - _BESIDE - 3, width - 2)
         below = is_inside and not beside and width >= 100 and room >= _BELOW
         self._more.styles.height = room if below else "1fr"
         self.set_class(beside, "-beside")
