@@ -79,3 +79,17 @@ def test_the_notes_on_the_other_rules_are_told_once_each() -> None:
         assert text.count("integer division rounds down") == 1 and "(2 places)" in text
 
     drive("date_normaliser", script, size=(200, 60), lines=("continue",))
+
+
+def test_the_outputs_are_drawn_where_they_grew() -> None:
+    async def script(driven: Driven) -> None:
+        lines = driven.text("scans").splitlines()
+        assert lines[0].split() == ["outputs"]
+        assert any("Result_526" in line and "2 0 2 6 10 1 1 10 2 0 12" in line for line in lines)
+        place = next(at for at, line in enumerate(lines) if "Result_525" in line)
+        assert [line.split()[0] for line in lines[place + 1 : place + 12]] == [str(row) for row in range(11)]
+        assert "'prim::Loop/Loop'" in driven.text("loop") and "11 iterations" in driven.text("loop")
+        await driven.press("S", "S")
+        assert "outputs growing" in driven.text("scans") and "ended: condition became false" in driven.text("loop")
+
+    drive("date_normaliser", script, size=(200, 60), lines=("continue",))

@@ -92,6 +92,18 @@ def test_the_help_is_wrapped_and_esc_closes_it() -> None:
     drive("for_loop", script, size=(80, 24))
 
 
+def test_the_help_stands_in_two_columns_where_there_is_room() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("question_mark")
+        lines = driven.text("help").splitlines()
+        line = next(line for line in lines if line.split()[:2] == ["n", "F10"])
+        assert any("at the prompt" in line and line.index("at the prompt") > 90 for line in lines[:5])
+        assert "next operation" in line and "next N" in line and len(line) > 110
+        assert "…" not in driven.text("help")
+
+    drive("for_loop", script, size=(200, 60))
+
+
 def test_at_the_start_it_is_said_what_one_may_do() -> None:
     async def script(driven: Driven) -> None:
         assert "s steps" in driven.text("answer") and "? lists all keys" in driven.text("answer")
