@@ -211,6 +211,6 @@ def test_without_a_reference_nothing_stands_where_differences_would() -> None:
         assert "there is no reference" in driven.text("differences")
         assert "nothing to compare with" in driven.text("first")
         carried = driven.text("carried")
-        assert "nothing is compared" in carried and "tolerance" not in carried
+        assert "nothing to compare with" in carried and "tolerance" not in carried
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 2"))

@@ -93,3 +93,19 @@ def test_the_outputs_are_drawn_where_they_grew() -> None:
         assert "outputs growing" in driven.text("scans") and "ended: condition became false" in driven.text("loop")
 
     drive("date_normaliser", script, size=(200, 60), lines=("continue",))
+
+
+def test_where_there_are_tabs_the_list_says_which_one_tells_how_it_ended() -> None:
+    async def script(driven: Driven) -> None:
+        assert "Tab: the value tab tells how it ended" in driven.text("operations")
+        await driven.press("tab")
+        assert driven.app.front.tab == "value" and driven.app.focused_pane is driven.pane("end")  # type: ignore[attr-defined]
+
+    drive("nested_loop", script, size=(80, 24), lines=("continue",))
+    lines: list[str] = []
+
+    async def wide(driven: Driven) -> None:
+        lines.extend(driven.text("operations").splitlines())
+
+    drive("nested_loop", wide, size=(120, 40), lines=("continue",))
+    assert [line.strip() for line in lines[1:]] == ["N goes back into the run", "S goes back into its loops"]
