@@ -46,6 +46,7 @@ def test_another_course_forgets_what_ended_on_the_one_before() -> None:
         text = " ".join(driven.text("end").split())
         assert "20 iterations, condition became false" in text and "11 iterations" not in text
         assert "NaN of" in text and "first [" in text and "edited once" in text
+        assert "S goes back into its loops" in driven.text("operations"), "however far the list was scrolled"
 
     drive("date_normaliser", script, size=(200, 60), lines=("continue",))
 

@@ -118,7 +118,8 @@ class Pane(Guarded, Widget, can_focus=True):
             return
         before, self._lines = self._lines, []
         try:
-            self._lines = [self._visible(y, width) for y in range(height)]
+            heading = self.heading(width)
+            self._lines = [self._visible(y, width, heading) for y in range(height)]
         except Exception as error:  # painting reports it in place
             self.report_fault(error)
         if len(self._lines) != len(before):
@@ -268,8 +269,8 @@ class Pane(Guarded, Widget, can_focus=True):
         if said is not None:
             said(type(self).__name__, error)
 
-    def _visible(self, y: int, width: int) -> Row:
-        heading = self.heading(width)
+    def _visible(self, y: int, width: int, heading: list[Row] | None = None) -> Row:
+        heading = self.heading(width) if heading is None else heading
         if y < len(heading):
             return heading[y]
         index = y - len(heading) + self.top

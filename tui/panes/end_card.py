@@ -73,7 +73,7 @@ class EndCard(Pane):
         for word, lines in (
             ("loops", self._loop_lines()),
             ("NaN, Inf", self._odd_lines(outputs)),
-            ("stops", self._stop_lines()),
+            ("on the way", self._stop_lines()),
             ("notes", self._note_lines(width)),
         ):
             for place, (text, tone) in enumerate(lines):

@@ -272,9 +272,9 @@ class BodyGraph(Pane):
         """As many as are seen."""
         return max(self.size.height - 1, 0)
 
-    def _visible(self, y: int, width: int) -> Row:
+    def _visible(self, y: int, width: int, heading: list[Row] | None = None) -> Row:
         if y == 0:
-            return self.heading(width)[0]
+            return (heading or self.heading(width))[0]
         painter = self._painter
         if painter is None:
             waits = self._program() is not None

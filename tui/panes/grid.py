@@ -18,7 +18,7 @@ from tui.panes.grid_axis import axis
 from tui.panes.grid_label import DIFFERENCE_WIDTH, difference, label
 from tui.panes.grid_paint import LETTERS, CellPaint, happenings
 from tui.panes.grid_part import GridPart
-from tui.panes.grid_widths import NUMBERED, WIDTHS, has_numbers, usual
+from tui.panes.grid_widths import NUMBERED, WIDTHS, suffices, usual
 from tui.rows import Row
 from tui.stage import Stage
 from tui.state import State
@@ -48,8 +48,7 @@ class Grid(Pane):
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
         "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
         "V goes on to the differences themselves, after the statistics.\n"
-        "A click selects a cell, a double click or Enter goes there. + and - change the width of a cell;\n"
-        "the widest have the numbers, as they have where all iterations fit with them."
+        "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -57,6 +56,7 @@ class Grid(Pane):
         self.left = 0
         self.picked: Cell | None = None
         self._zoom = 0
+        self._wide: tuple[tuple[int, int, State], int] | None = None
         self._asked: tuple[int, int] | None = None
         self._shown: tuple[tuple[int, int, int, int], GridPart] | None = None
         self.paint = CellPaint(self)
@@ -100,15 +100,15 @@ class Grid(Pane):
 
     @property
     def cell_width(self) -> int:
-        """Cells of the terminal for one iteration."""
-        return WIDTHS[max(0, min(self._usual + self._zoom, len(WIDTHS) - 1))]
+        """Cells of the terminal for one iteration; each row asks."""
+        key = self.size.width, self._zoom, self.state
+        if self._wide is None or self._wide[0] != key:
+            self._wide = key, WIDTHS[max(0, min(self._usual + self._zoom, len(WIDTHS) - 1))]
+        return self._wide[1]
 
     def leaves(self, width: int, whole: int) -> bool:
-        """Whether all iterations fit into so many cells, with no fewer numbers than if it had the `whole` width."""
-        total, label = self._total(), self.label_width
-        if total is None or total * WIDTHS[3] > width - label:
-            return False
-        return width >= 146 or has_numbers(width - label, total) or not has_numbers(whole - label, total)
+        """Whether so much of the `whole` width does for all iterations."""
+        return suffices(width - self.label_width, whole - self.label_width, self._total())
 
     @property
     def name_width(self) -> int:

@@ -9,6 +9,9 @@ WIDTHS: Final = (1, 2, 4, 5, 7, 8, 9)
 NUMBERED: Final = 8
 """From this width on a cell has its number beside the shade."""
 
+_AMPLE: Final = 110
+"""Cells for the iterations that are enough, with numbers or without."""
+
 
 def usual(width: int, room: int, iterations: int | None) -> int:
     """Which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
@@ -17,6 +20,8 @@ def usual(width: int, room: int, iterations: int | None) -> int:
     return max([least, *fitting[-1:]])
 
 
-def has_numbers(room: int, iterations: int) -> bool:
-    """Whether all iterations fit into `room` cells with their numbers."""
-    return iterations * NUMBERED <= room
+def suffices(room: int, whole: int, iterations: int | None) -> bool:
+    """Whether all iterations fit into `room` cells, and with their numbers where they would have them in the whole."""
+    if iterations is None or iterations * WIDTHS[3] > room:
+        return False
+    return room >= _AMPLE or iterations * NUMBERED <= room or iterations * NUMBERED > whole

@@ -74,6 +74,8 @@ class Operations(Pane):
         room = self.size.height - 1
         if listing is not None and row is not None:
             self.top = max(0, min(row - room * 2 // 3, len(listing.entries) - room))
+        elif listing is None:
+            self.top = 0
 
     def on_resize(self, _event: events.Resize) -> None:
         """Rows depend on the width, and which of them are seen on the height."""
