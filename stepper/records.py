@@ -1,6 +1,6 @@
 """What the records of this project lack: they are msgspec's Structs, as typed and as frozen as dataclasses, but made in
 a hundredth of the time; the making of two hundred classes is felt when a program starts. (What a run changes at every
-tick stays a dataclass with slots, as those are assigned to in half the time.)
+tick is a class with slots, which are assigned to in half the time.)
 """
 
 from __future__ import annotations

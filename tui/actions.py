@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Final
 
 from msgspec import Struct
@@ -32,7 +34,26 @@ class Action(Struct, frozen=True):
     carry_out: Callable[[Stage, str], None]
 
 
-ACTIONS: Final[dict[str, Action]] = {}
+_GROUPS: Final = (
+    "compare_actions",
+    "input_actions",
+    "list_actions",
+    "port_actions",
+    "searching",
+    "session_actions",
+    "tensor_actions",
+)
+"""The modules of further actions, imported when the first action is called for: the screen is painted before."""
+
+_ACTIONS: Final[dict[str, Action]] = {}
+
+
+@cache
+def actions() -> Mapping[str, Action]:
+    """All of them, by name."""
+    for group in _GROUPS:
+        import_module(f"tui.{group}")
+    return _ACTIONS
 
 
 def action(
@@ -41,7 +62,7 @@ def action(
     """Register a function as an action."""
 
     def register(function: Callable[[Stage, str], None]) -> Callable[[Stage, str], None]:
-        ACTIONS[name] = Action(name, syntax, help, function)
+        _ACTIONS[name] = Action(name, syntax, help, function)
         return function
 
     return register

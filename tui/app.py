@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 from textual import events
@@ -13,49 +13,46 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 
-import tui.tensor_actions  # noqa: F401  # registers its actions
-from stepper.debug.commands.registry import command_called
+from stepper.debug.commands.registry import command_called, commands
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
-from tui import compare_actions as compare_actions
-from tui import input_actions as input_actions
-from tui import list_actions as list_actions
-from tui import palette
-from tui import port_actions as port_actions
-from tui import searching as searching
-from tui import session_actions as session_actions
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.choosing import Choosing
 from tui.driver import Driver
 from tui.durable import Reopen
 from tui.event_log import Kind
-from tui.inputs import InputChoices, Opening
 from tui.keeper import Keeper
 from tui.key_files import Chosen
 from tui.keys import KEYS
 from tui.layout import layout_of
 from tui.listing import Folding
-from tui.loading import Loader
 from tui.messages import Changed, Fault, Found, Progress, Reply
+from tui.palette import Actions
 from tui.panes.base import Pane
-from tui.panes.list_pane import ListPane
 from tui.python_prompt import PythonPrompt
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
-from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
-from tui.screens.value import ValueScreen
 from tui.state import State
-from tui.tensor.subject import Subject
 from tui.theme import THEMES, Look
+
+if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from tui.inputs import InputChoices, Opening
+    from tui.tensor.subject import Subject
 
 
 class StepperApp(Choosing):
     """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
 
     TITLE = "stepper"
-    CSS = palette.CSS
-    COMMANDS: ClassVar = {palette.Actions}
+    CSS = """
+    CommandPalette SearchIcon { display: none; } CommandPalette > Vertical { background: $surface; }
+    CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+    CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
+    CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+    CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
+    """
+    COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "f24"
@@ -90,14 +87,20 @@ class StepperApp(Choosing):
         self.state = State(model=name)
         self.sought = ""
         self.asked_pane: Pane | None = None
-        self.inputs = InputChoices(debugger, Loader(self.made)) if isinstance(debugger, Opening) else None
-        self.driver = Driver(self, None if isinstance(debugger, Opening) else debugger, name)
+        self.inputs = None if isinstance(debugger, Debugger) else self._to_choose(debugger)
+        self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
         self._tells_fault = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
+
+    def _to_choose(self, opening: Opening) -> InputChoices:
+        from tui.inputs import InputChoices
+        from tui.loading import Loader
+
+        return InputChoices(opening, Loader(self.made))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """So that themes that do not know of them work, too."""
@@ -113,7 +116,7 @@ class StepperApp(Choosing):
         if self.inputs is None:
             self.start_driver()
         else:
-            self.push_screen(InputsScreen())
+            self.push_screen(VIEWS["inputs"].load()())
         self.call_after_refresh(self._settle)
 
     def start_driver(self) -> None:
@@ -129,7 +132,10 @@ class StepperApp(Choosing):
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
     def _settle(self) -> None:
-        """What is there now stays: without this the collector's pauses are the longest frames."""
+        """Load what the first key will need. What is there now stays: else the collector's pauses are the longest
+        frames."""
+        actions()
+        commands()
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -224,7 +230,7 @@ class StepperApp(Choosing):
             if text.isdecimal():
                 text = f"goto {text}"
             word, _, rest = text.partition(" ")
-            action = ACTIONS.get(word) or self._action_beginning(word)
+            action = actions().get(word) or self._action_beginning(word)
             if action is not None:
                 action.carry_out(self, rest if action.name == "prompt" else rest.strip())
             else:
@@ -241,8 +247,8 @@ class StepperApp(Choosing):
         try:
             command_called(word)
         except StepperError:
-            fitting = [name for name in ACTIONS if name.startswith(word)]
-            return ACTIONS[fitting[0]] if len(fitting) == 1 else None
+            fitting = [name for name in actions() if name.startswith(word)]
+            return actions()[fitting[0]] if len(fitting) == 1 else None
         return None
 
     def filled(self, line: str) -> str:
@@ -260,7 +266,7 @@ class StepperApp(Choosing):
 
     def _chosen_row(self) -> str:
         pane = self.focused_pane
-        name = pane.chosen_name if isinstance(pane, ListPane) else ""
+        name = "" if pane is None else pane.chosen_name
         if not name:
             raise UsageError("no row of a list is chosen")
         return name
@@ -315,6 +321,8 @@ class StepperApp(Choosing):
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
+        from tui.screens.value import ValueScreen
+
         self.asked_pane = self.focused_pane
         self.push_screen(ValueScreen(subject))
 

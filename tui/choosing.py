@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from tui.driver import Driver
 from tui.durable import Durable, Reopen
-from tui.loading import Load, Outcome
 from tui.messages import Made, Refused
-from tui.screens.inputs import InputsScreen
+
+if TYPE_CHECKING:
+    from tui.loading import Load, Outcome
 
 
 class Choosing(Durable):
@@ -66,5 +68,7 @@ class Choosing(Durable):
         if self.inputs is None:
             return
         self.inputs.take(message.load, message.outcome)
+        from tui.screens.inputs import InputsScreen
+
         if isinstance(self.front, InputsScreen):
             self.front.refresh_choices()

@@ -25,9 +25,20 @@ class _Steady(_Widget):
         """Its lines, as far as they are wanted."""
         whole = self.outer_size.region
         if self._ground is None or self._ground[0] != whole:
-            self._ground = whole, super().render_lines(whole)
+            self._ground = whole, self._whole(whole)
         lines = self._ground[1][crop.y : crop.bottom]
         return lines if crop.column_span == whole.column_span else [line.crop(*crop.column_span) for line in lines]
+
+    def _whole(self, whole: Region) -> list[Strip]:
+        """All lines; those between the edges are one line again and again."""
+        gutter = self.styles.gutter
+        between = whole.height - gutter.height
+        if between < 2:
+            return super().render_lines(whole)
+        above = super().render_lines(Region(0, 0, whole.width, gutter.top + 1))
+        bottom = Region(0, whole.height - gutter.bottom, whole.width, gutter.bottom)
+        below = super().render_lines(bottom) if gutter.bottom else []
+        return [*above[:-1], *(between * above[-1:]), *below]
 
     def notify_style_update(self) -> None:
         """Another theme."""

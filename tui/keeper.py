@@ -16,8 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.recording.blobs import content_hash
-from stepper.debug.recording.origin import file_hashes
+from stepper.debug.recording.hashes import content_hash, file_hashes
 from stepper.errors import StepperError, UsageError
 
 MOST_KEPT: Final = 200

@@ -11,7 +11,6 @@ preset = "vim"                      # default, vscode, vim, emacs
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from textual.keys import _character_to_key as name_of_character
 
 from stepper.debug.commands.registry import command_called
 from stepper.errors import UsageError
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.key_presets import PRESETS, Bindings
 from tui.keymap import Keymap, keys_of
 from tui.keys import KEYS, NAMES, Key, shown
@@ -86,6 +85,8 @@ def read_keys(path: Path) -> Chosen:
 
 
 def _content(path: Path) -> dict[str, Any]:
+    import tomllib  # most have no file of keys
+
     try:
         if path.stat().st_size > _LARGEST:
             raise UsageError(f"{path}: a file of keys is not that large")
@@ -136,8 +137,8 @@ def _more(keys: list[Key], names: tuple[str, ...], command: str, panes: tuple[st
 def _help_of(command: str, where: str) -> str:
     """What a command does. UsageError for one that there is not."""
     word = command.split()[0]
-    if word in ACTIONS:
-        return ACTIONS[word].help
+    if word in actions():
+        return actions()[word].help
     try:
         return command_called(word).help
     except UsageError as error:

@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import sys
 
-from stepper.debug.commands.interpreter import GROUPS
-from tui.app import StepperApp
 from tui.key_files import PANES, chosen_keys
 from tui.keymap import Keymap, names_of
 from tui.keys import Key, shown
 
-_PARTS = (GROUPS, StepperApp)
-"""Importing them registers commands and actions, of which keys are checked."""
 _KEYS_WIDTH = 18
 _HELP_WIDTH = 62
 

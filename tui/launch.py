@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,11 +14,13 @@ from stepper.element_types import Array
 from stepper.ir.model import Model
 from tui.app import StepperApp
 from tui.durable import Reopen
-from tui.inputs import Opening
 from tui.keeper import Keeper
 from tui.key_files import chosen_keys
 from tui.rows import printable
 from tui.theme import Look
+
+if TYPE_CHECKING:
+    from tui.inputs import Opening
 
 
 class Keeping(Struct, frozen=True):
@@ -81,6 +84,8 @@ def open_inputs(
     keeping: Keeping | None = None,
 ) -> int:
     """The same, the inputs screen first: `texts` and `shapes` are what was given, by position; `make` the debugger."""
+    from tui.inputs import Opening
+
     opening = Opening(model, texts, shapes, make)
     return _run(opening, model_name(model.path), lines, ascii=ascii, light=light, keeping=keeping, reopen=None)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from textual.message import Message
 
-from tui.loading import Load, Outcome
 from tui.state import Running, State
+
+if TYPE_CHECKING:
+    from tui.loading import Load, Outcome
 
 
 class Reply(Struct, frozen=True):

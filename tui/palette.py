@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from stepper.debug.commands.registry import commands
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.registry import VIEWS
 from tui.stage import Stage
-
-CSS: Final = """
-CommandPalette SearchIcon { display: none; }
-CommandPalette > Vertical { background: $surface; }
-CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
-CommandPalette CommandList { border-top: hkey $foreground 14%; border-bottom: hkey $foreground 26%; }
-CommandPalette CommandList { scrollbar-color: $foreground 26%; scrollbar-background: $surface; }
-CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
-CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
-"""
-"""How it looks; in ASCII with a frame of its characters."""
 
 
 class Actions(Provider):
@@ -39,10 +28,10 @@ class Actions(Provider):
             found.setdefault(f"view {view.name}", view.help)
         for command in commands():
             found.setdefault(command.name if not command.syntax else f"prompt {command.name}", command.help)
-        for action in ACTIONS.values():
+        for action in actions().values():
             if not action.syntax:
                 found.setdefault(action.name, action.help)
-        found.setdefault("theme", ACTIONS["theme"].help)
+        found.setdefault("theme", actions()["theme"].help)
         return list(found.items())
 
     async def discover(self) -> Hits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from stepper.debug.commands import Session
 from stepper.debug.debugger import Debugger
@@ -17,10 +17,12 @@ from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
-from tui.comparing import Comparing
 from tui.endings import Endings
 from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
+
+if TYPE_CHECKING:
+    from tui.comparing import Comparing
 
 MOST_EVENTS: Final = 1_000
 _FILLED: Final = (16, 64, 512)
@@ -40,7 +42,7 @@ class Pictures:
         self._name = name
         self._lists = lists
         self.statistics = IterationStatistics(debugger.timeline)
-        self.comparing = Comparing(debugger)
+        self._comparing: Comparing | None = None
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
         self._course: tuple[str, int] = (debugger.branches.name, 0)
         self._failure: tuple[int, str] = (-1, "")
@@ -50,9 +52,30 @@ class Pictures:
         self.sweeps = Sweeps(debugger)
         self.endings = Endings(debugger.machine)
 
+    @property
+    def comparing(self) -> Comparing:
+        """The run beside another one; what compares is loaded when something is compared."""
+        if self._comparing is None:
+            from tui.comparing import Comparing
+
+            self._comparing = Comparing(self._debugger)
+            self._comparing.window = self._cells
+        return self._comparing
+
+    def _compared(self) -> Comparing | None:
+        """What compares, where there is something to compare with."""
+        is_wanted = self._comparing is not None or self._debugger.reference is not None
+        return self.comparing if is_wanted else None
+
+    def _fill_comparison(self, enough: Callable[[], bool]) -> bool:
+        compared = self._compared()
+        return compared is not None and compared.fill(enough)
+
     def look_at_cells(self, window: tuple[int, int] | None) -> None:
         """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
-        self._cells = self.comparing.window = window
+        self._cells = window
+        if self._comparing is not None:
+            self._comparing.window = window
 
     def look_at_time(self, span: tuple[int, int] | None) -> None:
         """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
@@ -73,7 +96,8 @@ class Pictures:
             self._course = course
             self.statistics.forget()
             self.sweeps.forget()
-            self.comparing.forget()
+            if self._comparing is not None:
+                self._comparing.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")
@@ -117,6 +141,7 @@ class Pictures:
         view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
         loop = self._loop(view, loop_depth)
         tick, failure = self._failure
+        compared = self._compared()
         return State(
             model=self._name,
             rules=str(debugger.machine.rules),
@@ -140,7 +165,7 @@ class Pictures:
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
             labels=debugger.labels.view(),
-            comparison=self.comparing.take(stack, depth, loop_depth),
+            comparison=None if compared is None else compared.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             ending=self.endings.view(),
             failure=failure if tick == debugger.machine.tick else "",
@@ -163,7 +188,7 @@ class Pictures:
         stack = self._debugger.machine.stack
         depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
         if depth is None:
-            return self.comparing.fill(enough)
+            return self._fill_comparison(enough)
         deadline = time.monotonic() + _PATIENCE
 
         def is_due() -> bool:
@@ -174,10 +199,10 @@ class Pictures:
         if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
             return True
         if self._span is None or self.sweeps.is_complete(depth, self._span):
-            return self.comparing.fill(enough)
+            return self._fill_comparison(enough)
         while not enough() and time.monotonic() < self._acted + _CALM:
             time.sleep(0.002)
         deadline = time.monotonic() + _PATIENCE
         if not enough() and self.sweeps.fill(depth, self._span, is_due):
             return True
-        return self.comparing.fill(enough)
+        return self._fill_comparison(enough)

@@ -6,10 +6,11 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from rich.cells import cell_len as cell_len
+from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
 Token = str | Style
@@ -21,6 +22,14 @@ BARS: Final = "▁▂▃▄▅▆"
 """Six of the eight heights: the row above stays free of the bars below it."""
 
 
+_wide_len = lru_cache(maxsize=8_192)(_cell_len)
+
+
+def cell_len(text: str) -> int:
+    """How many cells a text takes."""
+    return len(text) if text.isascii() else _wide_len(text)
+
+
 def printable(text: str) -> str:
     """A name from a file without what would move the cursor; nothing in it is markup."""
     return "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
@@ -30,7 +39,12 @@ def spark(
     numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
 ) -> str:
     """One bar a number; NaN and Inf are letters, never a height."""
-    values = list(numbers)
+    return _spark(tuple(numbers), low, high, missing)
+
+
+@lru_cache(maxsize=2_048)
+def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
+    """Most histories in a list are the same after a key."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
     least = min(finite, default=0.0) if low is None else low
     most = max(finite, default=1.0) if high is None else high
@@ -110,7 +124,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def width_of(row: Row) -> int:
     """How many cells a row takes."""
-    return sum(cell_len(text) for text, _ in row)
+    return sum([cell_len(text) for text, _ in row])
 
 
 def spread(left: Row, right: Row, width: int) -> Row:

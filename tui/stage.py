@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
 from stepper.element_types import Array
 from tui.driver import Driver
-from tui.inputs import InputChoices
 from tui.keymap import Keymap
 from tui.listing import Folding
 from tui.panes.base import Pane
 from tui.python_prompt import PythonPrompt
 from tui.state import State
-from tui.tensor.subject import Subject
 from tui.theme import Look
+
+if TYPE_CHECKING:
+    from tui.inputs import InputChoices
+    from tui.tensor.subject import Subject
 
 
 class Stage(App[int]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -17,9 +17,11 @@ from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
-from tui.comparing import Comparison
-from tui.endings import Ending
 from tui.lists import NO_LISTS, Lists
+
+if TYPE_CHECKING:
+    from tui.comparing import Comparison
+    from tui.endings import Ending
 
 
 class Happening(Enum):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import gc
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
         # limits are set there.
-        execute = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute
+        with _collector_off():
+            execute = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
     except StepperError as error:
@@ -52,6 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return UsageError.exit_code
     return code
+
+
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """What is imported stays; looking for garbage in it is a tenth of a start."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _prepare_streams() -> None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from stepper.cli import kept_session
-from stepper.cli.debug_command import debugger_of, debugger_on, put_reference
+from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.specs import given_inputs, given_texts
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -48,34 +48,38 @@ def execute(options: argparse.Namespace) -> int:
     kept = kept_session.take_up(options)
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
-    if not _do_all(model, options, texts, kept):
+    memory = options.memory or DEFAULT_MEMORY
+    given = _all_inputs(model, options, texts, kept)
+    if given is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
         models = [model]
 
         def make(inputs: Mapping[int, Array]) -> Debugger:
             """Of the model as it was opened, later as it is on the disk."""
             opened = models.pop() if models else opened_model(options)
-            return _compared(debugger_on(opened, inputs, options, options.memory or DEFAULT_MEMORY), options)
+            return _compared(debugger_on(opened, inputs, options, memory), options)
 
         return int(launch.open_inputs(model, texts, shapes, make, lines, **look))
 
     def opened() -> Debugger:
         """Of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
-        debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept_session.take_up(options))
-        return _compared(debugger, options)
+        return _compared(debugger_of(options, memory, kept_session.take_up(options)), options)
 
-    return int(launch.open_application(opened(), lines, **look, reopen=opened))
+    debugger = _compared(debugger_on(model, given, options, memory), options)
+    return int(launch.open_application(debugger, lines, **look, reopen=opened))
 
 
-def _do_all(model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]) -> bool:
-    """Whether there is a value for each input, and all of them fit; files are read only where none is missing."""
+def _all_inputs(
+    model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
+) -> dict[int, Array] | None:
+    """The inputs by position; None where one is missing or does not fit. Files are read only where none is missing."""
     if len({*texts, *kept}) < len(model.graph.parameters):
-        return False
+        return None
     try:
-        bind_inputs(model, {**kept, **given_inputs(model, options.input, options.inputs, options.shape)})
+        given = given_inputs(model, options.input, options.inputs, options.shape)
+        return dict(enumerate(bind_inputs(model, {**kept, **given})))
     except (UsageError, InputError):
-        return False
-    return True
+        return None
 
 
 def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepper.cli import recorded_run
-from stepper.cli.debug_command import debugger_of
+from stepper.cli.debuggers import debugger_of
 from stepper.cli.engine_options import partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress

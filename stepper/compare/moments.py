@@ -61,6 +61,11 @@ class ValueDifference(Brief, Struct, frozen=True, eq=False):
     tolerance: Tolerance
 
     @property
+    def is_born(self) -> bool:
+        """Whether the difference is this operation's own: with the other's inputs it differs, too."""
+        return self.standing is Standing.HERE
+
+    @property
     def is_above(self) -> bool:
         """Whether the tolerance is left."""
         return self.standing in (Standing.HERE, Standing.CARRIED, Standing.ABOVE)

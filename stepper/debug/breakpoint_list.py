@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepper.debug.break_targets import loop_body, operations_of, places, value_place
-from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted
-from stepper.debug.carried_breaks import loop_checks
-from stepper.debug.checks import Check, bodies
-from stepper.debug.conditions import condition_at, conditions_of
-from stepper.debug.data_break_words import DataBreak, Word, data_break
-from stepper.debug.logpoints import LogLine
-from stepper.debug.non_finite import non_finite_checks
-from stepper.debug.recall import Trail
-from stepper.debug.reference_breaks import difference_check, difference_checks
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted, Expected
 from stepper.debug.timeline import Timeline
-from stepper.debug.value_breaks import at_place, becomes_true, is_true, shape_checks, value_checks
 from stepper.debug.watching import Lookout
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 
+if TYPE_CHECKING:
+    from stepper.debug.break_making import Maker
+    from stepper.debug.checks import Check
+    from stepper.debug.recall import Trail
+
 Sink = Callable[[str], None]
-Made = tuple[list[Check], list[Trail], LogLine | None]
 Counts = tuple[Counted, Counted]
-
-
-class Expected(NamedTuple):
-    """A pattern of operations in which NaN and Inf are expected, and the graph from which it is seen."""
-
-    pattern: str
-    where: Program
 
 
 class Breakpoints:
@@ -135,11 +120,11 @@ class Breakpoints:
     def expect(self, pattern: str, where: Program | None = None) -> None:
         """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
         where = where or self._where
-        operations_of(pattern, self._timeline.machine.compiled, where)
+        self._maker.ensure_operations(pattern, where)
         self._exceptions.append(Expected(pattern, where))
         for breakpoint in self:
-            if breakpoint.description.text in (Word.NAN, Word.INF) and breakpoint.description.kind is BreakKind.WHEN:
-                breakpoint.checks = tuple(self._made(breakpoint.description, breakpoint.where)[0])
+            if self._maker.has_exceptions(breakpoint.description):
+                breakpoint.checks = tuple(self._maker.made(breakpoint.description, breakpoint.where)[0])
         self._watch()
 
     # --- while the run goes on -----------------------------------------------------------------------------------
@@ -153,24 +138,17 @@ class Breakpoints:
 
     def until(self, text: str) -> Breakpoint:
         """A breakpoint for one movement: where the condition holds. It is watched until `watch_all` is called."""
-        conditions = conditions_of(text, self._timeline, self._where)
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        trails = [trail for condition in conditions for trail in condition.trails]
-        return self._temporary(description, [is_true(condition) for condition in conditions], trails)
+        return self._temporary(description, *self._maker.until(text, self._where))
 
     def target(self, text: str) -> Breakpoint:
         """A breakpoint for one movement: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._temporary(description, *self._made(description, self._where)[:2])
+        return self._temporary(description, *self._maker.made(description, self._where)[:2])
 
     def anomalies(self) -> None:
         """Breakpoints for one movement: where NaN or Inf is made, or a carried shape changes."""
-        made = [self._made_when(Word.NAN, self._where), self._made_when(Word.INF, self._where)]
-        with contextlib.suppress(UsageError):  # a model without loops carries no shapes
-            made.append(self._made_when(Word.SHAPE, self._where))
-        checks = [check for found, _trails in made for check in found]
-        trails = [trail for _checks, found in made for trail in found]
-        self._temporary(BreakDescription(BreakKind.WHEN, Word.NAN, once=True), checks, trails)
+        self._temporary(BreakDescription(BreakKind.WHEN, "nan", once=True), *self._maker.anomalies(self._where))
 
     def watch_all(self) -> None:
         """Watch those of the list alone."""
@@ -192,6 +170,12 @@ class Breakpoints:
     # --- making --------------------------------------------------------------------------------------------------
 
     @property
+    def _maker(self) -> Maker:
+        from stepper.debug.break_making import Maker  # all kinds of breakpoints; a run begins without any
+
+        return Maker(self._timeline, self._exceptions)
+
+    @property
     def _where(self) -> Program:
         """From where names are seen: the innermost frame, at the end of the run the model's own graph."""
         machine = self._timeline.machine
@@ -200,89 +184,6 @@ class Breakpoints:
     def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
         if min(description.hit, description.ignore) < 0:
             raise UsageError("a hit count and an ignore count are not negative")
-        checks, trails, line = self._made(description, where)
+        checks, trails, line = self._maker.made(description, where)
         log = None if line is None else lambda stack: self.sink(line.text(stack))
         return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, where, log)
-
-    def _made(self, description: BreakDescription, where: Program) -> Made:
-        if description.kind is BreakKind.WHEN:
-            return (*self._made_when(description.text, where), None)
-        if description.kind is BreakKind.LOG:
-            return self._made_log(description, where)
-        checks, trails = self._made_at(description, where)
-        return checks, trails, None
-
-    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[Trail]]:
-        checks: list[Check] = []
-        trails: list[Trail] = []
-        problem: UsageError | None = None
-        prompt = not description.condition and not description.hit
-        for place in places(description.text, self._timeline.machine.compiled, where):
-            try:
-                condition = self._condition(description.condition, place.program, place.index)
-            except UsageError as error:
-                problem = error
-                continue
-            checks.append(at_place(place, condition, prompt=prompt))
-            trails += [] if condition is None else condition.trails
-        if not checks and problem is not None:
-            raise problem
-        return checks, trails
-
-    def _condition(self, text: str, program: Program, index: int) -> Any:
-        return condition_at(text, self._timeline, program, index) if text else None
-
-    def _made_log(self, description: BreakDescription, where: Program) -> Made:
-        found = places(description.text, self._timeline.machine.compiled, where)
-        if len(found) > 1:
-            raise UsageError(f"'{description.text}' names {len(found)} places; a logpoint is at one")
-        place = found[0]
-        condition = self._condition(description.condition, place.program, place.index)
-        line = LogLine(description.line, self._timeline, place.program, place.index)
-        trails = [*line.trails, *(() if condition is None else condition.trails)]
-        return [at_place(place, condition, prompt=False)], trails, line
-
-    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
-        wanted = data_break(text)
-        if wanted is None:
-            made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
-            return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
-        compiled, reference = self._timeline.machine.compiled, self._timeline.reference
-        if wanted.word is Word.DIFF and reference is not None:
-            return self._made_difference(wanted, reference, where), []
-        if wanted.word in (Word.NAN, Word.INF):
-            named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
-            return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
-        if wanted.address is None:
-            return self._of_loops(wanted, bodies(compiled))
-        body = loop_body(wanted.address, compiled, where)
-        if body is not None and wanted.word is not Word.CHANGES:
-            return self._of_loops(wanted, [body])
-        if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
-            return value_checks(wanted, self._timeline, where)
-        raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
-
-    def _made_difference(self, wanted: DataBreak, reference: ReferenceValues, where: Program) -> list[Check]:
-        """`diff>X` against a reference: of every operation, those of one loop, or of one value."""
-        compiled = self._timeline.machine.compiled
-        if wanted.address is None:
-            return difference_checks(wanted, reference, compiled.programs)
-        body = loop_body(wanted.address, compiled, where)
-        if body is not None:
-            return difference_checks(wanted, reference, [body])
-        place = value_place(wanted.address, compiled, where)
-        if place.target is None:
-            raise UsageError(f"'{wanted.address}' names no value")
-        return [difference_check(wanted, reference, place.program, place.index, place.target.slot)]
-
-    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
-        maker = shape_checks if wanted.word is Word.SHAPE else None
-        checks: list[Check] = []
-        trails: list[Trail] = []
-        for program in programs:
-            made = maker(program, self._timeline) if maker else loop_checks(wanted, program, self._timeline)
-            checks += made[0]
-            trails += made[1]
-        if not checks:
-            raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
-        return checks, trails

@@ -202,3 +202,10 @@ class Breakpoint:
         self._ignored.forget_after(tick)
         for trail in self.trails:
             trail.forget()
+
+
+class Expected(NamedTuple):
+    """A pattern of operations in which NaN and Inf are expected, and the graph from which it is seen."""
+
+    pattern: str
+    where: Program

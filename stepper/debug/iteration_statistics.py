@@ -142,18 +142,18 @@ class _Run:
         if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
             self._see_carried(frame, iteration)  # all else that it can tell is known
             return
-        self._update(frame.values, statistic)
-        is_running = frame.phase is Phase.RUNNING
-        done = frame.pc if is_running else len(self.slots)
-        self.tiles.put(iteration, 0, done, self.row, closed=not is_running)
-        if iteration > 0 and done < len(self.slots):
-            self.tiles.put(iteration - 1, done, len(self.slots), self.row)
+        if frame.phase is not Phase.RUNNING:
+            self.see_closed(frame, iteration, statistic)
+            return
+        self._take(frame.values, iteration, 0, frame.pc, statistic)
+        if iteration > 0:
+            self._take(frame.values, iteration - 1, frame.pc, len(self.slots), statistic)
         self._see_carried(frame, iteration)
 
     def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
         """All operations of the iteration have run, and their values are there."""
-        self._update(frame.values, statistic)
-        self.tiles.put(iteration, 0, len(self.slots), self.row, closed=True)
+        self._take(frame.values, iteration, 0, len(self.slots), statistic)
+        self.tiles.close(iteration)
         self._see_carried(frame, iteration)
 
     def _see_carried(self, frame: Frame, iteration: int) -> None:
@@ -163,11 +163,16 @@ class _Run:
                 if number is not None:
                     points[iteration] = number
 
-    def _update(self, values: list[Value], statistic: str) -> None:
+    def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> None:
+        """What was not seen yet of an iteration's operations from `begin` up to but not `end`."""
+        missing = self.tiles.missing(iteration, begin, end)
+        if not missing.size:
+            return
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
         held = self.held
         with np.errstate(all="ignore"):  # once for all operations: it takes longer than many a number
-            for index, slot in enumerate(self.slots):
+            for index in missing.tolist():
+                slot = self.slots[index]
                 value = values[slot] if slot >= 0 else None
                 if value is held[index]:
                     continue
@@ -176,6 +181,7 @@ class _Run:
                 known[index] = number is not None
                 numbers[index] = 0.0 if number is None else number
                 shapes[index] = -1 if value is None else self._shape(np.shape(value))
+        self.tiles.put(iteration, missing, self.row)
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         """A number for a shape; beyond so many, one for all others."""

@@ -50,7 +50,9 @@ class Tile(Struct, frozen=True, eq=False):
         """One that does not change with this one."""
         return Tile(self.numbers.copy(), self.known.copy(), self.shapes.copy())
 
-    def put(self, rows: slice | int, columns: slice, other: Tile, source: slice | int, taken: slice | Array) -> None:
+    def put(
+        self, rows: slice | int, columns: slice | Array, other: Tile, source: slice | int, taken: slice | Array
+    ) -> None:
         """Take over a part of another one."""
         for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
             mine[rows, columns] = theirs[source, taken]
@@ -75,19 +77,27 @@ class TileStore:
         """How many there is room for in the tiles that are kept."""
         return len(self._tiles) * BLOCK * self.operations
 
-    def put(self, iteration: int, begin: int, end: int, row: Tile, *, closed: bool = False) -> None:
-        """The operations from `begin` up to but not `end` of an iteration, of a row of all; `closed`: all have run."""
+    def missing(self, iteration: int, begin: int, end: int) -> Array:
+        """Which operations from `begin` up to but not `end` were not seen yet in an iteration: their indices."""
         block, line = divmod(iteration, BLOCK)
-        tile = self._tile(block)
-        tile.put(line, slice(begin, end), row, 0, slice(begin, end))
-        if closed:
-            self._complete[block][line] = True
+        return np.flatnonzero(self._tile(block).shapes[line, begin:end] < 0) + begin
+
+    def put(self, iteration: int, operations: Array, row: Tile) -> None:
+        """These operations of an iteration, by index, of a row of all."""
+        block, line = divmod(iteration, BLOCK)
+        self._tile(block).put(line, operations, row, 0, operations)
         self._shown.pop(block, None)
         for kind, test in (("NaN", np.isnan), ("Inf", np.isinf)):
-            odd = np.flatnonzero(test(row.numbers[0, begin:end]) & row.known[0, begin:end])
+            odd = np.flatnonzero(test(row.numbers[0, operations]) & row.known[0, operations])
             if odd.size:
-                found = Cell(iteration, begin + int(odd[0]))
+                found = Cell(iteration, int(operations[odd[0]]))
                 self.firsts[kind] = min(found, self.firsts.get(kind, found))
+
+    def close(self, iteration: int) -> None:
+        """All operations of the iteration have run, and were seen."""
+        block, line = divmod(iteration, BLOCK)
+        self._tile(block)
+        self._complete[block][line] = True
 
     def lacks(self, iteration: int) -> bool:
         """Whether the iteration was not seen when it was closed, with all its values there."""

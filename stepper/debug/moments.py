@@ -91,6 +91,9 @@ def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Re
     return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED
 
 
+_SMALL: Final = 1 << 12
+"""Bytes up to which values are put together before they are hashed."""
+_NUMBERS: Final = np.typecodes["AllFloat"] + np.typecodes["AllInteger"] + "?"
 _WHOLE: Final = 1 << 20
 """Bytes up to which every bit of a value goes into a fingerprint."""
 _PIECES, _PIECE = 64, 512
@@ -120,9 +123,16 @@ def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
     activation = frame.activation
     iteration = None if activation is None else activation.iteration
     digest.update(f"{frame.program.name}|{frame.pc}|{frame.phase.name}|{iteration}".encode())
+    small: list[bytes] = []  # a body is mostly of these
+    kinds: dict[tuple[str, tuple[int, ...]], bytes] = {}
     for value, constant in zip(frame.values, frame.program.template, strict=True):
         if value is not None and value is not constant:
-            _update(digest, value)
+            if type(value) is np.ndarray and value.nbytes <= _SMALL and (type_char := value.dtype.char) in _NUMBERS:
+                kind = type_char, value.shape
+                small += (kinds.get(kind) or kinds.setdefault(kind, f"{kind}".encode()), value.tobytes())
+            else:
+                _update(digest, value)
+    digest.update(b"".join(small))
     if activation is not None:
         digest.update(f"{activation.condition}|{activation.ended}|{activation.limit}".encode())
         digest.update("|".join(str(scan.length) for scan in activation.scans).encode())
@@ -134,10 +144,10 @@ def _update(digest: hashlib.blake2b, value: object) -> None:
     if array.dtype.kind in "TO":
         digest.update(repr(array.tolist()).encode())
     elif array.nbytes <= _WHOLE:
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(array.tobytes())
     else:
         for piece in _spread(array):
-            digest.update(np.ascontiguousarray(piece).tobytes())
+            digest.update(piece.tobytes())
 
 
 @lru_cache(maxsize=4096)

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.addresses import Target, address_of, parse_address, resolve
-from stepper.debug.breakpoint_list import Counts, Expected
-from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted
+from stepper.debug.breakpoint_list import Counts
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted, Expected
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments import Mark, Reason
 from stepper.debug.recording.blobs import BlobWriter

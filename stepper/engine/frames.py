@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -33,7 +33,6 @@ class Slices(NamedTuple):
     prefix: tuple[slice, ...]
 
 
-@dataclass(slots=True)
 class Activation:
     """One run of a loop or of a branch of an If, from the frame's point of view.
 
@@ -44,36 +43,78 @@ class Activation:
     is the tick at which the frame was entered (0: not known).
     """
 
-    operation: Operation
-    plan: LoopPlan | BranchPlan
-    iteration: int = -1
-    limit: int | None = None
-    condition: bool = True
-    ended: EndReason | None = None
-    slices: tuple[Slices, ...] = ()
-    slice_count: int = sys.maxsize
-    code: tuple[Step, ...] | None = None
-    entered: int = 0
-    scans: list[Scan] = field(default_factory=list)
-    casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
+    __slots__ = (
+        "casts",
+        "code",
+        "condition",
+        "ended",
+        "entered",
+        "iteration",
+        "limit",
+        "operation",
+        "plan",
+        "scans",
+        "slice_count",
+        "slices",
+    )
+
+    def __init__(
+        self,
+        operation: Operation,
+        plan: LoopPlan | BranchPlan,
+        *,
+        condition: bool = True,
+        slices: tuple[Slices, ...] = (),
+        scans: Sequence[Scan] = (),
+    ) -> None:
+        self.operation = operation
+        self.plan = plan
+        self.iteration = -1
+        self.limit: int | None = None
+        self.condition = condition
+        self.ended: EndReason | None = None
+        self.slices = slices
+        self.slice_count = sys.maxsize
+        self.code: tuple[Step, ...] | None = None
+        self.entered = 0
+        self.scans = list(scans)
+        self.casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
 
     def copy(self) -> Activation:
         """An independent copy; tensors are shared, for nobody writes to them."""
-        return replace(self, scans=[scan.copy() for scan in self.scans])
+        scans = [scan.copy() for scan in self.scans]
+        copied = Activation(self.operation, self.plan, condition=self.condition, slices=self.slices, scans=scans)
+        copied.iteration = self.iteration
+        copied.limit = self.limit
+        copied.ended = self.ended
+        copied.slice_count = self.slice_count
+        copied.code = self.code
+        copied.entered = self.entered
+        copied.casts = self.casts
+        return copied
 
 
-@dataclass(slots=True)
 class Frame:
     """One activation of a graph: which program, the value of every slot, and how far it has come.
 
     `pc` is the index of the next operation. `activation` is None for the model's own graph.
     """
 
-    program: Program
-    values: list[Value]
-    pc: int = 0
-    phase: Phase = Phase.RUNNING
-    activation: Activation | None = None
+    __slots__ = ("activation", "pc", "phase", "program", "values")
+
+    def __init__(
+        self,
+        program: Program,
+        values: list[Value],
+        pc: int = 0,
+        phase: Phase = Phase.RUNNING,
+        activation: Activation | None = None,
+    ) -> None:
+        self.program = program
+        self.values = values
+        self.pc = pc
+        self.phase = phase
+        self.activation = activation
 
     def copy(self) -> Frame:
         """An independent copy; tensors are shared, for nobody writes to them."""

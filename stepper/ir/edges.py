@@ -13,8 +13,17 @@ from stepper.ir.xml import Element, Place
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-def read_edges(place: Place, element: Element) -> tuple[Edge, ...]:
-    """Every `<edge>` as it is written, under the current names or those of the first draft."""
+def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
+    """Every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
+    if listed := plain.get(mark := element.text or ""):
+        numbers = iter(listed)
+        lined = enumerate(zip(numbers, numbers, numbers, numbers, strict=True), xml.line_before(element, mark) + 1)
+        return tuple(
+            [
+                new(Edge, (producer, output, consumer, input, line))
+                for line, (producer, output, consumer, input) in lined
+            ]
+        )
     edges = []
     for edge in element.iterchildren("edge"):
         get = edge.get

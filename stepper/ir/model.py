@@ -158,7 +158,7 @@ class Graph(Struct, frozen=True, dict=True):
         return tuple(layer for layer in self.layers if layer.type == "Result")
 
 
-class Model(Struct, frozen=True, eq=False):
+class Model(Struct, frozen=True, eq=False, weakref=True):
     """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure."""
 
     path: Path

@@ -6,16 +6,21 @@ from collections.abc import Iterable
 
 from stepper.ir import xml
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
-from stepper.ir.model import BackEdge, Body, BodyRole, Graph, InputMapping, Layer, OutputMapping, Slicing
+from stepper.ir.model import BackEdge, Body, BodyRole, Graph, InputMapping, Layer, OutputMapping, Port, Slicing
 from stepper.ir.xml import Element, Place
 
 
-def read_body(place: Place, layer: Element, role: BodyRole, port_map_tag: str, graph: Graph) -> Body:
-    """One body of the outer layer with its map, every entry checked against the body's Parameters and Results."""
+def read_body(
+    place: Place, layer: Element, ports: Iterable[Port], role: BodyRole, port_map_tag: str, graph: Graph
+) -> Body:
+    """One body of the outer layer with its map, every entry checked against the body's Parameters and Results.
+
+    `ports` are the inputs of the layer.
+    """
     port_map = layer.find(port_map_tag)
     entries: list[Element] = [] if port_map is None else [entry for entry in port_map if isinstance(entry.tag, str)]
     first_draft = _is_first_draft(layer, role, entries)
-    input_ids = [xml.integer(place, port, "id") for port in layer.findall("input/port")]
+    input_ids = [port.id for port in ports]
     inputs = [
         _input(place, entry, graph, input_ids, first_draft=first_draft) for entry in entries if entry.tag == "input"
     ]

@@ -1,8 +1,8 @@
 """From the XML to the model: `read(path)`.
 
-Steps: parse (xml.py); the net's own graph, then every body on a work list (never by recursion, so that no depth of
-nesting can overflow); per graph its layers, then its edges; port maps and back edges (port_maps.py); at the end what
-only the whole can show (checks.py).
+Steps: take the plain lists of ports and edges from the bytes (plain.py) and parse the rest (xml.py); the net's own
+graph, then every body on a work list (never by recursion, so that no depth of nesting can overflow); per graph its
+layers, then its edges; port maps and back edges (port_maps.py); at the end what only the whole can show (checks.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from stepper.ir.constants import check_constant, check_parameter
 from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
 from stepper.ir.edges import read_edges, sources_of
 from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
+from stepper.ir.plain import PlainLists
 from stepper.ir.port_maps import read_body
 from stepper.ir.ports import read_ports
 from stepper.ir.weights import Weights
@@ -40,11 +41,12 @@ def read(path: str | Path) -> Model:
     with _no_garbage_collection():
         if path.suffix == ".bin":
             raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
-        root = xml.parse(path)
+        plain = PlainLists()
+        root = xml.parse(path, plain)
         place = Place(path)
         version = _net_version(place, root)
         weights = _open_weights(path)
-        graph = _GraphReader(place, weights).read(root)
+        graph = _GraphReader(place, plain, weights).read(root)
         if not graph.layers:
             place.at(root).fail("the net has no layers")
         model = Model(path, root.get("name", ""), version, graph, weights)
@@ -93,8 +95,9 @@ class _GraphReader:
     """Reads one graph and those nested in it: first the layers of all, from a work list; then the graphs are built,
     inner ones first."""
 
-    def __init__(self, place: Place, weights: Weights | None) -> None:
+    def __init__(self, place: Place, plain: PlainLists, weights: Weights | None) -> None:
         self._place = place
+        self._plain = plain
         self._weights = weights
 
     def read(self, root: Element) -> Graph:
@@ -109,7 +112,7 @@ class _GraphReader:
         graphs: dict[Element, Graph] = {}
         for element, layers, hosts in reversed(opened):
             for index, host, place in hosts:
-                layers[index] = layers[index]._replace(bodies=_bodies(place, host, layers[index].type, graphs))
+                layers[index] = layers[index]._replace(bodies=_bodies(place, host, layers[index], graphs))
             graphs[element] = self._graph(element, tuple(layers))
         return graphs[root]
 
@@ -128,7 +131,9 @@ class _GraphReader:
 
     def _graph(self, element: Element, layers: tuple[Layer, ...]) -> Graph:
         edges_element = element.find("edges")
-        edges: tuple[Edge, ...] = () if edges_element is None else read_edges(self._place, edges_element)
+        edges: tuple[Edge, ...] = (
+            () if edges_element is None else read_edges(self._place, edges_element, self._plain.edges)
+        )
         by_id = self._unique(layers)
         return Graph(layers, edges, sources_of(self._place, by_id, edges), xml.line_of(element))
 
@@ -149,7 +154,7 @@ class _GraphReader:
             name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
         type = operation_types.canonical_type(written_type)
         line = xml.line_of(element)
-        place = Place(place.path, line, (identity, name, type))
+        place = new(Place, (place.path, line, (identity, name, type)))
         version = element.get("version")
         if version is None:
             # Only the first draft shows operations without one.
@@ -160,9 +165,9 @@ class _GraphReader:
                 case "data":
                     data = MappingProxyType(dict(child.items()))
                 case "input":
-                    inputs = read_ports(place, child, is_output=False)
+                    inputs = read_ports(place, child, self._plain.ports, is_output=False)
                 case "output":
-                    outputs = read_ports(place, child, is_output=True)
+                    outputs = read_ports(place, child, self._plain.ports, is_output=True)
         definition = _known_definition(type, version) or _unusual_definition(place, type, version)
         parts = (identity, name, type, version, definition, data, inputs, outputs, (), line, None)
         layer: Layer = new(Layer, parts)
@@ -173,11 +178,11 @@ class _GraphReader:
         return layer, place
 
 
-def _bodies(place: Place, host: Element, type: str, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
+def _bodies(place: Place, host: Element, layer: Layer, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
     bodies = []
-    for tag, port_map in BODIES[type]:
+    for tag, port_map in BODIES[layer.type]:
         role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
-        bodies.append(read_body(place, host, role, port_map, graphs[_body(place, host, tag)]))
+        bodies.append(read_body(place, host, layer.inputs, role, port_map, graphs[_body(place, host, tag)]))
     return tuple(bodies)
 
 

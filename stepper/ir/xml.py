@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -11,12 +12,13 @@ from lxml import etree
 from stepper.errors import ModelError
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
 from stepper.ir.excerpts import excerpt
+from stepper.ir.plain import PlainLists
 
 Element = etree._Element
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _INT64: Final = range(-(2**63), 2**63)
-FAR_DOWN: Final = 65535
+_FAR_DOWN: Final = 65535
 """From this line on libxml2 gives the line on which the next text ends."""
 _LONGEST_PLACE: Final = 400
 _LONGEST_MESSAGE: Final = 600
@@ -26,8 +28,8 @@ _ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"asci
 """Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
 
 
-def parse(path: Path) -> Element:
-    """The root element of the file.
+def parse(path: Path, plain: PlainLists | None = None) -> Element:
+    """The root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
 
     Raises ModelError for a file that cannot be read, is no XML, or holds a document type (the door to entities).
     """
@@ -47,6 +49,10 @@ def parse(path: Path) -> Element:
         remove_comments=True,
         remove_pis=True,
     )
+    if plain is not None:
+        # What is not well-formed is parsed again, for a message about the file as it is.
+        with suppress(etree.XMLSyntaxError):
+            return etree.fromstring(plain.take_from(content), parser)
     try:
         return etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
@@ -58,7 +64,7 @@ def _refuse_document_type(place: Place, content: bytes) -> None:
     plain = content.replace(b"\0", b"") if b"\0" in content else content
     if (encoding := _ENCODING.search(plain[:400])) and encoding[1].lower() not in _ENCODINGS:
         place.fail(f"is written in {encoding[1].decode('latin-1')}, expected UTF-8")
-    for door in (b"<!DOCTYPE", b"<!ENTITY"):
+    for door in (b"<!DOCTYPE", b"<!ENTITY") if b"!" in plain else ():
         if door in plain:
             line = plain.count(b"\n", 0, plain.index(door)) + 1
             Place(place.path, line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
@@ -91,7 +97,13 @@ class Place(NamedTuple):
 def line_of(element: Element) -> int:
     """The line on which the element begins."""
     line = element.sourceline or 0
-    return line if line < FAR_DOWN else _line_far_down(element, line)
+    return line if line < _FAR_DOWN else _line_far_down(element, line)
+
+
+def line_before(element: Element, text: str) -> int:
+    """The same, where the text with which the element begins is at hand."""
+    line = element.sourceline or 0
+    return line if line < _FAR_DOWN else line - text.count("\n")
 
 
 def _line_far_down(element: Element, line: int) -> int:
@@ -106,11 +118,6 @@ def _line_far_down(element: Element, line: int) -> int:
         else:
             return line
     return line - text.count("\n")
-
-
-def text_within(element: Element) -> str:
-    """All text in the element, that of its children included, without visiting them one by one."""
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
 
 
 def child(element: Element, name: str) -> Element | None:

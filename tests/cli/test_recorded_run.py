@@ -161,15 +161,23 @@ def test_a_higher_limit_goes_on_where_the_lower_one_ended_it(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C is sent in another way there")
+def wait_until_written(trace: Path, process: subprocess.Popen[str]) -> None:
+    """Until the run goes on: what waits to be taken into the file has had several lengths."""
+    waiting = trace.with_name(f"{trace.name}-wal")
+    lengths: set[int] = set()
+    while len(lengths) < 5 and process.poll() is None:
+        if waiting.exists():
+            lengths.add(waiting.stat().st_size)
+        time.sleep(0.01)
+
+
 def test_ctrl_c_leaves_a_file_that_goes_on_and_says_so(tmp_path: Path) -> None:
     model, trace = endless(tmp_path), tmp_path / "run.sqlite"
     command = [sys.executable, "-m", "stepper", "run", str(model), "--input", "x=0", "--trace", str(trace)]
     ticks = []
     for words in (command, [*command[:4], "--resume", str(trace)]):
         process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        while not trace.exists():
-            time.sleep(0.01)
-        time.sleep(1.0)
+        wait_until_written(trace, process)
         process.send_signal(signal.SIGINT)
         _out, errors = process.communicate(timeout=30)
         assert process.returncode == 130

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import openvino as ov
 import openvino.opset13 as ops
-from msgspec.structs import replace
 from openvino.op import if_op
 
 from tests.conformance.random_adaptation import flattened_sum, reshaped, touched

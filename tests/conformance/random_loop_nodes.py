@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import openvino as ov
-from msgspec.structs import replace
 from openvino.op import loop, tensor_iterator
 
 from tests.conformance.random_control import Control, body_condition, plan

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import openvino.opset1 as ops1
 import openvino.opset7 as ops7
 import openvino.opset13 as ops
-from msgspec.structs import replace
 
 from tests.conformance.random_adaptation import broadcasts_to
 from tests.conformance.random_values import ALL_TYPES, ARITHMETIC, INTEGERS, LARGEST_SIZE, Scope, Value

@@ -37,12 +37,15 @@ def test_tiles_used_longest_ago_go_first() -> None:
     store = TileStore(3, most_cells=3 * BLOCK * 4)
     row = Tile(np.array([[1.0, np.inf, np.nan]]), np.ones((1, 3), bool), np.zeros((1, 3), np.int32))
     for iteration in range(0, 100 * BLOCK, BLOCK):
-        store.put(iteration, 0, 3, row, closed=True)
+        assert store.missing(iteration, 1, 3).tolist() == [1, 2]
+        store.put(iteration, store.missing(iteration, 0, 3), row)
+        assert not store.missing(iteration, 0, 3).size
+        store.close(iteration)
     assert store.cells == 3 * BLOCK * 4
     assert store.lacks(0) and not store.lacks(99 * BLOCK)
     assert store.firsts == {"Inf": (0, 1), "NaN": (0, 2)}
     shown = store.view(99 * BLOCK, 99 * BLOCK)[99]
-    store.put(99 * BLOCK + 1, 0, 3, row)
+    store.put(99 * BLOCK + 1, np.arange(3), row)
     assert not shown.known[1].any() and store.view(99 * BLOCK, 99 * BLOCK)[99].known[1].all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.strip import Strip
 
 from tests.tui.driven import DECODER, Driven, drive
 from tui.panes.base import Pane
@@ -58,9 +59,9 @@ def test_the_palette_has_a_frame_in_ascii_too(size: tuple[int, int]) -> None:
 def test_a_row_that_is_too_long_ends_in_an_ellipsis() -> None:
     async def script(driven: Driven) -> None:
         pane = driven.pane("operations")
-        assert pane.strip_of([("abc", ""), ("defgh", "bad")], 6).text == "abcde…"
-        assert pane.strip_of([("abcdef", ""), ("   ", "")], 6).text == "abcdef"
-        assert pane.strip_of([("abc", "")], 6).text == "abc   "
+        assert Strip(pane.segments_of([("abc", ""), ("defgh", "bad")], 6)).text == "abcde…"
+        assert Strip(pane.segments_of([("abcdef", ""), ("   ", "")], 6)).text == "abcdef"
+        assert Strip(pane.segments_of([("abc", "")], 6)).text == "abc   "
 
     drive("for_loop", script, size=(80, 24))
 

@@ -7,7 +7,7 @@ from textual import events
 
 from stepper.debug.commands.registry import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.keymap import Dispatcher, footer
 from tui.keys import FOOTERS, KEYS, STAYING, Key
 from tui.registry import VIEWS
@@ -16,7 +16,7 @@ from tui.registry import VIEWS
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.keys[0]}-{'-'.join(key.panes)}")
 def test_every_key_is_a_command_that_there_is(key: Key) -> None:
     word = key.command.split()[0]
-    assert word in ACTIONS or command_called(word).name == word
+    assert word in actions() or command_called(word).name == word
     assert key.word and key.help
 
 
@@ -52,7 +52,7 @@ def test_help_is_in_sight_on_every_screen(name: str) -> None:
 
 
 def test_no_action_hides_a_command_of_the_debugger_but_quit() -> None:
-    assert {command.name for command in commands()} & set(ACTIONS) == {"quit"}
+    assert {command.name for command in commands()} & set(actions()) == {"quit"}
 
 
 @pytest.mark.parametrize("name", VIEWS)

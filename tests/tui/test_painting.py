@@ -66,9 +66,9 @@ def test_rows_of_the_graph_that_are_kept_are_those_that_would_be_made_anew() -> 
         assert isinstance(pane, BodyGraph)
         for key in WAYS:
             await driven.press(key)
-            kept = [pane._visible(y, pane.size.width) for y in range(pane.size.height)]
+            kept = pane._window(*pane.size)
             pane._painted_rows.clear()
-            assert kept == [pane._visible(y, pane.size.width) for y in range(pane.size.height)], key
+            assert kept == pane._window(*pane.size), key
 
     drive("date_normaliser", script, lines=AT_SOFTMAX)
 

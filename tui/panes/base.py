@@ -14,6 +14,9 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, Final
 
 from rich.segment import Segment
@@ -28,11 +31,20 @@ from textual.widget import Widget
 
 from tui import inks
 from tui.guard import Guarded
-from tui.rows import Cell, Row, Token, spread
+from tui.rows import Cell, Row, Token, cell_len, spread
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
 
 _MOST_COLOURS: Final = 4_096
+_segment: Final = partial(tuple.__new__, Segment)
+"""A Segment of its three parts; thousands are made at each paint."""
+
+
+def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Lines in order as runs of them: the first, and the one behind the last."""
+    for _, run in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
+        found = [line for _, line in run]
+        yield found[0], found[-1] + 1
 
 
 class Pane(Guarded, Widget, can_focus=True):
@@ -56,11 +68,14 @@ class Pane(Guarded, Widget, can_focus=True):
         self.top = 0
         self._rows: tuple[int, list[Row]] | None = None
         self._lines: list[Row] = []
-        self._strips: dict[tuple[int, int], Strip] = {}
         self._finished: dict[tuple[int, int], Strip] = {}
         self._colours: dict[object, Color] = {}
+        self._tiles: dict[object, Cell] = {}
         self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
         self._styles: dict[str, Style] = {}
+        self._look: Look | None = None
+        self._sizes: tuple[Size, Size] | None = None
+        self._is_shown = True
         self._tall = -1
 
     @property
@@ -95,6 +110,11 @@ class Pane(Guarded, Widget, can_focus=True):
         self.state = state
         self.changed()
 
+    @property
+    def chosen_name(self) -> str:
+        """What {row} stands for in a line; empty in a pane without rows to choose."""
+        return ""
+
     def show_statistic(self, name: str) -> bool:
         """Another number is to stand for a tensor; whether it is one that only this pane knows, and shows now."""
         return False
@@ -118,8 +138,7 @@ class Pane(Guarded, Widget, can_focus=True):
             return
         before, self._lines = self._lines, []
         try:
-            heading = self.heading(width)
-            self._lines = [self._visible(y, width, heading) for y in range(height)]
+            self._lines = self._window(width, height)
         except Exception as error:  # painting reports it in place
             self.report_fault(error)
         if len(self._lines) != len(before):
@@ -127,14 +146,12 @@ class Pane(Guarded, Widget, can_focus=True):
             return
         others = [y for y, row in enumerate(self._lines) if row != before[y]]
         for y in others:
-            self._strips.pop((y, width), None)
             self._finished.pop((y, width), None)
         if others:
-            self.refresh(*(Region(0, y, width, 1) for y in others))
+            self.refresh(*(Region(0, begin, width, end - begin) for begin, end in _runs(others)))
 
     def _repaint(self, *, layout: bool = False) -> None:
         """Paint everything."""
-        self._strips.clear()
         self._finished.clear()
         self.refresh(layout=layout)
 
@@ -155,11 +172,12 @@ class Pane(Guarded, Widget, can_focus=True):
         super().notify_style_update()
         self._rows = None
         self._lines = []
-        self._strips.clear()
         self._finished.clear()
         self._styles.clear()
         self._colours.clear()
+        self._tiles.clear()
         self._filters = None
+        self._sizes = None
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -171,6 +189,7 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def on_resize(self, _event: events.Resize) -> None:
         """Rows depend on the width."""
+        self._is_shown = True
         self.changed()
 
     def scroll_rows(self, by: int) -> None:
@@ -207,9 +226,25 @@ class Pane(Guarded, Widget, can_focus=True):
     @property
     def look(self) -> Look:
         """What the terminal can show."""
-        app: App[Any] = self.app
-        found = getattr(app, "look", None)
-        return found if isinstance(found, Look) else Look()
+        if self._look is None:
+            app: App[Any] = self.app
+            found = getattr(app, "look", None)
+            self._look = found if isinstance(found, Look) else Look()
+        return self._look
+
+    @property
+    def size(self) -> Size:
+        """The size of what it shows. Textual would look for the pane on the screen each time that it is asked."""
+        outer = self.outer_size
+        if self._sizes is None or self._sizes[0] != outer:
+            gutter = self.styles.gutter
+            inner = Size(max(outer.width - gutter.width, 0), max(outer.height - gutter.height, 0))
+            self._sizes = outer, inner
+        return self._sizes[1] if self._is_shown else Size(0, 0)
+
+    def on_hide(self) -> None:
+        """It is not on the screen, and has no size, until Textual asks for its lines again."""
+        self._is_shown = False
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """What Textual asks for at each paint, of all panes. Lines that are as before are known here already.
@@ -217,6 +252,7 @@ class Pane(Guarded, Widget, can_focus=True):
         Without a border at the sides a line is what the pane shows and blanks beside it; what stands above or below
         the lines is left to Textual.
         """
+        self._is_shown = True
         styles = self.styles
         padding, gutter = styles.padding, styles.gutter
         if (gutter.left, gutter.right) != (padding.left, padding.right):
@@ -241,8 +277,7 @@ class Pane(Guarded, Widget, can_focus=True):
             self._filters = self.background_colors[1], tuple(wanted)
         ground = self.style_of("")
         left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
-        strip = self._strips.get((y, width)) or self.render_line(y)
-        line = Strip([left, *strip, right], width + padding.width)
+        line = Strip([left, *self._segments(y, width), right], width + padding.width)
         background, filters = self._filters
         for one in filters:
             line = line.apply_filter(one, background)
@@ -250,18 +285,19 @@ class Pane(Guarded, Widget, can_focus=True):
         return line
 
     def render_line(self, y: int) -> Strip:
-        """One line of the pane; a fault in the pane is shown in its place and nowhere else."""
+        """One line of the pane, for Textual, where there are borders at the sides."""
         width = self.size.width
-        strip = self._strips.get((y, width))
-        if strip is None:
-            try:
-                row = self._lines[y] if y < len(self._lines) else self._visible(y, width)
-                strip = self.strip_of(row, width)
-            except Exception as error:  # whatever a pane does wrong must not end the session
-                self.report_fault(error)
-                strip = self.strip_of([(f" {type(self).__name__}: {error!r}" if y < 2 else "", "bad")], width)
-            self._strips[y, width] = strip
-        return strip
+        return Strip(self._segments(y, width), width)
+
+    def _segments(self, y: int, width: int) -> list[Segment]:
+        """A line; a fault in the pane is shown in its place and nowhere else."""
+        try:
+            if not self._lines:
+                self._lines = self._window(width, self.size.height)
+            return self.segments_of(self._lines[y] if y < len(self._lines) else [], width)
+        except Exception as error:  # whatever a pane does wrong must not end the session
+            self.report_fault(error)
+            return self.segments_of([(f" {type(self).__name__}: {error!r}" if y < 2 else "", "bad")], width)
 
     def report_fault(self, error: Exception) -> None:
         """Say once what went wrong."""
@@ -269,29 +305,35 @@ class Pane(Guarded, Widget, can_focus=True):
         if said is not None:
             said(type(self).__name__, error)
 
-    def _visible(self, y: int, width: int, heading: list[Row] | None = None) -> Row:
-        heading = self.heading(width) if heading is None else heading
-        if y < len(heading):
-            return heading[y]
-        index = y - len(heading) + self.top
-        return self.row(index, width) if index < self.count(width) else []
+    def _window(self, width: int, height: int) -> list[Row]:
+        """All lines that are to be seen."""
+        heading = self.heading(width)
+        end = min(self.top + height - len(heading), self.count(width))
+        lines = [*heading, *(self.row(index, width) for index in range(self.top, end))][:height]
+        return lines + [[] for _ in range(height - len(lines))]
 
-    def strip_of(self, row: Row, width: int) -> Strip:
+    def segments_of(self, row: Row, width: int) -> list[Segment]:
         """A row as what Textual paints, in exactly so many cells."""
         show = in_ascii if self.look.ascii else str
-        segments = [Segment(show(text), self.style_of(token)) for text, token in row if text]
-        strip = Strip(segments)
-        if width and strip.cell_length > width and strip.crop(width, strip.cell_length).text.strip():
+        segments = [_segment((show(text), self.style_of(token), None)) for text, token in row if text]
+        cells = sum([cell_len(segment[0]) for segment in segments])
+        if cells <= width:
+            if cells < width:
+                segments.append(_segment((" " * (width - cells), self.style_of(""), None)))
+            return segments
+        strip = Strip(segments, cells)
+        if width and strip.crop(width, cells).text.strip():
             # What does not fit is seen to be cut, whatever a pane has not thought of.
             kept = strip.crop(0, width - 1)
             last = strip.crop(width - 1, width)
             style = next((segment.style for segment in last if segment.style is not None), self.style_of(""))
             strip = Strip.join([kept, Strip([Segment(show("…"), style)])])
-        return strip.adjust_cell_length(width, self.style_of("")).crop(0, width)
+        return list(strip.adjust_cell_length(width, self.style_of("")).crop(0, width))
 
     def style_of(self, token: Token) -> Style:
         """The style of a token, or of several that are laid over one another."""
-        if isinstance(token, Style):
+        if type(token) is not str:
+            assert isinstance(token, Style)
             return token
         style = self._styles.get(token)
         if style is None:
@@ -330,6 +372,15 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def tile(self, level: float, width: int = 2, *, signed: bool = False) -> Cell:
         """One element as a shade; without colours also as a figure from 0 to 9 with its sign."""
+        key = level, width, signed
+        found = self._tiles.get(key)
+        if found is None:
+            if len(self._tiles) > _MOST_COLOURS:
+                self._tiles.clear()
+            found = self._tiles[key] = self._tile(level, width, signed=signed)
+        return found
+
+    def _tile(self, level: float, width: int, *, signed: bool) -> Cell:
         shade = self.ramp(level, signed=signed)
         text = ""
         if level != level:

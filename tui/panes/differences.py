@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from textual import events
 
-from stepper.compare.moments import Standing, ValueDifference
+from stepper.compare.moments import ValueDifference
 from tui.names import operation_names
 from tui.panes.base import Pane
 from tui.rows import Row, clip, number, padded, printable
@@ -140,7 +140,7 @@ class Differences(Pane):
         line = "now" if at else "bar" if one.is_above else "faint"
         row += [("   ", text), (self._bar(one, cells), line)]
         word = "shapes differ" if one.measure is not None and one.measure.problem else str(one.standing)
-        return [*row, (f"  {padded(word, 11)}", "now" if at else "bad" if one.standing is Standing.HERE else "dim")]
+        return [*row, (f"  {padded(word, 11)}", "now" if at else "bad" if one.is_born else "dim")]
 
     def _bar(self, one: ValueDifference, cells: int) -> str:
         low, high = self._scale()

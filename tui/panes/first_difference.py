@@ -76,7 +76,7 @@ def _about(first: FirstDifference, one: ValueDifference, width: int) -> list[Row
 
 def _rest(first: FirstDifference, one: ValueDifference, width: int) -> list[Row]:
     rows: list[Row] = [[("    ", ""), (str(one.standing), "strong")]]
-    if one.standing is Standing.HERE:
+    if one.is_born:
         rows[0].append((_made(one, wide=width >= 100), "dim"))
     elif one.standing is Standing.CARRIED:
         rows[0].append(("   on the reference's own inputs this operation agrees", "dim"))

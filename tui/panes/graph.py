@@ -272,18 +272,15 @@ class BodyGraph(Pane):
         """As many as are seen."""
         return max(self.size.height - 1, 0)
 
-    def _visible(self, y: int, width: int, heading: list[Row] | None = None) -> Row:
-        if y == 0:
-            return (heading or self.heading(width))[0]
-        painter = self._painter
+    def _window(self, width: int, height: int) -> list[Row]:
+        heading, painter = self.heading(width), self._painter
         if painter is None:
             waits = self._program() is not None
-            return [(" laying the graph out …" if waits else "", "dim")] if y == 2 else []
-        return painter.row(y - 1 + self.top, self.left, width, y - 1)
+            return [*heading, [], [(" laying the graph out …" if waits else "", "dim")]]
+        return [*heading, *(painter.row(y + self.top, self.left, width, y) for y in range(height - 1))]
 
-    def strip_of(self, row: Row, width: int) -> Strip:
-        """Cells are what they are; only glyphs that need a twin get one."""
+    def segments_of(self, row: Row, width: int) -> list[Segment]:
+        """Cells are what they are; only glyphs that need a twin get one, and what does not fit is left out."""
         show = in_ascii if self.look.ascii else str
-        return Strip([Segment(show(text), self.style_of(tone)) for text, tone in row]).adjust_cell_length(
-            width, self.style_of("")
-        )
+        segments = [Segment(show(text), self.style_of(tone)) for text, tone in row]
+        return list(Strip(segments).adjust_cell_length(width, self.style_of("")))

@@ -8,7 +8,6 @@ from typing import ClassVar, cast
 import numpy as np
 from textual import events
 
-from stepper.compare.moments import Standing
 from stepper.debug.frame_views import FrameView
 from tui.listing import Entry, Listing
 from tui.names import marked_name
@@ -240,7 +239,7 @@ def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
     first = state.first_difference
     is_first = first is not None and first.layer is found.layer and first.iteration == state.iteration
     mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
-    return [(f"{text:>{width - 3}}", bad if found.standing is Standing.HERE else plain), (f" {mark}", bad)]
+    return [(f"{text:>{width - 3}}", bad if found.is_born else plain), (f" {mark}", bad)]
 
 
 def _quiet(tone: str) -> str:

@@ -10,7 +10,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input
 
 from stepper.debug.commands.registry import commands
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.names import operation_names
 from tui.stage import Stage
 from tui.state import State
@@ -46,7 +46,7 @@ class Prompt(Input):
         """What the last word of the text may become: a command, or for its object an operation."""
         head, _, word = text.rpartition(" ")
         if not head:
-            names = sorted({*ACTIONS, *(command.name for command in commands())})
+            names = sorted({*actions(), *(command.name for command in commands())})
             return [name for name in names if name.startswith(word)]
         state = self._state_now()
         names = list(operation_names(state.frame.program)) if state.frame is not None else []

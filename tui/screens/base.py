@@ -55,6 +55,7 @@ class DebugScreen(Guarded, Screen[None]):
         super().__init__()
         self.dispatcher = Dispatcher()
         self.is_ready = False
+        self._panes: tuple[Pane, ...] = ()
 
     @property
     def stepper(self) -> Stage:
@@ -96,12 +97,12 @@ class DebugScreen(Guarded, Screen[None]):
         """There is something new to show."""
         if not self.is_ready:
             return
-        for pane in self.query(Pane):
+        for pane in self._panes:
             self._update(pane, state)
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
-        for pane in self.query(Pane):
+        for pane in self._panes:
             if pane.shows_running:
                 self._update(pane, state)
 
@@ -135,7 +136,8 @@ class DebugScreen(Guarded, Screen[None]):
     # --- events --------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Show what there is."""
+        """Show what there is. All panes are there from the beginning."""
+        self._panes = tuple(self.query(Pane))
         self.is_ready = True
         self.dispatcher.keymap = self.stepper.keymap
         self.prompt.history = self.stepper.typed

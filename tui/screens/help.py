@@ -10,7 +10,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from stepper.debug.commands.registry import commands
-from tui.actions import ACTIONS
+from tui.actions import actions
 from tui.keymap import Keymap, names_of
 from tui.keys import KEYS, Key
 from tui.panes.base import Pane
@@ -76,7 +76,7 @@ class KeyHelp(Pane):
 
 def _words(width: int) -> list[Row]:
     words = [(command.usage, command.help) for command in commands()]
-    words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in ACTIONS.values()]
+    words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
     rows = [row for usage, help in words for row in _word_rows(usage, help, width)]
     return [[("  at the prompt", "strong")], *rows]
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from stepper.debug.commands import changing, keeping, looking, movement, stopping
 from stepper.debug.commands.registry import Command, command_called
 from stepper.debug.commands.session import Answer, Session, without_arguments
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
-
-GROUPS: Final = (movement, stopping, looking, changing, keeping)
-"""The modules whose commands there are; importing them registers these."""
 
 _COMMENT: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
 _UNLOGGED: Final = frozenset({"source", "history"})

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepper.debug.commands.looking import evaluated
 from stepper.debug.commands.registry import command, command_called, commands, one_of
+from stepper.debug.commands.scripts import ScriptError, script_lines
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stops import moved
 from stepper.debug.moments import Mark
@@ -17,15 +18,6 @@ from stepper.errors import StepperError, UsageError
 from stepper.plain_values import storable
 
 _MOST_SOURCES: Final = 8
-_GROUPS: Final = ("movement", "stopping", "looking", "changing", "keeping")
-
-
-class ScriptError(StepperError):
-    """A command of a file failed; the message names file and line, the exit code is that of the error."""
-
-    def __init__(self, where: str, error: StepperError) -> None:
-        super().__init__(f"{where}: {error}")
-        self.exit_code = error.exit_code
 
 
 @command("mark", syntax="NAME", help="give this moment a name, for goto 'NAME")
@@ -104,19 +96,9 @@ def _source(session: Session, text: str) -> Answer:
     return Answer(tuple(lines))
 
 
-def script_lines(name: str) -> list[tuple[int, str]]:
-    """The lines of a file of commands with their numbers, empty ones left out. Raises UsageError."""
-    try:
-        content = Path(name).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "it is no text"
-        raise UsageError(f"{name}: cannot be read: {reason}") from None
-    return [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
-
-
 @command("help", syntax="[COMMAND]", help="this list, or how one command is written")
 def _help(_session: Session, text: str) -> Answer:
-    found = [command_called(text)] if text else sorted(commands(), key=lambda one: _GROUPS.index(one.group))
+    found = [command_called(text)] if text else commands()
     width = max(len(one.title) for one in found)
     lines = [f"{one.title:{width}}  {one.help}" for one in found]
     lines += [f"usage: {one.usage}" for one in found] if text else []

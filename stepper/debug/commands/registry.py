@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Final
 
 from msgspec import Struct
@@ -44,6 +46,9 @@ class Command(Struct, frozen=True):
         return self.action.__module__.rpartition(".")[-1]
 
 
+GROUPS: Final = ("movement", "stopping", "looking", "changing", "keeping")
+"""The modules of the commands, imported when the first of them is called for: a screen is painted before."""
+
 _COMMANDS: Final[dict[str, Command]] = {}
 
 
@@ -59,17 +64,25 @@ def command(
     return register
 
 
+@cache
+def _all() -> dict[str, Command]:
+    for group in GROUPS:
+        import_module(f"{__package__}.{group}")
+    return {one.name: one for one in sorted(_COMMANDS.values(), key=lambda one: GROUPS.index(one.group))}
+
+
 def commands() -> tuple[Command, ...]:
     """All commands, group by group, in the order in which they were registered."""
-    return tuple(_COMMANDS.values())
+    return tuple(_all().values())
 
 
 def command_called(word: str) -> Command:
     """The command of this name or abbreviation, or the only one that begins so. Raises UsageError."""
-    for known in _COMMANDS.values():
+    known_commands = _all()
+    for known in known_commands.values():
         if word == known.name or word in known.abbreviations:
             return known
-    return _COMMANDS[one_of(word, _COMMANDS, "command")]
+    return known_commands[one_of(word, known_commands, "command")]
 
 
 def one_of(word: str, names: dict[str, Command] | tuple[str, ...], what: str) -> str:

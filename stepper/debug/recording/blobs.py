@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from stepper.debug.recording.hashes import content_hash
 from stepper.debug.recording.values import Layout, decoded, encoded, laid_out, layout_of
 from stepper.element_types import Array
 from stepper.errors import SessionError
@@ -23,11 +23,6 @@ RECORDED: Final = "blobs"
 OF_STATES: Final = "state_values"
 
 _REMEMBERED: Final = 4096
-
-
-def content_hash(content: bytes) -> bytes:
-    """What tells contents apart, and whether one was damaged."""
-    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 class BlobWriter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -15,8 +14,9 @@ from msgspec import Struct
 
 from stepper import __version__
 from stepper.debug.recording import schema
-from stepper.debug.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference, content_hash
+from stepper.debug.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
+from stepper.debug.recording.hashes import content_hash, file_hashes
 from stepper.element_types import Array, name_of
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
@@ -26,7 +26,6 @@ from stepper.ops.axes import shape_text
 from stepper.records import as_data
 
 _LONGEST_META: Final = 100_000
-_CHUNK: Final = 2**20
 
 
 class Origin(Struct, frozen=True):
@@ -152,26 +151,6 @@ def _seen_from(folder: Path, model: Path) -> str:
         return PurePath(os.path.relpath(model.resolve(), folder.resolve())).as_posix()
     except ValueError:
         return model.name
-
-
-def file_hashes(model: Path) -> dict[str, str | None]:
-    """BLAKE2b of the .xml and the .bin; None for one that is not there."""
-    found: dict[str, str | None] = {}
-    for kind in ("xml", "bin"):
-        path = model.with_suffix(f".{kind}")
-        found[kind] = _file_hash(path) if path.is_file() else None
-    return found
-
-
-def _file_hash(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=32)
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except OSError as error:
-        raise SessionError(f"{path}: cannot be read: {error.strerror}") from None
-    return digest.hexdigest()
 
 
 def write_tensors(

@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.recording.activations import Activations
-from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference, content_hash
+from stepper.debug.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference
+from stepper.debug.recording.hashes import content_hash
 from stepper.debug.recording.stacking import stacks
 from stepper.debug.recording.states import blobs_of, state_of, values_of
 from stepper.element_types import Array

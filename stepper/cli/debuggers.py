@@ -1,0 +1,56 @@
+"""From the options of the command line to a debugger: of which model, on which inputs, beside which reference."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
+from stepper.cli.specs import given_inputs
+from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.rules import Rules
+from stepper.engine.sequences import open_sequences
+from stepper.ir.model import Model
+
+
+def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | int, Any] | None = None) -> Debugger:
+    """A debugger of the model on the inputs that the options give; `memory` is what its history may hold.
+
+    `kept` are inputs by position, for those that the options do not give.
+    """
+    model = opened_model(options)
+    # Inputs are wanted before the model is opened, so that a missing one is found at once.
+    given = given_inputs(model, options.input, options.inputs, options.shape)
+    inputs = bind_inputs(model, {**(kept or {}), **given})
+    return debugger_on(model, dict(enumerate(inputs)), options, memory)
+
+
+def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
+    """A debugger of the model on these inputs, by position."""
+    return Debugger(
+        open_sequences(model) if options.open_sequences else model,
+        dict(inputs.items()),
+        options.rules or Rules.SPEC,
+        memory=memory,
+        max_iterations=options.max_iterations,
+        partner=partner_of(options, model),
+    )
+
+
+def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:
+    """Compare with what the options name as the reference, if they do."""
+    if options.reference is None:
+        return
+    from stepper.compare.debug_reference import debug_reference  # loads what compares
+
+    debugger.reference = debug_reference(
+        options.reference,
+        debugger.machine,
+        debugger.inputs,
+        runtime_of(options),
+        options.model,
+        fallback_of(options),
+    )

@@ -1,0 +1,139 @@
+"""What makes a breakpoint of its description: the checks that watch for it. What is wrong in it is refused here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from stepper.debug.break_targets import loop_body, operations_of, places, value_place
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Expected
+from stepper.debug.carried_breaks import loop_checks
+from stepper.debug.checks import Check, bodies
+from stepper.debug.conditions import condition_at, conditions_of
+from stepper.debug.data_break_words import DataBreak, Word, data_break
+from stepper.debug.logpoints import LogLine
+from stepper.debug.non_finite import non_finite_checks
+from stepper.debug.recall import Trail
+from stepper.debug.reference_breaks import difference_check, difference_checks
+from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.timeline import Timeline
+from stepper.debug.value_breaks import at_place, becomes_true, is_true, shape_checks, value_checks
+from stepper.engine.program import Program
+from stepper.errors import UsageError
+
+Made = tuple[list[Check], list[Trail], LogLine | None]
+
+
+class Maker:
+    """Makes breakpoints of a run; `exceptions` are the operations in which NaN and Inf are expected."""
+
+    def __init__(self, timeline: Timeline, exceptions: Sequence[Expected]) -> None:
+        self._timeline = timeline
+        self._exceptions = exceptions
+
+    def ensure_operations(self, pattern: str, where: Program) -> None:
+        """UsageError for a pattern that names no operation."""
+        operations_of(pattern, self._timeline.machine.compiled, where)
+
+    def has_exceptions(self, description: BreakDescription) -> bool:
+        """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
+        return description.kind is BreakKind.WHEN and description.text in (Word.NAN, Word.INF)
+
+    def until(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
+        """The checks and trails of a movement that ends where a condition holds."""
+        conditions = conditions_of(text, self._timeline, where)
+        trails = [trail for condition in conditions for trail in condition.trails]
+        return [is_true(condition) for condition in conditions], trails
+
+    def anomalies(self, where: Program) -> tuple[list[Check], list[Trail]]:
+        """The same of one that ends where NaN or Inf is made, or a carried shape changes."""
+        made = [self._made_when(Word.NAN, where), self._made_when(Word.INF, where)]
+        with contextlib.suppress(UsageError):  # a model without loops carries no shapes
+            made.append(self._made_when(Word.SHAPE, where))
+        checks = [check for found, _trails in made for check in found]
+        return checks, [trail for _checks, found in made for trail in found]
+
+    def made(self, description: BreakDescription, where: Program) -> Made:
+        """The checks of a breakpoint, the trails that they leave, and the line that it logs. Raises UsageError."""
+        if description.kind is BreakKind.WHEN:
+            return (*self._made_when(description.text, where), None)
+        if description.kind is BreakKind.LOG:
+            return self._made_log(description, where)
+        checks, trails = self._made_at(description, where)
+        return checks, trails, None
+
+    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[Trail]]:
+        checks: list[Check] = []
+        trails: list[Trail] = []
+        problem: UsageError | None = None
+        prompt = not description.condition and not description.hit
+        for place in places(description.text, self._timeline.machine.compiled, where):
+            try:
+                condition = self._condition(description.condition, place.program, place.index)
+            except UsageError as error:
+                problem = error
+                continue
+            checks.append(at_place(place, condition, prompt=prompt))
+            trails += [] if condition is None else condition.trails
+        if not checks and problem is not None:
+            raise problem
+        return checks, trails
+
+    def _condition(self, text: str, program: Program, index: int) -> Any:
+        return condition_at(text, self._timeline, program, index) if text else None
+
+    def _made_log(self, description: BreakDescription, where: Program) -> Made:
+        found = places(description.text, self._timeline.machine.compiled, where)
+        if len(found) > 1:
+            raise UsageError(f"'{description.text}' names {len(found)} places; a logpoint is at one")
+        place = found[0]
+        condition = self._condition(description.condition, place.program, place.index)
+        line = LogLine(description.line, self._timeline, place.program, place.index)
+        trails = [*line.trails, *(() if condition is None else condition.trails)]
+        return [at_place(place, condition, prompt=False)], trails, line
+
+    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
+        wanted = data_break(text)
+        if wanted is None:
+            made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
+            return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
+        compiled, reference = self._timeline.machine.compiled, self._timeline.reference
+        if wanted.word is Word.DIFF and reference is not None:
+            return self._made_difference(wanted, reference, where), []
+        if wanted.word in (Word.NAN, Word.INF):
+            named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
+            return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
+        if wanted.address is None:
+            return self._of_loops(wanted, bodies(compiled))
+        body = loop_body(wanted.address, compiled, where)
+        if body is not None and wanted.word is not Word.CHANGES:
+            return self._of_loops(wanted, [body])
+        if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
+            return value_checks(wanted, self._timeline, where)
+        raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
+
+    def _made_difference(self, wanted: DataBreak, reference: ReferenceValues, where: Program) -> list[Check]:
+        """`diff>X` against a reference: of every operation, those of one loop, or of one value."""
+        compiled = self._timeline.machine.compiled
+        if wanted.address is None:
+            return difference_checks(wanted, reference, compiled.programs)
+        body = loop_body(wanted.address, compiled, where)
+        if body is not None:
+            return difference_checks(wanted, reference, [body])
+        place = value_place(wanted.address, compiled, where)
+        if place.target is None:
+            raise UsageError(f"'{wanted.address}' names no value")
+        return [difference_check(wanted, reference, place.program, place.index, place.target.slot)]
+
+    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
+        maker = shape_checks if wanted.word is Word.SHAPE else None
+        checks: list[Check] = []
+        trails: list[Trail] = []
+        for program in programs:
+            made = maker(program, self._timeline) if maker else loop_checks(wanted, program, self._timeline)
+            checks += made[0]
+            trails += made[1]
+        if not checks:
+            raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
+        return checks, trails

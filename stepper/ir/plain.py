@@ -1,0 +1,138 @@
+"""Ports and edges in the plain form in which nearly all files write them, read from the bytes before the XML is parsed.
+
+They are the most of a large file, and as elements of a tree they would cost more time than all the rest. The parser
+is given the same file with a mark in place of each such list of `<port>` or `<edge>`: a text that stands for it, of as
+many lines, so that every line number stays. What is written in any other way is left as it is and read from the tree.
+
+A list is taken only if it is whole and well-formed in itself: so the rest is well-formed exactly if the file is, and a
+mark that is found as the text of an `<input>`, `<output>` or `<edges>` stands for what was in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from stepper import element_types
+from stepper.element_types import ElementType
+
+PlainPort = tuple[int, ElementType, tuple[int, ...], tuple[str, ...], int]
+"""The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""
+
+_MARK: Final = b"\x7f"
+"""XML may hold this character, but hardly any file does; one that does is left as it is."""
+_MARK_BY_NUMBER: Final = re.compile(rb"&#(?:0*127|x0*7[fF]);")
+
+# Nothing here can match in two ways, and what is kept for its repetition is bounded: no file makes this slow or large.
+_SPACE: Final = rb"[ \t\n]{0,100}+"
+_DIMS: Final = rb"(?:%s<dim>(?:-1|[0-9]{1,18})</dim>){0,64}" % _SPACE
+_PORT: Final = re.compile(
+    rb'<port id="([0-9]{1,9})" precision="(\w{1,20})"(?: names="([ !#-%%\'-;=-~]*+)")? ?(?:/>|>(%s)%s</port>)'
+    % (_DIMS, _SPACE)
+)
+_PORTS: Final = re.compile(
+    rb"(?:%s%s){1,1000}%s</(in|out)" % (_SPACE, re.sub(rb"\((?!\?)", rb"(?:", _PORT.pattern), _SPACE)
+)
+_EDGE: Final = rb'<edge from-layer="N" from-port="N" to-layer="N" to-port="N" ?/>'.replace(b"N", b"[0-9]{1,15}")
+_SOME_EDGES: Final = re.compile(rb"(?:[ \t]*+\n[ \t]*+%s){1,1000}" % _EDGE)
+_DIGITS: Final = bytes(byte if byte in b"0123456789" else 32 for byte in range(256))
+_NUMBERS: Final = bytes(byte if byte in b"-0123456789" else 32 for byte in range(256))
+"""What bytes.translate makes of all others: spaces."""
+
+
+class PlainLists:
+    """What the marks stand for, by the text of the element in which they are."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, tuple[PlainPort, ...]] = {}
+        self.edges: dict[str, Sequence[int]] = {}
+        """The four numbers of each edge, one after another; the first stands on the line after `<edges>`, and so on."""
+
+    def take_from(self, content: bytes) -> bytes:
+        """The file with marks, or as it is where these could be mistaken (as in UTF-16, which is full of zeros)."""
+        if _MARK in content or b"\0" in content or (b"&" in content and _MARK_BY_NUMBER.search(content)):
+            return content
+        return self._take_edges(self._take_ports(content))
+
+    def _take_edges(self, content: bytes) -> bytes:
+        parts = content.split(b"<edges>")
+        for index in range(1, len(parts)):
+            written, end, after = parts[index].partition(b"</edges>")
+            written = written.replace(b"\r\n", b"\n")
+            if end and _are_edges(written):
+                mark = _mark(len(self.edges), written)
+                self.edges[mark.decode()] = [int(number) for number in written.translate(_DIGITS).split()]
+                parts[index] = mark + end + after
+        return b"<edges>".join(parts)
+
+    def _take_ports(self, content: bytes) -> bytes:
+        parts = content.split(b"put>")
+        marked = _Marked(self.ports)
+        opened = False
+        for index, part in enumerate(parts):
+            if opened:
+                parts[index] = marked[part]
+            opened = part.endswith((b"<in", b"<out"))
+        return b"put>".join(parts)
+
+
+def _are_edges(written: bytes) -> bool:
+    end = 0
+    while some := _SOME_EDGES.match(written, end):
+        end = some.end()
+    return end > 0 and not written[end:].strip(b" \t\n")
+
+
+class _Marked(dict[bytes, bytes]):
+    """What the parser is given for all that stands between `<input>` and the last four letters of `</input>`.
+
+    The same list has the same mark wherever it stands: large models repeat their shapes.
+    """
+
+    def __init__(self, ports: dict[str, tuple[PlainPort, ...]]) -> None:
+        self._ports = ports
+
+    def __missing__(self, part: bytes) -> bytes:
+        given = part
+        written = part.replace(b"\r\n", b"\n")
+        if (end := _PORTS.fullmatch(written)) and (ports := _ports(written, is_output=end[1] == b"out")):
+            mark = _mark(len(self._ports), written)
+            self._ports[mark.decode()] = ports
+            given = mark + b"</" + end[1]
+        self[part] = given
+        return given
+
+
+def _mark(number: int, written: bytes) -> bytes:
+    return b"%s%d%s" % (_MARK, number, b"\n" * written.count(b"\n"))
+
+
+def _ports(written: bytes, *, is_output: bool) -> tuple[PlainPort, ...]:
+    """The ports of a plain list; none where one has an element type that is not known."""
+    ports: list[PlainPort] = []
+    line = end = 0
+    for port in _PORT.finditer(written):
+        identity, precision, names, dims = port.groups()
+        element_type = element_types.by_precision(precision.decode())
+        if element_type is None:
+            return ()
+        line += written.count(b"\n", end, port.start())
+        end = port.start()
+        port_names = split_names(names.decode()) if names and is_output else ()
+        ports.append((int(identity), element_type, _dims(dims or b""), port_names, line))
+    return tuple(ports)
+
+
+@lru_cache(maxsize=4096)
+def _dims(written: bytes) -> tuple[int, ...]:
+    return tuple([int(number) for number in written.translate(_NUMBERS).split()])
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
+    if "\\" not in text:
+        return tuple(text.split(",")) if text else ()
+    parts = text.replace("\\,", "\0").split(",")
+    return tuple(part.replace("\0", ",") for part in parts)
