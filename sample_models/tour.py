@@ -39,7 +39,7 @@ STEPS: Final = (
     Step("clean", ("[",), ("7 of 12", "wkv:0@7", "21.870")),
     Step("cause", (":break inf", "c"), ("Inf appears in Exp", "exp_key@7", "89.200", "the result is larger than f32")),
     Step("edit", ("N", ":set key[0,3] = 80"), ("edit-1, edited*", "* edited")),
-    Step("end", ("c",), ("ended", "edit-1, edited*", "outputs of the model", "f32[12,8]")),
+    Step("end", ("c",), ("ended", "edit-1, edited*", "12 iterations", "none in the outputs", "f32[12,8]")),
 )
 
 

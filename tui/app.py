@@ -46,10 +46,11 @@ class StepperApp(Choosing):
 
     TITLE = "stepper"
     CSS = """
-    CommandPalette SearchIcon { display: none; }
-    CommandPalette > Vertical { background: $surface; }
-    CommandPalette.-ascii > Vertical { border-top: ascii $foreground 14%; border-bottom: ascii $foreground 14%; }
-    CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; scrollbar-size: 0 0; }
+    CommandPalette SearchIcon { display: none; } CommandPalette > Vertical { background: $surface; }
+    CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+    CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
+    CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+    CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
     """
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -90,6 +91,7 @@ class StepperApp(Choosing):
         self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
+        self._tells_fault = False
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -183,9 +185,10 @@ class StepperApp(Choosing):
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""
-        kept = self.keeper is not None
-        self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
-        if kept:
+        self._tells_fault, saved = False, ", saved" if self.keeper is not None else ""
+        self.say(f"a fault in {message.where}: {message.text}; the session goes on{saved}", "bad")
+        self._tells_fault = True
+        if saved:
             self.save_session(say=False)
 
     def report_fault(self, where: str, error: Exception) -> None:
@@ -216,6 +219,7 @@ class StepperApp(Choosing):
 
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
+        self._tells_fault = False
         try:
             if line.startswith("!"):
                 line = f"! {line[1:]}"
@@ -273,7 +277,9 @@ class StepperApp(Choosing):
             self.say(" ".join(lines))
 
     def say(self, text: str, tone: str = "dim") -> None:
-        """Show a line above the prompt."""
+        """Show a line above the prompt; a fault stays there until the user does something."""
+        if self._tells_fault:
+            return
         self.answered = " ".join(text.split()), tone
         self.front.put_answer(*self.answered)
 

@@ -22,6 +22,7 @@ from stepper.debug.commands import Answer, Interpreter
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
 from stepper.debug.run_views import Glance, glance
+from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
@@ -161,6 +162,12 @@ class Driver:
     def compiled(self) -> CompiledModel:
         """The model, ready to run; it never changes."""
         return self._debugger.machine.compiled
+
+    @property
+    def given(self) -> tuple[tuple[str, Array], ...]:
+        """The inputs of the run with their names; they never change."""
+        parameters = self._debugger.model.graph.parameters
+        return tuple((one.name, value) for one, value in zip(parameters, self._debugger.inputs, strict=True))
 
     @property
     def is_busy(self) -> bool:

@@ -53,4 +53,5 @@ class Actions(Provider):
 
 def _shown(line: str) -> str:
     """The line as a name for what it does."""
-    return line.replace("{op}", "selected operation").removesuffix(" +1").removeprefix("prompt ").strip() or "prompt"
+    line = line.replace("{op}", "selected operation").replace("{row}", "chosen row")
+    return line.removesuffix(" +1").removeprefix("prompt ").strip() or "prompt"

@@ -17,6 +17,7 @@ from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
+from tui.endings import Endings
 from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
 
@@ -49,6 +50,7 @@ class Pictures:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self.sweeps = Sweeps(debugger)
+        self.endings = Endings(debugger.machine)
 
     @property
     def comparing(self) -> Comparing:
@@ -90,6 +92,7 @@ class Pictures:
         course = debugger.branches.name, sum(len(edits) for edits in debugger.timeline.edits.values())
         tick = debugger.machine.tick
         if course != self._course:
+            self.endings.on_another_course(debugger.branches, self._course[0])
             self._course = course
             self.statistics.forget()
             self.sweeps.forget()
@@ -164,6 +167,7 @@ class Pictures:
             labels=debugger.labels.view(),
             comparison=None if compared is None else compared.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
+            ending=self.endings.view(),
             failure=failure if tick == debugger.machine.tick else "",
         )
 

@@ -21,6 +21,7 @@ from tui.lists import NO_LISTS, Lists
 
 if TYPE_CHECKING:
     from tui.comparing import Comparison
+    from tui.endings import Ending
 
 
 class Happening(Enum):
@@ -68,8 +69,8 @@ class State(Struct, frozen=True, eq=False):
     `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
     a screen asks for them (Pictures.look_at_cells, look_at_time).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
-    error of the run that was met here. `output_names` are those of the model's outputs; `opening` is how far the inputs
-    are chosen, before there is a run.
+    error of the run that was met here. `ending` is there at the end of the run. `output_names` are those of the model's
+    outputs; `opening` is how far the inputs are chosen, before there is a run.
     """
 
     model: str = ""
@@ -98,6 +99,7 @@ class State(Struct, frozen=True, eq=False):
     selected: int | None = None
     comparison: Comparison | None = None
     labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    ending: Ending | None = None
     running: Running | None = None
     opening: str = ""
 

@@ -39,6 +39,10 @@ class Labels:
         """Those of a value; empty where it has none."""
         return self._known.get((id(target.program), target.slot), ())
 
+    def clear(self) -> None:
+        """No value has any."""
+        self._known.clear()
+
     def view(self) -> Mapping[Slot, tuple[str, ...]]:
         """All, as they are now."""
         return dict(self._known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.debug.addresses import Target, address_of, parse_address, resolve
@@ -15,8 +16,8 @@ from stepper.debug.moments import Mark, Reason
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.kept import Rows
 from stepper.debug.recording.reading import Recording
-from stepper.debug.timeline import Edit
 from stepper.debug.what_if import ORIGINAL
+from stepper.element_types import STRING
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import SessionError, UsageError
 from stepper.records import as_data
@@ -52,6 +53,13 @@ class KeptBreakpoint(Struct, frozen=True):
     counts: Counts
 
 
+class KeptLabels(Struct, frozen=True):
+    """The words for the numbers of a value."""
+
+    target: Target
+    labels: tuple[str, ...]
+
+
 class Kept(Struct, frozen=True):
     """A session; `branch` is the one that goes on, `reason` and `details` say why it stands where it does."""
 
@@ -64,6 +72,7 @@ class Kept(Struct, frozen=True):
     watches: tuple[tuple[int, str], ...]
     marks: dict[str, Mark]
     branches: tuple[KeptBranch, ...]
+    labels: tuple[KeptLabels, ...]
 
     @property
     def original(self) -> KeptBranch:
@@ -87,23 +96,29 @@ def present(debugger: Debugger) -> Kept:
         tuple((watch.number, watch.text) for watch in debugger.watches),
         dict(debugger.marks),
         tuple(KeptBranch(branch.name, branch.tick, tuple(_edits(debugger, branch.name))) for branch in branches),
+        tuple(_labels_now(debugger)),
     )
 
 
 def _edits(debugger: Debugger, branch: str) -> Iterator[KeptEdit]:
     for tick, edits in sorted(debugger.branches.edits(branch).items()):
         for edit in edits:
-            yield KeptEdit(tick, _target(edit), edit.value)
+            yield KeptEdit(tick, _target(edit.program, edit.slot), edit.value)
 
 
-def _target(edit: Edit) -> Target:
-    program = edit.program
+def _labels_now(debugger: Debugger) -> Iterator[KeptLabels]:
+    programs = {id(program): program for program in debugger.machine.compiled.programs}
+    for (identity, slot), labels in debugger.labels.view().items():
+        yield KeptLabels(_target(programs[identity], slot), labels)
+
+
+def _target(program: Program, slot: int) -> Target:
     layer, output = next(
         (program.graph.by_id[number], output)
-        for (number, output), slot in program.slots.items()
-        if slot == edit.slot and program.graph.by_id[number].type != "Result"
+        for (number, output), known in program.slots.items()
+        if known == slot and program.graph.by_id[number].type != "Result"
     )
-    return Target(program, layer, output, edit.slot, layer, (None,) * len(program.path))
+    return Target(program, layer, output, slot, layer, (None,) * len(program.path))
 
 
 # --- to rows --------------------------------------------------------------------------------------------------------
@@ -135,6 +150,10 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
                 "edits": [_edit_row(edit, compiled, blobs) for edit in branch.edits],
             }
             for branch in kept.branches
+        ],
+        "labels": [
+            {"address": str(address_of(one.target, compiled)), "words": blobs.refer(np.array(one.labels, STRING.dtype))}
+            for one in kept.labels
         ],
     }
 
@@ -168,6 +187,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
             tuple((_integer(row["number"], 1), _text(row["text"])) for row in recording.kept("watch")),
             {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
             tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
+            tuple(_labels(row, recording, compiled) for row in recording.kept("labels")),
         )
         _check_branches(kept)
         return kept
@@ -179,6 +199,7 @@ class KeptStops(Struct, frozen=True):
     breakpoints: tuple[KeptBreakpoint, ...]
     expected: tuple[Expected, ...]
     watches: tuple[tuple[int, str], ...]
+    labels: tuple[KeptLabels, ...]
     problems: tuple[str, ...]
 
 
@@ -200,6 +221,7 @@ def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
         read("breakpoint", lambda row: _breakpoint(row, compiled)),
         read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
         read("watch", lambda row: (_integer(row["number"], 1), _text(row["text"]))),
+        read("labels", lambda row: _labels(row, recording, compiled)),
         tuple(problems),
     )
 
@@ -252,6 +274,14 @@ def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) 
     if ticks != sorted(ticks):
         raise SessionError("keeps edits that are not in the order of time")
     return KeptBranch(_text(row["name"]), _integer(row["tick"]), edits)
+
+
+def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptLabels:
+    target = resolve(parse_address(_text(row["address"])), compiled)
+    words = recording.kept_value(row["words"])
+    if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
+        raise SessionError("keeps labels that are none")
+    return KeptLabels(target, tuple(map(str, words.tolist())))
 
 
 def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:

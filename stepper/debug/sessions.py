@@ -3,9 +3,9 @@
     save_session(debugger, "work.session")            # a new file, one of an earlier save, or a recording of this run
     restore_session(debugger, "work.session")         # in another process, on the same model and inputs
 
-Kept are breakpoints and logpoints with their hits, watches, marks, expected NaN, branches with the values that were
-changed in them, and the place. A file of its own has the tables of a recording, with the hashes of the model's files
-and the inputs. Restoring runs to the places anew: that takes as long as the run took to there.
+Kept are breakpoints and logpoints with their hits, watches, marks, expected NaN, labels, branches with the values that
+were changed in them, and the place. A file of its own has the tables of a recording, with the hashes of the model's
+files and the inputs. Restoring runs to the places anew: that takes as long as the run took to there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stepper.debug.recording import kept, open_recording
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.files import errors_named
 from stepper.debug.recording.reading import Recording
-from stepper.debug.session_content import Kept, KeptBranch, from_rows, present, stops_from_rows, to_rows
+from stepper.debug.session_content import Kept, KeptBranch, KeptLabels, from_rows, present, stops_from_rows, to_rows
 from stepper.debug.timeline import Timeline
 from stepper.debug.what_if import ORIGINAL, edit_again
 from stepper.engine.program import CompiledModel
@@ -112,7 +112,7 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
 
 
 def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple[str, ...]]:
-    """Put back breakpoints, expected NaN and watches of another run: on other inputs, or of a model changed since.
+    """Put back breakpoints, expected NaN, watches, labels of another run: on other inputs, or a model changed since.
 
     They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
     SessionError for a file that cannot be read.
@@ -134,7 +134,9 @@ def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple
         _tried(problems, f"breakpoint {one.number}", put_back)
     for number, text in kept.watches:
         _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline))
-    return Restored(not (kept.breakpoints or kept.watches or kept.expected), layout), tuple(problems)
+    _put_labels(debugger, kept.labels)
+    empty = not (kept.breakpoints or kept.watches or kept.expected or kept.labels)
+    return Restored(empty, layout), tuple(problems)
 
 
 def _tried(problems: list[str], what: str, put_back: Callable[[], object]) -> None:
@@ -199,6 +201,13 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
     timeline.show()
     for number, text in saved.watches:
         debugger.watches.put_back(number, text, timeline)
+    _put_labels(debugger, saved.labels)
+
+
+def _put_labels(debugger: Debugger, labels: tuple[KeptLabels, ...]) -> None:
+    debugger.labels.clear()
+    for one in labels:
+        debugger.labels.put(one.target, one.labels)
 
 
 def _clear(debugger: Debugger) -> None:

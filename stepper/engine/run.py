@@ -37,12 +37,15 @@ class LoopSummary(Struct):
     def add(self, activation: Activation) -> None:
         """Count one more execution."""
         assert activation.ended is not None, "a loop leaves for a reason"
-        count = activation.iteration + 1
-        self.fewest = count if self.executions == 0 else min(self.fewest, count)
-        self.most = max(self.most, count)
+        self.count(activation.iteration + 1, activation.ended)
+
+    def count(self, iterations: int, ended: EndReason) -> None:
+        """Count one more execution, of so many iterations."""
+        self.fewest = iterations if self.executions == 0 else min(self.fewest, iterations)
+        self.most = max(self.most, iterations)
         self.executions += 1
-        self.iterations += count
-        self.ended[activation.ended] += 1
+        self.iterations += iterations
+        self.ended[ended] += 1
 
 
 class LoopLog:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stepper.debug.commands import Interpreter
+from stepper.debug.debugger import Debugger
 from stepper.debug.labels import LARGEST_FILE, label_of, labelled, read_labels
-from stepper.errors import UsageError
+from stepper.debug.sessions import restore_session, restore_stops, save_session
+from stepper.errors import SessionError, UsageError
 from tests.debug.debugged import SAMPLES, sample
+from tests.models import Graph
 
 VOCABULARY = SAMPLES / "date_normaliser" / "vocab.json"
 
@@ -76,3 +80,62 @@ def test_print_says_the_words_of_a_value_that_has_labels() -> None:
     assert interpreter.execute("print `aten::argmax/Squeeze`").lines == before
     with pytest.raises(UsageError, match="expected a value"):
         interpreter.execute("labels")
+
+
+def test_names_and_files_may_have_blanks(tmp_path: Path) -> None:
+    net = Graph()
+    count = net.parameter("count", "i64", (1,))
+    net.result(net.apply("Add", count, net.constant(np.array([1], np.int64)), name="the [next] word"), "out")
+    interpreter = Interpreter(Debugger(net.read(tmp_path), {"count": np.array([0], np.int64)}))
+    interpreter.execute("step")
+    file = tmp_path / "my words.txt"
+    file.write_text("none\none\n", encoding="utf-8")
+    said = interpreter.execute(f'labels `the [next] word` "{file}"').lines
+    assert said == ("`the [next] word` has 2 labels",)
+    assert interpreter.execute("print `the [next] word`").lines[-1] == "'one'"
+    assert interpreter.execute("print `the [next] word`[0]").lines[-1] == "'one'"
+    (tmp_path / "words.json").write_text(json.dumps({"my part": ["zero", "uno"]}), encoding="utf-8")
+    interpreter.execute(f'labels `the [next] word` "{tmp_path / "words.json"}" "my part"')
+    assert interpreter.execute("print `the [next] word`").lines[-1] == "'uno'"
+    with pytest.raises(UsageError, match="in quotes"):
+        interpreter.execute(f"labels `the [next] word` {file} out of words")
+
+
+def test_a_session_keeps_labels(tmp_path: Path) -> None:
+    interpreter = Interpreter(sample("date_normaliser"))
+    interpreter.execute("run-to `prim::Loop/Loop`@7")
+    interpreter.execute(f"labels `aten::argmax/Squeeze` {VOCABULARY} output")
+    save_session(interpreter.session.debugger, tmp_path / "kept")
+    twin = Interpreter(sample("date_normaliser"))
+    twin.execute(f"labels id=53 {VOCABULARY} output")
+    restore_session(twin.session.debugger, tmp_path / "kept")
+    assert [len(words) for words in twin.session.debugger.labels.view().values()] == [11]
+    twin.execute("run-to `aten::argmax/Squeeze`")
+    assert twin.execute("print `aten::argmax/Squeeze`").lines[-1] == "'-'"
+    twin.execute("labels `aten::argmax/Squeeze`")
+    save_session(twin.session.debugger, tmp_path / "kept")
+    restore_session(interpreter.session.debugger, tmp_path / "kept")
+    assert not interpreter.session.debugger.labels.view()
+
+
+def test_labels_are_put_back_on_other_inputs_too(tmp_path: Path) -> None:
+    interpreter = Interpreter(sample("date_normaliser"))
+    interpreter.execute("run-to `prim::Loop/Loop`@0")
+    interpreter.execute(f"labels `aten::argmax/Squeeze` {VOCABULARY} output")
+    save_session(interpreter.session.debugger, tmp_path / "kept")
+    other = sample("date_normaliser")
+    found, problems = restore_stops(other, tmp_path / "kept")
+    assert not found.empty and not problems and len(other.labels.view()) == 1
+
+
+@pytest.mark.parametrize("row", ['{"address": "`aten::argmax/Squeeze`", "words": {"blob": 1}}', '{"address": 1}'])
+def test_labels_that_are_none_are_refused(tmp_path: Path, row: str) -> None:
+    debugger = sample("date_normaliser")
+    save_session(debugger, tmp_path / "kept")
+    with sqlite3.connect(tmp_path / "kept") as connection:
+        connection.execute("INSERT INTO kept VALUES ('labels', 0, ?)", (row,))
+    connection.close()
+    with pytest.raises(SessionError):
+        restore_session(debugger, tmp_path / "kept")
+    found, problems = restore_stops(debugger, tmp_path / "kept")
+    assert found.empty and len(problems) == 1

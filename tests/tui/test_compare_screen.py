@@ -11,7 +11,7 @@ import stepper
 from stepper.compare.moments import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
 from tests.compare.twins import WEIGHTS, X, recurrence
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import DECODER, Driven, drive
 from tui.comparing import Comparison
 from tui.screens.compare import CompareScreen
 from tui.theme import Look
@@ -203,3 +203,14 @@ def test_without_symbols_ascii_alone(twins: Debugger) -> None:
             assert driven.text(pane).isascii(), pane
 
     drive(twins, script, size=(80, 24), lines=AT_3, look=Look(ascii=True, plain=True))
+
+
+def test_without_a_reference_nothing_stands_where_differences_would() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("D")
+        assert "there is no reference" in driven.text("differences")
+        assert "nothing to compare with" in driven.text("first")
+        carried = driven.text("carried")
+        assert "nothing to compare with" in carried and "tolerance" not in carried
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 2"))

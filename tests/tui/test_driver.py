@@ -8,6 +8,7 @@ import time
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
 from tui.event_log import Kind
+from tui.messages import Fault
 from tui.panes.operations import Operations
 from tui.rows import Row
 
@@ -72,14 +73,28 @@ def test_a_fault_in_a_pane_is_told_and_the_others_go_on() -> None:
         driven.pane("operations").__class__ = Broken
         await driven.press("n")
         assert "ZeroDivisionError" in driven.text("operations")
-        assert [
-            one.text for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT
-        ]  # the line may be of the move
+        assert [one.text for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT]
+        assert "a fault in Broken" in driven.text("answer")
         iteration = driven.state.iteration
         await driven.press("right_square_bracket")
         assert driven.state.iteration == iteration + 1
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 3"))
+
+
+def test_a_fault_stays_on_the_line_until_the_user_does_something() -> None:
+    async def script(driven: Driven) -> None:
+        app = driven.app
+        app.perform("step")  # answered after the fault
+        app.on_fault(Fault("somewhere", "ZeroDivisionError()"))
+        await driven.settle()
+        assert driven.state.view.tick == 1 and "a fault in somewhere" in driven.text("answer")
+        app.on_fault(Fault("elsewhere", "ZeroDivisionError()"))
+        assert "a fault in elsewhere" in driven.text("answer"), "the newest one"
+        await driven.press("s")
+        assert "tick 2" in driven.text("answer")
+
+    drive("for_loop", script)
 
 
 def test_a_fault_in_a_question_is_told_too() -> None:

@@ -38,6 +38,24 @@ def test_every_screen_is_ascii_where_that_is_asked_for(size: tuple[int, int]) ->
     drive("for_loop", script, size=size, look=PLAIN)
 
 
+@SIZES
+def test_the_palette_has_a_frame_in_ascii_too(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("ctrl+p")
+        for _ in range(50):
+            await driven.pilot.pause(0.01)
+            lines = screen_text(driven)
+            edges = [line for line in lines if line.startswith("+--") and line.rstrip().endswith("--+")]
+            if len(edges) >= 3:
+                break
+        assert len(edges) == 3, "above the line, between, below the list"
+        inside = lines[lines.index(edges[0]) + 1 : len(lines) - lines[::-1].index(edges[2]) - 1]
+        assert all(line.startswith(("|", "+")) and line.rstrip().endswith(("|", "+")) for line in inside)
+        assert "{" not in "".join(lines)
+
+    drive("for_loop", script, size=size, look=PLAIN)
+
+
 def test_a_row_that_is_too_long_ends_in_an_ellipsis() -> None:
     async def script(driven: Driven) -> None:
         pane = driven.pane("operations")
@@ -73,6 +91,18 @@ def test_the_help_is_wrapped_and_esc_closes_it() -> None:
         assert driven.app.front.view_name == ""
 
     drive("for_loop", script, size=(80, 24))
+
+
+def test_the_help_stands_in_two_columns_where_there_is_room() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("question_mark")
+        lines = driven.text("help").splitlines()
+        line = next(line for line in lines if line.split()[:2] == ["n", "F10"])
+        assert any("at the prompt" in line and line.index("at the prompt") > 90 for line in lines[:5])
+        assert "next operation" in line and "next N" in line and len(line) > 110
+        assert "…" not in driven.text("help")
+
+    drive("for_loop", script, size=(200, 60))
 
 
 def test_at_the_start_it_is_said_what_one_may_do() -> None:

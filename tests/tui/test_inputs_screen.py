@@ -244,3 +244,20 @@ def test_leaving_without_a_run_ends_the_application(model: Model) -> None:
         assert driven.app.return_value == 0
 
     drive(opening(model), script)
+
+
+def test_inputs_that_were_given_are_shown() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("view inputs")
+        lines = driven.text("inputs").splitlines()
+        assert "given when the run began" in lines[0] and lines[1].split() == [
+            "values",
+            "f32[5]",
+            "5",
+            "1",
+            "4",
+            "2",
+            "8",
+        ]
+
+    drive("nested_loop", script, size=(80, 24))

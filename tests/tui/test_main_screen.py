@@ -134,7 +134,7 @@ def test_at_the_end_of_the_run_one_can_go_back() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("c")
         assert driven.state.view.outputs is not None and driven.state.frames == ()
-        assert "Result_526" in driven.text("value") and "Loop" in driven.text("graph")
+        assert "Result_526" in driven.text("end") and "Loop" in driven.text("graph")
         await driven.press("N")
         assert driven.state.frames
 

@@ -71,6 +71,7 @@ def test_the_selected_operation_is_in_the_middle() -> None:
 
 def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
     async def script(driven: Driven) -> None:
+        await driven.filled()  # the graph is laid out beside
         assert driven.text("graph").isascii() and "link_600" in driven.text("graph")
 
     drive(chain(), script, look=Look(ascii=True, plain=True))

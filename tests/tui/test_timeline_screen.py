@@ -107,3 +107,17 @@ def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
 
     lines = (f"run-to {DECODER}@0", "iter 8", "view timeline")
     drive("date_normaliser", script, size=(120, 40), lines=lines, look=Look(ascii=True, plain=True))
+
+
+def test_wide_columns_have_their_numbers_below_and_are_as_tall_as_there_is_room() -> None:
+    async def script(driven: Driven) -> None:
+        await looked_through(driven)
+        lines = driven.text("chart").splitlines()
+        bands = [place for place, line in enumerate(lines) if line.split()[:1] == ["balance"]]
+        numbers = next(line for line in lines[bands[0] :] if "829.16" in line and "856.54" in line)
+        assert numbers.split()[:4] == ["829.16", "856.54", "885.90", "917.42"]
+        assert lines.index(numbers) - bands[0] > 12
+        at = [numbers.index(text) for text in ("829.16", "856.54", "885.90")]
+        assert at[1] - at[0] == at[2] - at[1] == chart_of(driven).span(chart_of(driven).size.width).slot
+
+    drive("for_loop", script, size=(200, 60), lines=("run-to years@0", "iter 3", "view timeline"))

@@ -58,7 +58,17 @@ class BackEdges(Pane):
         """A row an edge."""
         edges = self._edges()
         if not edges:
-            return [[(" none" if self.state.loop is not None else " what a loop carries on stands here", "dim")], []]
+            return [
+                [
+                    (
+                        " none"
+                        if self.state.loop is not None or self.state.ending is not None
+                        else " what a loop carries on stands here",
+                        "dim",
+                    )
+                ],
+                [],
+            ]
         histories = {} if self.state.loop_history is None else by_parameter(self.state.loop_history.carried)
         names = [carried_name(edge.parameter.layer) if edge.parameter.layer else "?" for edge in edges]
         room = min(max(map(len, names)), 10)

@@ -30,8 +30,8 @@ class CarriedDifferences(Pane, can_focus=False):
     def rows(self, width: int) -> list[Row]:
         """All back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
-        if loop is None or comparison is None or comparison.mode != "reference":
-            why = "the moment is in no loop" if loop is None else "nothing is compared with a reference"
+        if loop is None or comparison is None or comparison.mode != "reference" or comparison.problem:
+            why = "the moment is in no loop" if loop is None else "there is nothing to compare with"
             return [[("  ", ""), (why, "dim")]]
         present = self.state.iteration or 0
         cells = max((width - 12 - 9) // 3, 1)

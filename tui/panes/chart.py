@@ -24,7 +24,9 @@ from tui.state import State
 from tui.theme import GLYPHS
 
 _VALUE: Final = 8
-_TALLEST: Final = 5
+_TALLEST: Final = 16
+_NUMBERED: Final = 7
+"""Cells of a column from which on it has its number below."""
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇"
 _EVENT_ROWS: Final = 3
 _LEAST_SPAN: Final = 5
@@ -177,7 +179,8 @@ class TimelineChart(ScrubbedPane):
         """Rows of a band."""
         bands = sum(track.kind != "condition" for track in tracks)
         room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - bands)
-        return max(1, min(_TALLEST, room // max(bands, 1) - 1))
+        numbered = self.span(self.size.width).slot >= _NUMBERED
+        return max(1, min(_TALLEST, room // max(bands, 1) - 1 - numbered))
 
     def _band(self, track: TrackView, span: TimeSpan, width: int, tall: int) -> list[Row]:
         numbers, counts = self._numbers(track, span)
@@ -200,7 +203,23 @@ class TimelineChart(ScrubbedPane):
                 value = f"{number(band.high if line == 1 else band.low):>6} ", "dim"
             cells = self._line(band, span, tall - 1 - line)
             rows.append(spread([(name if not line else " " * names, "dim"), *cells], [value], width))
+        if tall > 2 and span.slot >= _NUMBERED:
+            texts = [number(found) if known else "" for found, known in zip(band.numbers, band.counts, strict=True)]
+            tones = ["dim" if math.isfinite(found) else "bad" for found in band.numbers]
+            rows.append([(" " * names, ""), *self._numbered(span, texts, tones)])
         return [*rows, []] if tall > 1 else rows
+
+    def _numbered(self, span: TimeSpan, texts: list[str], tones: list[str]) -> Row:
+        """The number of each column."""
+        now = self.state.iteration
+        at = -1 if now is None else span.at(now) // span.slot
+        row: Row = []
+        for place, (text, tone) in enumerate(zip(texts, tones, strict=True)):
+            here = " cursor" if place == at else ""
+            row.append(
+                (padded(text, span.slot), ("strong cursor" if tone == "dim" else f"{tone} cursor") if here else tone)
+            )
+        return row
 
     def _line(self, band: _Band, span: TimeSpan, base: int) -> Row:
         """One row of a band, `base` rows above its lowest."""

@@ -24,9 +24,8 @@ class FirstDifferencePane(Pane, can_focus=False):
     def heading(self, width: int) -> list[Row]:
         """What it is compared with at the right."""
         comparison = self.state.comparison
-        self.note = (
-            "" if comparison is None else f"against {clip_head(printable(comparison.title), max(width // 2, 10))} "
-        )
+        title = "" if comparison is None else clip_head(printable(comparison.title), max(width // 2, 10))
+        self.note = f"against {title} " if title else "nothing to compare with "
         self.title = "first difference"
         if comparison is not None and comparison.mode == "previous":
             self.title = "this iteration and the one before"

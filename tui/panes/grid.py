@@ -16,17 +16,16 @@ from tui.listing import Entry, Listing
 from tui.panes.base import Pane
 from tui.panes.grid_axis import axis
 from tui.panes.grid_label import DIFFERENCE_WIDTH, difference, label
-from tui.panes.grid_paint import LETTERS, CellPaint
+from tui.panes.grid_paint import LETTERS, CellPaint, happenings
 from tui.panes.grid_part import GridPart
+from tui.panes.grid_widths import NUMBERED, WIDTHS, suffices, usual
 from tui.rows import Row
 from tui.stage import Stage
-from tui.state import Happening, State
+from tui.state import State
 from tui.theme import GLYPHS
 
 DIFFERENCE: Final = "difference"
 """How the differences from a reference are called among the statistics."""
-_WIDTHS: Final = (1, 2, 4, 5, 7)
-"""Cells of the terminal for one of the grid; from 4 on the last is air."""
 _WEAK: Final = f"0123456789{GLYPHS['free']}"
 """Glyphs that the moment's own covers."""
 
@@ -49,7 +48,7 @@ class Grid(Pane):
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
         "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
         "V goes on to the differences themselves, after the statistics.\n"
-        "A click selects a cell, a double click or Enter goes there. + and - change the width of a cell."
+        "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -57,6 +56,7 @@ class Grid(Pane):
         self.left = 0
         self.picked: Cell | None = None
         self._zoom = 0
+        self._wide: tuple[tuple[int, int, State], int] | None = None
         self._asked: tuple[int, int] | None = None
         self._shown: tuple[tuple[int, int, int, int], GridPart] | None = None
         self.paint = CellPaint(self)
@@ -96,12 +96,19 @@ class Grid(Pane):
     @property
     def _usual(self) -> int:
         """Which of the widths it is without zoom."""
-        return 3 if self.size.width >= 146 else 2 if self.size.width > 106 else 1
+        return usual(self.size.width, self.size.width - self.label_width, self._total())
 
     @property
     def cell_width(self) -> int:
-        """Cells of the terminal for one iteration."""
-        return _WIDTHS[max(0, min(self._usual + self._zoom, len(_WIDTHS) - 1))]
+        """Cells of the terminal for one iteration; each row asks."""
+        key = self.size.width, self._zoom, self.state
+        if self._wide is None or self._wide[0] != key:
+            self._wide = key, WIDTHS[max(0, min(self._usual + self._zoom, len(WIDTHS) - 1))]
+        return self._wide[1]
+
+    def leaves(self, width: int, whole: int) -> bool:
+        """Whether so much of the `whole` width does for all iterations."""
+        return suffices(width - self.label_width, whole - self.label_width, self._total())
 
     @property
     def name_width(self) -> int:
@@ -145,7 +152,7 @@ class Grid(Pane):
             self._follow()
         elif self.picked is not None and state.cursor is not None:
             self.picked = Cell(self.picked.iteration, state.cursor)
-        self._happened = self._happenings()
+        self._happened = happenings(state, self.frame, self.look.edited)
         self.changed()
 
     def _follow(self) -> None:
@@ -233,13 +240,13 @@ class Grid(Pane):
         """One operation, or a folded group of them, over the visible iterations."""
         frame, moment, listing = self.frame, self.moment, self.listing()
         if frame is None or moment is None or listing is None:
-            return [("  ", ""), ("F goes back into the run, g to its start", "dim")]
+            return [("  ", ""), ("S goes back into the run, g to its start", "dim")]
         entry, chosen = listing.entries[index], self.cell
         row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
         row += difference(self.state, frame, entry)
         begin, part, wide = len(row), self._part(), self.cell_width
-        for code in part.codes[index - self.top]:
-            row += self.paint.cell(code, wide)
+        for code, value in zip(part.codes[index - self.top], part.numbers[index - self.top], strict=True):
+            row += self.paint.cell(code, wide, value)
         for cell in self._marked:
             column = cell.iteration - part.left
             if cell.operation in entry.indices and 0 <= column < part.columns:
@@ -258,6 +265,10 @@ class Grid(Pane):
             tone = "strong cursor"
         elif cell in self._firsts():
             tone = "badbg"
+        if text.strip()[-1:].isdigit() and len(text) >= NUMBERED - 1:  # the number stays, the mark stands before it
+            lead = happened or text[0].strip() or (GLYPHS["now"] if cell == moment else " ")
+            row[at] = f"{lead}{text[1:]}", tone
+            return
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
 
     def _part(self) -> GridPart:
@@ -278,15 +289,6 @@ class Grid(Pane):
                 part = GridPart.of_numbers(cells, entries, left, columns)
             self._shown = key, part
         return self._shown[1]
-
-    def _happenings(self) -> dict[Cell, str]:
-        frame, glyphs = self.frame, {Happening.STOP: GLYPHS["break"], Happening.EDIT: self.look.edited}
-        return {
-            Cell(event.iteration, event.place[1]): glyphs[event.kind]
-            for event in self.state.events
-            if frame is not None and event.kind in glyphs and event.run == self.state.loop_run
-            if event.place is not None and event.place[0] == id(frame.program)
-        }
 
     # --- another view ---------------------------------------------------------------------------------------------
 
@@ -318,7 +320,7 @@ class Grid(Pane):
 
     def zoom_by(self, by: int) -> None:
         """Wider or narrower cells."""
-        self._zoom = max(-self._usual, min(self._zoom + by, len(_WIDTHS) - 1 - self._usual))
+        self._zoom = max(-self._usual, min(self._zoom + by, len(WIDTHS) - 1 - self._usual))
         self._follow()
         self.changed()
 
@@ -363,7 +365,7 @@ class Grid(Pane):
     def told(self) -> None:
         """Another cell is selected: who shows it is told."""
         for pane in self.screen.query(Pane):
-            if pane is not self and pane.id == "detail":
+            if pane is not self and pane.id in ("detail", "history"):
                 pane.changed()
 
     def unpick(self) -> bool:

@@ -1,15 +1,33 @@
-"""How the cells of a grid look: a glyph over a shade for each code."""
+"""How the cells of a grid look: a glyph over a shade for each code, in wide ones the number; what happened there."""
 
 from __future__ import annotations
 
+import math
+
 from rich.style import Style
 
+from stepper.debug.frame_views import FrameView
+from stepper.debug.iteration_tiles import Cell
 from tui.panes.base import Pane
 from tui.panes.grid_part import CHANGED, DIFFERS, FOLDED, LEVELS, ODD, UNKNOWN
-from tui.rows import Row, Token
+from tui.panes.grid_widths import NUMBERED
+from tui.rows import Row, Token, number
+from tui.state import Happening, State
 from tui.theme import GLYPHS
 
 LETTERS = "IN"
+_THIN = Style(bold=False)
+
+
+def happenings(state: State, frame: FrameView | None, edited: str) -> dict[Cell, str]:
+    """The glyphs of stops and edits in this run of a frame, by cell."""
+    glyphs = {Happening.STOP: GLYPHS["break"], Happening.EDIT: edited}
+    return {
+        Cell(event.iteration, event.place[1]): glyphs[event.kind]
+        for event in state.events
+        if frame is not None and event.kind in glyphs and event.run == state.loop_run
+        if event.place is not None and event.place[0] == id(frame.program)
+    }
 
 
 class CellPaint:
@@ -23,14 +41,19 @@ class CellPaint:
         """Another theme."""
         self._cells = {}
 
-    def cell(self, code: int, wide: int) -> Row:
-        """A cell of this code, and where it is wide the air behind it."""
+    def cell(self, code: int, wide: int, value: float) -> Row:
+        """A cell of this code, and where it is wide the air behind it; a very wide one has the number, too."""
         found = self._cells.get((code, wide))
         if found is None:
             width = wide - 1 if wide > 3 else wide
             glyph, tone = self._look_of(code)
             found = [(f"{glyph:^{width}}"[:width], tone)]
             self._cells[code, wide] = found = found if width == wide else [*found, (" ", "")]
+        if wide >= NUMBERED and math.isfinite(value):
+            (text, tone), *air = found
+            mark = text.strip()[:1]
+            tone = tone + _THIN if isinstance(tone, Style) and code < ODD else tone
+            return [(f"{' ' if mark.isdigit() else mark:1}{number(value):>{wide - 2}}", tone), *air]
         return found
 
     def _look_of(self, code: int) -> tuple[str, Token]:
@@ -62,7 +85,7 @@ class CellPaint:
         """A level from 0; -1: there is a value, but no number."""
         share = 0.04 if level < 0 else 0.10 + 0.62 * level / (LEVELS - 1)
         ground = self._pane.colour("background").blend(self._pane.colour("secondary"), share)
-        ink = self._pane.colour("foreground").rich_color
+        ink = ground.blend(ground.get_contrast_text(1), 0.9).rich_color
         return Style(color=ink, bgcolor=ground.rich_color, bold=not self._pane.look.plain)
 
     def shades(self) -> list[Style]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,32 +28,43 @@ _LOWEST: Final = -8
 
 
 class GridPart:
-    """`codes[row][iteration]` of what is visible, a row an entry of the listing."""
+    """`codes[row][iteration]` of what is visible, a row an entry of the listing.
 
-    def __init__(self, left: int, columns: int, codes: list[list[int]]) -> None:
-        self.left, self.columns, self.codes = left, columns, codes
+    `numbers` are what the codes stand for: NaN where that is none, as of a folded group.
+    """
+
+    def __init__(self, left: int, columns: int, codes: list[list[int]], numbers: list[list[float]]) -> None:
+        self.left, self.columns, self.codes, self.numbers = left, columns, codes, numbers
 
     @staticmethod
     def of_numbers(cells: CellsView | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
         """The statistic of each value; unknown where there is nothing."""
-        return _part(entries, left, columns, lambda at: _number_codes(_tile(cells, at, left, columns), left))
+        tile = _tile(cells, _operations(entries), left, columns)
+        return _part(
+            entries, left, columns, _number_codes(tile, left), np.where(tile.known, tile.numbers, math.nan)[1:]
+        )
 
     @staticmethod
     def of_differences(cells: DifferenceCells | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
         """How far each value is from the reference's."""
-        return _part(entries, left, columns, lambda at: _difference_codes(cells, at, left, columns))
+        codes, distances = _difference_codes(cells, _operations(entries), left, columns)
+        return _part(entries, left, columns, codes, distances)
 
 
-def _part(entries: Sequence[Entry], left: int, columns: int, codes_of: Callable[[Array], Array]) -> GridPart:
-    operations = np.array([index for entry in entries for index in entry.indices], np.int64)
-    codes = codes_of(operations)
+def _operations(entries: Sequence[Entry]) -> Array:
+    return np.array([index for entry in entries for index in entry.indices], np.int64)
+
+
+def _part(entries: Sequence[Entry], left: int, columns: int, codes: Array, numbers: Array) -> GridPart:
     rows: list[list[int]] = []
+    values: list[list[float]] = []
     at = 0
     for entry in entries:
         taken = codes[:, at : at + len(entry.indices)]
-        at += len(entry.indices)
         rows.append((_folded(taken) if entry.is_folded else taken[:, 0]).tolist())
-    return GridPart(left, columns, rows)
+        values.append([math.nan] * columns if entry.is_folded else numbers[:, at].tolist())
+        at += len(entry.indices)
+    return GridPart(left, columns, rows, values)
 
 
 def _folded(codes: Array) -> Array:
@@ -100,10 +111,11 @@ def _levels(numbers: Array, finite: Array) -> Array:
     return found
 
 
-def _difference_codes(cells: DifferenceCells | None, operations: Array, left: int, columns: int) -> Array:
+def _difference_codes(cells: DifferenceCells | None, operations: Array, left: int, columns: int) -> tuple[Array, Array]:
     """The shade is on a scale of powers of ten that all rows share, from 1e-8 to the largest that is seen."""
     if cells is None:
-        return np.full((columns, len(operations)), UNKNOWN)
+        size = columns, len(operations)
+        return np.full(size, UNKNOWN), np.full(size, math.nan)
     distances, standings = cells.window(left - 1, columns + 1, operations)
     differs = standings >= WITHIN
     with np.errstate(all="ignore"):
@@ -114,7 +126,6 @@ def _difference_codes(cells: DifferenceCells | None, operations: Array, left: in
     above = standings == ABOVE
     begins = np.zeros(above.shape, bool)
     begins[1:] = above[1:] & ~above[:-1]
-    codes: Array = np.where(above, DIFFERS + 2 * levels + begins, np.where(standings == NOT_COMPARED, UNKNOWN, levels))[
-        1:
-    ]
-    return codes
+    ordinary = np.where(standings == NOT_COMPARED, UNKNOWN, levels)
+    codes: Array = np.where(above, DIFFERS + 2 * levels + begins, ordinary)[1:]
+    return codes, np.where(differs, distances, math.nan)[1:]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from stepper.debug.views import LoopView
+from tui.endings import Ending
 from tui.names import layer_name
 from tui.panes.base import Pane
 from tui.panes.frames import COUNTED, loop_title
-from tui.rows import Cell, Row, clip, printable
+from tui.rows import Cell, Row, clip, printable, spread
 from tui.theme import GLYPHS
 
 _DOTS: Final = {
@@ -25,6 +26,7 @@ _DOTS: Final = {
     "-": "00700",
 }
 """Three by five dots a digit, one octal figure a row."""
+_MOST_ENDED: Final = 4
 _HALVES: Final = {"██": "█", "█ ": "▀", " █": "▄", "  ": " "}
 
 
@@ -71,6 +73,8 @@ class LoopCard(Pane, can_focus=False):
         if frame is not None:
             ahead = [layer for layer in frame.layers[frame.last + 1 :] if layer.is_loop]
             following = ahead[0] if ahead else None
+        if self.state.ending is not None:
+            return _ended_rows(self.state.ending, width)
         rows: list[Row] = [[(" no loop here", "dim")]]
         if following is not None:
             name = clip(layer_name(following), width - 14)
@@ -164,3 +168,13 @@ def _by_count(count: int, loop: LoopView) -> str:
         return f"trip count {count} is reached"
     is_sliced = any(entry.slice is not None for entry in loop.inputs)
     return f"all {count} slices are used" if is_sliced else f"iteration {count - 1} is done"
+
+
+def _ended_rows(ending: Ending, width: int) -> list[Row]:
+    """At the end of the run: each loop, and how many iterations it had in all."""
+    rows: list[Row] = [[(" all loops have ended" if ending.loops else " no loop has run", "dim")]]
+    for loop in ending.loops[:_MOST_ENDED]:
+        count = f"{loop.iterations:,} iteration{'s' * (loop.iterations != 1)}"
+        name = loop.path.rpartition(" > ")[2]
+        rows.append(spread([(f" {clip(printable(name), width - len(count) - 3)}", "")], [(f"{count} ", "dim")], width))
+    return [*rows, []]

@@ -73,6 +73,8 @@ class Operations(Pane):
         room = self.size.height - 1
         if listing is not None and row is not None:
             self.top = max(0, min(row - room * 2 // 3, len(listing.entries) - room))
+        elif listing is None:
+            self.top = 0
 
     def on_resize(self, _event: events.Resize) -> None:
         """Rows depend on the width, and which of them are seen on the height."""
@@ -82,14 +84,20 @@ class Operations(Pane):
     def count(self, width: int) -> int:
         """As many as there are operations, and groups of them."""
         listing = self.listing()
-        return 1 if listing is None else len(listing.entries)
+        return len(self._outside()) if listing is None else len(listing.entries)
+
+    def _outside(self) -> tuple[str, ...]:
+        """What stands where there is no operation: at the end how to go back, and with tabs where the facts are."""
+        if self.state.view is None:
+            return ("",)
+        facts = ("Tab: the value tab tells how it ended",) if self.screen.has_class("-tiny") else ()
+        return ("N goes back into the run", "S goes back into its loops", *facts)
 
     def row(self, index: int, width: int) -> Row:
         """One operation, or a group of them."""
         frame, listing = self.state.frame, self.listing()
         if frame is None or listing is None:
-            over = self.state.view is not None
-            return [("  ", ""), ("N goes back into the run" if over else "", "dim")]
+            return [("  ", ""), (self._outside()[index], "dim")]
         entry = listing.entries[index]
         return self._group_row(frame, entry, width) if entry.is_folded else self._row(frame, entry.indices[0], width)
 

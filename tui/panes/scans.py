@@ -55,11 +55,17 @@ class ScanGrowth(Pane, can_focus=False):
     kind: ClassVar[str] = "scans"
     help_text: ClassVar[str] = "What the loop writes: one piece an iteration, and the room that is left."
 
+    def heading(self, width: int) -> list[Row]:
+        """At the end of the run, those of the model."""
+        self.title = "outputs growing" if self.state.ending is None else "outputs"
+        return super().heading(width)
+
     def rows(self, width: int) -> list[Row]:
         """All outputs, a picture for the last ones that are more than a row of numbers."""
         found = sorted(self._outputs(), key=lambda one: any(piece.size > 1 for piece in one.pieces))
         if not found:
-            return [[(" none" if self.state.loop is not None else " what a loop collects is drawn here", "dim")]]
+            outside = self.state.loop is None and self.state.ending is None
+            return [[(" what a loop collects is drawn here" if outside else " none", "dim")]]
         name_width = min(max(len(one.name) for one in found), 10) + 1
         room = self.size.height - 1 - len(found)
         rows: list[Row] = []
@@ -84,7 +90,7 @@ class ScanGrowth(Pane, can_focus=False):
 
     def _picture(self, one: Growing, name_width: int, width: int, room: int) -> list[Row]:
         head: Row = [(f" {GLYPHS['scan']} ", "dim"), (padded(one.name, name_width), "")]
-        words = "a row an iteration"
+        words = "a row an iteration" if self.state.ending is None else ""
         if width - 4 - name_width - len(one.type) < len(words) + 1:
             words = ""
         rows = [spread([*head, (words, "dim")], [(one.type, "dim")], width)]
@@ -109,7 +115,11 @@ class ScanGrowth(Pane, can_focus=False):
     # --- what grows ----------------------------------------------------------------------------------------------
 
     def _outputs(self) -> Iterator[Growing]:
-        loop = self.state.loop
+        loop, view = self.state.loop, self.state.view
+        if view is not None and view.outputs is not None:
+            for name, array in zip(self.state.output_names, view.outputs, strict=True):
+                if array.dtype.kind in "fiub" and array.ndim:
+                    yield _along(array, 0, clip(printable(name), 10), len(array))
         if loop is None:
             return
         maximum = loop.trip.total if loop.trip.total is not None else loop.trip.limit
@@ -160,14 +170,18 @@ def _collected(edge: BackEdgeView, room: int | None) -> Growing | None:
     layer = edge.parameter.layer
     if array is None or layer is None or not array.ndim:
         return None
-    axis = _grown_axis(edge)
+    return _along(array, _grown_axis(edge), clip(carried_name(layer), 10), room)
+
+
+def _along(array: Array, axis: int, name: str, room: int | None) -> Growing:
+    """The last pieces of a tensor along an axis; none of what is too large to be drawn."""
     count = array.shape[axis]
     first = max(count - (_MOST_ROWS if array.size > count else MOST_PIECES), 0)
     if array.size > _MOST_ELEMENTS * max(count, 1):
         first = count
     pieces = tuple(array.take(place, axis) for place in range(first, count))
     kind = f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"
-    return Growing(clip(carried_name(layer), 10), kind, "", first, pieces, count, room)
+    return Growing(name, kind, "", first, pieces, count, room)
 
 
 def _grown_axis(edge: BackEdgeView) -> int:

@@ -9,6 +9,8 @@ from msgspec import Struct
 from tui.rows import Row, short_count
 
 STEPS: Final = tuple(digit * 10**power for power in range(16) for digit in (1, 2, 5))
+_WIDEST: Final = 12
+"""Cells of a column of one iteration at most."""
 
 
 class TimeSpan(Struct, frozen=True):
@@ -23,7 +25,7 @@ class TimeSpan(Struct, frozen=True):
     def fitting(begin: int, end: int, room: int) -> TimeSpan:
         """As wide as fits."""
         count, room = max(end - begin, 1), max(room, 1)
-        return TimeSpan(begin, begin + count, min(count, room), max(1, min(6, room // count)))
+        return TimeSpan(begin, begin + count, min(count, room), max(1, min(_WIDEST, room // count)))
 
     def at(self, iteration: int) -> int:
         """The first cell of an iteration."""

@@ -221,7 +221,7 @@ class TimelineBar(ScrubbedPane):
 def outside_text(state: State) -> str:
     """What stands where iterations would be, outside of all loops."""
     ended = state.view is not None and state.view.outputs is not None
-    return "the run has ended; F goes back into it" if ended else "no loop around this; s steps into one"
+    return "the run has ended; S goes back into it" if ended else "no loop around this; s steps into one"
 
 
 def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:

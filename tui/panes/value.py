@@ -16,7 +16,7 @@ from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from tui.names import operation_names, partner_mark
 from tui.panes.base import Pane
-from tui.rows import Row, clip, number, padded, printable, spark, width_of
+from tui.rows import Row, number, padded, printable, spark, width_of
 from tui.tensor.profile import LEAST, profile
 
 _INDEX: Final = 4
@@ -40,8 +40,7 @@ class ValueStrip(Pane):
     def heading(self, width: int) -> list[Row]:
         """The value's name and type."""
         value = self._value()
-        over = self.state.view is not None and self.state.view.outputs is not None
-        self.title, self.note = "outputs of the model" if over else "value", ""
+        self.title, self.note = "value", ""
         if value is not None:
             self.title = self._title()
             if value.array is not None:
@@ -69,8 +68,7 @@ class ValueStrip(Pane):
         """Four rows, whatever the value is; where it has a tab of its own, as many as there is room for."""
         value = self._value()
         if value is None:
-            outputs = self.state.view.outputs if self.state.view is not None else None
-            return self._output_rows(outputs, width) if outputs is not None else [[], [], [], []]
+            return [[], [], [], []]
         array = value.array
         if array is None:
             frame, cursor = self.state.frame, self.state.cursor
@@ -93,21 +91,6 @@ class ValueStrip(Pane):
         layer = None if frame is None or cursor is None else frame.layers[cursor]
         words = labelled(self.state.labels_of(None if frame is None else frame.program, layer), array)
         return [("  ", ""), (printable(words), "strong")] if words else []
-
-    def _output_rows(self, outputs: tuple[Array, ...], width: int) -> list[Row]:
-        """What the model gives, at the end of the run."""
-        names = [clip(printable(name), 16) for name in self.state.output_names]
-        room = max(map(len, names), default=0)
-        rows: list[Row] = []
-        for name, output in zip(names, outputs, strict=True):
-            kind = f"{element_types.name_of(output.dtype)}{shape_text(output.shape)}"
-            numbers = (
-                " ".join(number(float(value)) for value in np.ravel(storable(output))[:40]) if _plain(output) else ""
-            )
-            left = width - room - len(kind) - 7
-            shown = numbers if len(numbers) <= left else numbers[: max(left - 1, 0)] + "…"
-            rows.append([(f" {name:<{room}}  ", "strong"), (f"{kind}  ", "dim"), (shown, "bar")])
-        return _four(rows)
 
     def _statistics_row(self, array: Array, width: int) -> Row:
         if array.size > MOST_AT_ONCE and (self._known is None or self._known[0] is not array):
@@ -257,7 +240,3 @@ def _axis(size: int, cells: int) -> Row:
 def _four(rows: list[Row], room: int = 4) -> list[Row]:
     """So many rows, that nothing moves when another value is shown; with more room more."""
     return [*rows, [], [], [], []][: max(room, 4)]
-
-
-def _plain(array: Array) -> bool:
-    return storable(array).dtype.kind in "fiub"

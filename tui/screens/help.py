@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from typing import Final
@@ -13,15 +14,18 @@ from tui.actions import actions
 from tui.keymap import Keymap, names_of
 from tui.keys import KEYS, Key
 from tui.panes.base import Pane
-from tui.rows import Row, wrapped
+from tui.rows import Row, spread, width_of, wrapped
 from tui.screens.base import DebugScreen
 
 _KEYS: Final = 17
 """Cells of the keys, of what they do, and of the command that they stand for."""
 _HELP: Final = 66
+_LEAST_HELP: Final = 50
 _COMMAND: Final = 26
 _USAGE: Final = 45
 _SENTENCE: Final = 100
+_TWICE: Final = 186
+"""Cells from which on there are two columns."""
 _PLACES: Final = re.compile(r"\{(\w+)\}")
 """What is filled in, such as a count."""
 
@@ -35,7 +39,15 @@ class KeyHelp(Pane):
     kind = "card"
 
     def rows(self, width: int) -> list[Row]:
-        """All lines; there are some hundred."""
+        """All lines; there are some hundred. With much room the command words stand beside the keys."""
+        if width < _TWICE:
+            return [*self._keys(width), [], *_words(width)]
+        half = width // 2
+        blank: Row = []
+        beside = itertools.zip_longest(self._keys(half - 2), [blank, *_words(width - half)], fillvalue=blank)
+        return [spread(keys, words, half + width_of(words)) for keys, words in beside]
+
+    def _keys(self, width: int) -> list[Row]:
         kind, text = self._asked()
         keymap: Keymap = getattr(self.app, "keymap", KEYS)
         own = [key for key in keymap if kind and kind in key.panes]
@@ -46,11 +58,7 @@ class KeyHelp(Pane):
             rows.append([])
         rows += [row for key in own for row in _key_rows(key, width)]
         rows += [[], [("  everywhere", "strong"), ("   a count before a movement repeats it: 10n, 3]", "dim")]]
-        rows += [row for key in keymap if not key.panes for row in _key_rows(key, width)]
-        rows += [[], [("  at the prompt", "strong")]]
-        words = [(command.usage, command.help) for command in commands()]
-        words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
-        return [*rows, *(row for usage, help in words for row in _word_rows(usage, help, width))]
+        return [*rows, *(row for key in keymap if not key.panes for row in _key_rows(key, width))]
 
     def changed(self) -> None:
         """The heading says how much there is."""
@@ -66,11 +74,18 @@ class KeyHelp(Pane):
         return (asked.kind, asked.help_text) if isinstance(asked, Pane) else ("", "")
 
 
+def _words(width: int) -> list[Row]:
+    words = [(command.usage, command.help) for command in commands()]
+    words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
+    rows = [row for usage, help in words for row in _word_rows(usage, help, width)]
+    return [[("  at the prompt", "strong")], *rows]
+
+
 def _key_rows(key: Key, width: int) -> list[Row]:
     """The keys, what they do, and at the right edge of the texts the command, where there is room for it."""
-    room = min(width - _KEYS - 4, _HELP)
+    is_wide = width >= _KEYS + _LEAST_HELP + _COMMAND
+    room = min(width - _KEYS - (4 if not is_wide else _COMMAND), _HELP)
     command = _PLACES.sub(lambda found: found[1].upper(), key.command)
-    is_wide = width >= _KEYS + _HELP + _COMMAND
     rows: list[Row] = []
     for place, part in enumerate(textwrap.wrap(key.help, max(room, 20))):
         row: Row = [("  ", ""), ((names_of(key) if not place else "").ljust(_KEYS), "key"), (part.ljust(room), "")]

@@ -32,7 +32,7 @@ class InputsScreen(DebugScreen):
     InputsScreen.-tiny #below { layout: vertical; margin-top: 0; }
     InputsScreen.-tiny #dimensions { width: 1fr; height: auto; max-height: 5; }
     InputsScreen.-tiny #detail { border-left: none; }
-    InputsScreen #dimensions.hidden { display: none; }
+    InputsScreen #dimensions.hidden, InputsScreen #below.hidden { display: none; }
     """
     view_name = "inputs"
 
@@ -47,6 +47,7 @@ class InputsScreen(DebugScreen):
         """Show what was given."""
         super().on_mount()
         choices = self.stepper.inputs
+        self.query_one("#below").set_class(choices is None, "hidden")
         self.query_one(OpenDimensions).set_class(choices is None or not choices.dimensions, "hidden")
         self.chosen()
 

@@ -16,6 +16,7 @@ from tui.keymap import key_for
 from tui.panes.back_edges import BackEdges
 from tui.panes.base import Pane
 from tui.panes.cards import AnswerCard, StopCard, is_stop
+from tui.panes.end_card import EndCard, has_ended
 from tui.panes.frames import Frames
 from tui.panes.graph import BodyGraph
 from tui.panes.lines import Tabs
@@ -54,7 +55,7 @@ class MainScreen(DebugScreen):
     MainScreen #loop-state, MainScreen #outputs { height: auto; }
     MainScreen #outputs { height: 1fr; }
     MainScreen #scans { height: 1fr; }
-    MainScreen.-ascii #value, MainScreen.-ascii #time { border-top: ascii $foreground 14%; }
+    MainScreen.-ascii #value, MainScreen.-ascii #end, MainScreen.-ascii #time { border-top: ascii $foreground 14%; }
     MainScreen.-ascii #stop { border-top: ascii $error; }
     MainScreen.-ascii #card { border-top: ascii $primary; }
     MainScreen #tabs { display: none; }
@@ -65,9 +66,10 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-ops #left { display: block; }
     MainScreen.-tiny.tab-body #middle { display: block; }
     MainScreen.-tiny.tab-value #middle { display: block; }
-    MainScreen.-tiny.tab-body #value { display: none; }
+    MainScreen.-tiny.tab-body #value, MainScreen.-tiny.tab-body #end { display: none; }
     MainScreen.-tiny.tab-value #graph { display: none; }
     MainScreen.-tiny.tab-value #value { height: 1fr; }
+    MainScreen.-tiny.tab-value #end { max-height: 100%; }
     MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
     MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
     MainScreen.-tiny.tab-loop #outputs { width: 1fr; border-left: solid $foreground 14%; }
@@ -88,6 +90,7 @@ class MainScreen(DebugScreen):
             with Vertical(id="middle", classes="rule"):
                 yield BodyGraph(id="graph")
                 yield ValueStrip(id="value")
+                yield EndCard(id="end")
                 yield StopCard(id="stop")
                 yield AnswerCard(id="card")
             with Vertical(id="right", classes="rule"):
@@ -122,7 +125,9 @@ class MainScreen(DebugScreen):
         has_stop = not has_card and is_stop(state) and state.selected is None
         card.set_class(not has_card, "hidden")
         self.query_one(StopCard).set_class(not has_stop, "hidden")
-        self.query_one(ValueStrip).set_class(has_card or has_stop, "hidden")
+        has_end = not has_card and not has_stop and has_ended(state)
+        self.query_one(EndCard).set_class(not has_end, "hidden")
+        self.query_one(ValueStrip).set_class(has_card or has_stop or has_end, "hidden")
 
     def put_answer(self, text: str, tone: str) -> None:
         """At the start, before there is any answer, what one may do."""

@@ -42,7 +42,7 @@ def _save(session: Session, text: str) -> Answer:
 @command(
     "session",
     syntax="save|load [FILE]",
-    help="keep breakpoints, watches, marks, branches and this place in a file; or put back what is kept there",
+    help="keep breakpoints, watches, marks, labels, branches and this place in a file; or put back what is kept there",
 )
 def _session(session: Session, text: str) -> Answer:
     word, _, name = text.partition(" ")

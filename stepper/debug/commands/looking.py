@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
+from stepper.debug.addresses_syntax import QUOTED
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
@@ -35,6 +37,9 @@ from stepper.errors import UsageError
 from stepper.ir.model import Source
 from stepper.plain_values import json_number, tensor_json
 from stepper.records import as_data
+
+_WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
+"""In one word are: a name in backquotes, what is in brackets, and a text in quotes."""
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
@@ -77,7 +82,7 @@ def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
     if not session.debugger.labels.view() or not _is_tensor(value):
         return ()
     try:
-        words = labelled(session.debugger.labels.of(_target_called(session, text.split("[")[0])), np.asarray(value))
+        words = labelled(session.debugger.labels.of(_target_called(session, text)), np.asarray(value))
     except UsageError:
         return ()
     return (words,) if words else ()
@@ -111,9 +116,9 @@ def _series_address(text: str) -> Address | None:
 
 @command("labels", syntax="NAME [FILE [KEY]]", help="show the numbers of a value as words: a file of lines, or JSON")
 def _label(session: Session, text: str) -> Answer:
-    words = text.split()
+    words = [found["quoted"] or found[0] for found in _WORDS.finditer(text)]
     if not 1 <= len(words) <= 3:
-        raise UsageError("expected a value, a file of labels and, for a part of a JSON object, its key")
+        raise UsageError('expected a value, a file of labels ("with blanks" in quotes) and the key in a JSON object')
     target = _target_called(session, words[0])
     labels = read_labels(Path(words[1]), *words[2:]) if len(words) > 1 else ()
     session.debugger.labels.put(target, labels)
