@@ -224,6 +224,7 @@ class Driver:
             try:
                 job = self._jobs.get(timeout=_QUIET)
             except Empty:
+                self._debugger.timeline.prove()
                 if self._fill():
                     self._show(None)
                     continue

@@ -124,7 +124,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def width_of(row: Row) -> int:
     """How many cells a row takes."""
-    return sum([cell_len(text) for text, _ in row])
+    return sum([len(text) if text.isascii() else _wide_len(text) for text, _ in row])
 
 
 def spread(left: Row, right: Row, width: int) -> Row:

@@ -124,12 +124,14 @@ def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
     iteration = None if activation is None else activation.iteration
     digest.update(f"{frame.program.name}|{frame.pc}|{frame.phase.name}|{iteration}".encode())
     small: list[bytes] = []  # a body is mostly of these
-    kinds: dict[tuple[str, tuple[int, ...]], bytes] = {}
+    dtype, shape = None, ()
     for value, constant in zip(frame.values, frame.program.template, strict=True):
         if value is not None and value is not constant:
-            if type(value) is np.ndarray and value.nbytes <= _SMALL and (type_char := value.dtype.char) in _NUMBERS:
-                kind = type_char, value.shape
-                small += (kinds.get(kind) or kinds.setdefault(kind, f"{kind}".encode()), value.tobytes())
+            if type(value) is np.ndarray and value.nbytes <= _SMALL and value.dtype.char in _NUMBERS:
+                if value.dtype is not dtype or value.shape != shape:  # written where it is not that of the one before
+                    dtype, shape = value.dtype, value.shape
+                    small.append(_kind_of(dtype, shape))
+                small.append(value.tobytes())
             else:
                 _update(digest, value)
     digest.update(b"".join(small))

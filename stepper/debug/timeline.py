@@ -87,17 +87,23 @@ _MOST_FINGERPRINTS: Final = 100_000
 
 
 class Timeline:
-    """A machine with a past. `warnings` collects what a replay found different."""
+    """A machine with a past.
+
+    What a stop looks like is remembered, and compared when a replay comes back there. To hash a state takes longer than
+    most movements: it is done before anything else happens, or when `prove` is called, as by a screen that has nothing
+    else to do; a stop need not wait for it.
+    """
 
     def __init__(self, machine: Machine, budget: int) -> None:
         self.machine = machine
         self.history = History(machine.snapshot(), budget)
         self.furthest = 0
-        self.warnings: list[str] = []
+        self._warnings: list[str] = []
         self.edits: dict[int, tuple[Edit, ...]] = {}
         self.lookout: Lookout | None = None
         self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
+        self._unproved: Snapshot | None = None
 
     # --- forward -------------------------------------------------------------------------------------------------
 
@@ -141,6 +147,7 @@ class Timeline:
         lookout.counted()
 
     def _run(self, every: Every, fits: Fits, until: int | None = None) -> Event:
+        self.prove()  # a state that is held longer may double the memory of a run
         machine, history = self.machine, self.history
         while True:
             begin, started = machine.tick, perf_counter()
@@ -177,7 +184,7 @@ class Timeline:
         if old is None:
             self.history.add(machine.snapshot())
         elif fingerprint(old) != fingerprint(machine.snapshot()):
-            self._warn()
+            self._warn(machine.tick)
 
     # --- anywhere ------------------------------------------------------------------------------------------------
 
@@ -196,7 +203,8 @@ class Timeline:
                     break
         finally:
             machine.watcher = watcher
-        self._check(machine.tick)
+        if machine.tick in self._fingerprints:
+            self._look_again()
 
     def stand(self, present: Snapshot) -> None:
         """Stand at a later moment of the run that was reached before, elsewhere."""
@@ -208,16 +216,28 @@ class Timeline:
         """Remember what the present looks like, so that coming back here can be checked."""
         tick = self.machine.tick
         if tick not in self._fingerprints and len(self._fingerprints) < _MOST_FINGERPRINTS:
-            self._fingerprints[tick] = fingerprint(self.machine.snapshot())
+            self._look_again()
 
-    def _check(self, tick: int) -> None:
-        known = self._fingerprints.get(tick)
-        if known is not None and known != fingerprint(self.machine.snapshot()):
-            self._warn()
+    @property
+    def warnings(self) -> list[str]:
+        """What a replay found different."""
+        self.prove()
+        return self._warnings
 
-    def _warn(self) -> None:
-        tick = self.machine.tick
-        self.warnings.append(f"replay differs at tick {tick}: the values are not those that were seen there before")
+    def prove(self) -> None:
+        """Compare the state of the last stop with what was seen there before, if that is still to be done."""
+        state, self._unproved = self._unproved, None
+        if state is not None:
+            found = fingerprint(state)
+            if self._fingerprints.setdefault(state.tick, found) != found:
+                self._warn(state.tick)
+
+    def _look_again(self) -> None:
+        self.prove()
+        self._unproved = self.machine.snapshot()
+
+    def _warn(self, tick: int) -> None:
+        self._warnings.append(f"replay differs at tick {tick}: the values are not those that were seen there before")
 
     # --- backward ------------------------------------------------------------------------------------------------
 
@@ -276,6 +296,7 @@ class Timeline:
 
     def edit(self, edit: Edit) -> None:
         """Change a value now. What was known of the future is forgotten, for it will be another one."""
+        self.prove()
         tick = self.machine.tick
         self.edits[tick] = (*self.edits.get(tick, ()), edit)
         self.edits = {at: made for at, made in self.edits.items() if at <= tick}
@@ -293,11 +314,12 @@ class Timeline:
 
     def branch(self) -> Timeline:
         """The same run with the same past, to go another course from the present; this one stays as it is."""
+        self.prove()
         twin = copy.copy(self)
         twin.machine = self.machine.twin()
         twin.machine.watcher = twin.lookout = None
         twin.history = self.history.copy()
-        twin.warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
+        twin._warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
         return twin
 
     def become(self, other: Timeline) -> int | None:
@@ -305,10 +327,12 @@ class Timeline:
 
         Returns the tick from which on the two differ; None where they do not.
         """
+        self.prove()
+        other.prove()
         edited = {*self.edits, *other.edits}
         parting = min((tick for tick in edited if self.edits.get(tick) is not other.edits.get(tick)), default=None)
         self.machine.restore(other.machine.snapshot())
-        self.history, self.furthest, self.warnings = other.history, other.furthest, other.warnings
+        self.history, self.furthest, self._warnings = other.history, other.furthest, other._warnings
         self.edits, self._fingerprints = other.edits, other._fingerprints
         if parting is not None and self.lookout is not None:
             self.lookout.forget_after(parting)

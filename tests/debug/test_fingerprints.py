@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import force_setattr
 
-from stepper.debug.moments import _spread, _update
+from stepper.debug.moments import _spread, _update, fingerprint
+from tests.debug.debugged import run_named
 
 
 def digest(array: np.ndarray) -> bytes:
@@ -33,3 +37,34 @@ def test_of_a_value_of_up_to_a_megabyte_every_element_counts() -> None:
         other = one.copy()
         other[place] = 1
         assert digest(other) != digest(one)
+
+
+def test_a_replay_that_gives_other_values_is_told_once_it_is_asked(tmp_path: Path) -> None:
+    debugger = run_named("sums", tmp_path)
+    body = next(program for program in debugger.machine.compiled.programs if program.path)
+    function, calls = body.operations[1].function, []
+    assert function is not None
+
+    def other_each_time(*inputs: Any) -> Any:
+        calls.append(1)
+        return function(*inputs) + np.float32(len(calls))
+
+    def there_and_back() -> list[str]:
+        for tick in (6, 10, 6, 10):
+            debugger.timeline.goto(tick)
+            debugger.timeline.show()
+        return list(debugger.timeline.warnings)
+
+    assert there_and_back() == []
+    force_setattr(body, "code", (body.code[0], (other_each_time, *body.code[1][1:])))
+    assert any(warning.startswith("replay differs at tick ") for warning in there_and_back())
+
+
+def test_a_stop_is_proved_before_the_run_goes_on(tmp_path: Path) -> None:
+    timeline = run_named("sums", tmp_path).timeline
+    timeline.goto(3)
+    timeline.show()
+    known = timeline._unproved
+    assert known is not None and known.tick == 3 and 3 not in timeline._fingerprints
+    timeline.goto(5)
+    assert timeline._fingerprints[3] == fingerprint(known)

@@ -50,11 +50,16 @@ class Driven:
     async def settle(self) -> None:
         """Until everything that was asked for is done and seen."""
         await self._handled()
-        for _ in range(1000):
-            if not self.app.driver.is_busy:
-                break
+        for _ in range(2000):
+            if not self._is_busy:
+                await self._handled()
+                if not self._is_busy:  # what came may have made a pane ask for more
+                    return
             await asyncio.sleep(0.005)
-        await self._handled()
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.app.driver.is_busy or self.app.begins
 
     async def _handled(self) -> None:
         """Until every message that was sent before is handled: what the pilot waits for, and the application's own.

@@ -30,7 +30,7 @@ from textual.widget import Widget
 from tui import inks
 from tui.guard import Guarded
 from tui.panes.together import Together, runs
-from tui.rows import Cell, Row, Token, cell_len, spread
+from tui.rows import Cell, Row, Token, spread, width_of
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
 
@@ -64,7 +64,7 @@ class Pane(Guarded, Widget, can_focus=True):
         self._colours: dict[object, Color] = {}
         self._tiles: dict[object, Cell] = {}
         self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
-        self._styles: dict[str, Style] = {}
+        self._styles: dict[Token, Style] = {}
         self._look: Look | None = None
         self._sizes: tuple[Size, Size] | None = None
         self._is_shown = True
@@ -311,9 +311,11 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def segments_of(self, row: Row, width: int) -> list[Segment]:
         """A row as what Textual paints, in exactly so many cells."""
-        show = in_ascii if self.look.ascii else str
-        segments = [_segment((show(text), self.style_of(token), None)) for text, token in row if text]
-        cells = sum([cell_len(segment[0]) for segment in segments])
+        if self.look.ascii:
+            row = [(in_ascii(text), token) for text, token in row]
+        known, style_of = self._styles.get, self.style_of
+        segments = [_segment((text, known(token) or style_of(token), None)) for text, token in row if text]
+        cells = width_of(row)
         if cells <= width:
             if cells < width:
                 segments.append(_segment((" " * (width - cells), self.style_of(""), None)))
@@ -324,7 +326,7 @@ class Pane(Guarded, Widget, can_focus=True):
             kept = strip.crop(0, width - 1)
             last = strip.crop(width - 1, width)
             style = next((segment.style for segment in last if segment.style is not None), self.style_of(""))
-            strip = Strip.join([kept, Strip([Segment(show("…"), style)])])
+            strip = Strip.join([kept, Strip([Segment(in_ascii("…") if self.look.ascii else "…", style)])])
         return list(strip.adjust_cell_length(width, self.style_of("")).crop(0, width))
 
     def style_of(self, token: Token) -> Style:
