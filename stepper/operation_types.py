@@ -6,7 +6,6 @@ that is not newer than that opset (`version="opset5"` of an Add means Add-1).
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Final
 
@@ -253,5 +252,7 @@ def definition(name: str, opset: int) -> int | None:
 
 def similar_types(name: str) -> list[str]:
     """Known types whose names look like `name`, the likeliest first."""
+    import difflib
+
     lower = difflib.get_close_matches(name.lower(), _BY_LOWER, n=3, cutoff=0.6)
     return [_BY_LOWER[match] for match in lower]

@@ -10,7 +10,6 @@ from stepper.debug.commands import Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.frame_views import frame_views
 from stepper.debug.iteration_statistics import IterationStatistics
-from stepper.debug.iteration_sweep import Sweeps
 from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Reason
 from stepper.debug.run_views import break_views, watch_views
@@ -22,6 +21,7 @@ from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
 
 if TYPE_CHECKING:
+    from stepper.debug.iteration_sweep import Sweeps
     from tui.comparing import Comparing
 
 MOST_EVENTS: Final = 1_000
@@ -49,7 +49,7 @@ class Pictures:
         self._cells: tuple[int, int] | None = None
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
-        self.sweeps = Sweeps(debugger)
+        self._sweeps: Sweeps | None = None
         self.endings = Endings(debugger.machine)
 
     @property
@@ -61,6 +61,15 @@ class Pictures:
             self._comparing = Comparing(self._debugger)
             self._comparing.window = self._cells
         return self._comparing
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """All iterations of the loops; loaded with the first look at them."""
+        if self._sweeps is None:
+            from stepper.debug.iteration_sweep import Sweeps
+
+            self._sweeps = Sweeps(self._debugger)
+        return self._sweeps
 
     def _compared(self) -> Comparing | None:
         """What compares, where there is something to compare with."""
@@ -95,7 +104,8 @@ class Pictures:
             self.endings.on_another_course(debugger.branches, self._course[0])
             self._course = course
             self.statistics.forget()
-            self.sweeps.forget()
+            if self._sweeps is not None:
+                self._sweeps.forget()
             if self._comparing is not None:
                 self._comparing.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}

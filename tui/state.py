@@ -10,7 +10,6 @@ from msgspec import Struct, field
 
 from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_statistics import HistoryView
-from stepper.debug.iteration_sweep import SweepView
 from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
@@ -20,6 +19,7 @@ from stepper.ir.model import Layer
 from tui.lists import NO_LISTS, Lists
 
 if TYPE_CHECKING:
+    from stepper.debug.iteration_sweep import SweepView
     from tui.comparing import Comparison
     from tui.endings import Ending
 

@@ -12,7 +12,6 @@ from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
-from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Model
 
 
@@ -31,13 +30,19 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
 def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
     """A debugger of the model on these inputs, by position."""
     return Debugger(
-        open_sequences(model) if options.open_sequences else model,
+        _opened(model) if options.open_sequences else model,
         dict(inputs.items()),
         options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,
         partner=partner_of(options, model),
     )
+
+
+def _opened(model: Model) -> Model:
+    from stepper.engine.sequences import open_sequences
+
+    return open_sequences(model)
 
 
 def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:

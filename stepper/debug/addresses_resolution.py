@@ -7,7 +7,6 @@ nearest: the current one, those inside it, those around it from the inside outwa
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -323,6 +322,8 @@ def _nearest(text: str, names: list[str]) -> str:
     """A sentence with the names that look like the text, or with all names if they are few."""
     whole = [name for name in dict.fromkeys(names) if name and len(name) <= 200][:_MOST_COMPARED]
     known = list(dict.fromkeys([*whole, *(re.split(r"[/.]", name)[-1] or name for name in whole)]))
+    import difflib
+
     near = difflib.get_close_matches(text[:200], known, n=3, cutoff=0.5)
     near += [name for name in known if text.lower() in name.lower() and name not in near][: 3 - len(near)]
     if near:

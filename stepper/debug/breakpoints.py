@@ -13,7 +13,6 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from stepper.debug.checks import Check
-from stepper.debug.data_break_words import data_break
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
@@ -60,6 +59,8 @@ class BreakDescription(Struct, frozen=True):
         if self.kind is BreakKind.LOG:
             parts = [self.text, f'"{self.line}"', condition]
         else:
+            from stepper.debug.data_break_words import data_break
+
             is_expression = self.kind is BreakKind.WHEN and data_break(self.text) is None
             parts = [f"when {self.text}" if is_expression else self.text, condition]
             parts += [f"hit {self.hit}{' exactly' if self.exactly else ''}" if self.hit else ""]

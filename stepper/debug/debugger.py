@@ -7,7 +7,7 @@ an iteration got its inputs, after it was closed, and after a nested loop or bra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
@@ -15,8 +15,6 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.labels import Labels
 from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
-from stepper.debug.moments_found import MOST_FOUND, Found, find
-from stepper.debug.series import MOST_POINTS, PreviousValue, Series, over_iterations, previous_value
 from stepper.debug.timeline import ReferenceOfTimeline, Timeline
 from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
@@ -32,6 +30,10 @@ from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Model
+
+if TYPE_CHECKING:
+    from stepper.debug.moments_found import Found
+    from stepper.debug.series import PreviousValue, Series
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -105,19 +107,26 @@ class Debugger:
         return self.watches.add(expression, self.timeline)
 
     def find(
-        self, expression: str, which: str = "first", *, limit: int = MOST_FOUND, until: int | None = None
+        self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """The moments where an expression holds: first, next, previous, last, all. The present stays."""
+        from stepper.debug.moments_found import MOST_FOUND, find  # expressions; a run begins without any
+
+        limit = MOST_FOUND if limit is None else limit
         return find(self.timeline, expression, which, limit=limit, until=until)
 
     def over_iterations(
-        self, address: str | Address, statistic: str | None = None, *, most: int = MOST_POINTS
+        self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:
         """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
-        return over_iterations(self.timeline, address, statistic, most=most)
+        from stepper.debug.series import MOST_POINTS, over_iterations
+
+        return over_iterations(self.timeline, address, statistic, most=MOST_POINTS if most is None else most)
 
     def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
         """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
+        from stepper.debug.series import previous_value
+
         return previous_value(self.timeline, address, compared=compared)
 
     # --- stopping ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from stepper.debug.expressions import Expression
 from stepper.debug.iteration_statistics import number_of
 from stepper.debug.moments import iteration_of
 from stepper.debug.scopes import Names
-from stepper.debug.watches import StopScope
+from stepper.debug.watch_scopes import StopScope
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.program import LoopPlan

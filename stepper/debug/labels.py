@@ -5,7 +5,6 @@ Nothing is guessed: the user says which value, and names the file with its label
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -75,6 +74,8 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
         raise UsageError(f"'{path}' cannot be read: {error}") from None
     if path.suffix != ".json":
         return tuple(text.splitlines())
+    import json
+
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -8,7 +8,8 @@ from typing import ClassVar
 from msgspec import Struct
 
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.watches import Reading, Watch
+from stepper.debug.readings import Reading
+from stepper.debug.watches import Watch
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug import slots
-from stepper.debug.addresses import Address, Target
-from stepper.debug.expression_values import described
-from stepper.debug.expressions import Expression, parse
-from stepper.debug.reference_breaks import Reading as ReferenceReading
-from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
-from stepper.debug.series import value_before, value_in_iteration
+from stepper.debug.readings import Reading
+from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
-from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
-from stepper.errors import StepperError, UsageError
+from stepper.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepper.debug.expressions import Expression
 
 MOST_READINGS: Final = 10_000
-MOST_ELEMENTS: Final = 64
-"""Elements of a value that is kept; of a larger one there is its type and shape."""
-
-
-class Reading(Struct, frozen=True, eq=False):
-    """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
-
-    `iteration` is that of the innermost loop, None outside. `error`: there was no value, and `text` says why.
-    """
-
-    tick: int
-    place: str
-    iteration: int | None
-    value: Array | None
-    text: str
-    error: bool
 
 
 class Watch(Struct, eq=False):
@@ -103,6 +82,9 @@ class Watches:
         """The same under a number that it had before. Raises UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
+        from stepper.debug.expressions import parse
+        from stepper.debug.watch_scopes import StopScope
+
         watch = Watch(number, parse(text), self._most)
         self._watches[number] = watch
         self._next = max(self._next, number + 1)
@@ -122,6 +104,10 @@ class Watches:
 
     def see(self, timeline: Timeline) -> None:
         """Read all of them at the present stop."""
+        if not self._watches:
+            return
+        from stepper.debug.watch_scopes import StopScope
+
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():
             watch.add(scope.reading(watch.expression))
@@ -130,72 +116,3 @@ class Watches:
         """The run takes another course from this tick on."""
         for watch in self:
             watch.forget_after(tick)
-
-
-class StopScope:
-    """What the names in an expression mean at a stop; values of other iterations are fetched by an excursion."""
-
-    def __init__(self, timeline: Timeline, names: Names) -> None:
-        self._timeline = timeline
-        self._names = names
-
-    def reading(self, expression: Expression) -> Reading:
-        """What the expression is now; an error is its text."""
-        machine = self._timeline.machine
-        stack = machine.stack
-        where = place(stack) if stack else "model"
-        depth = innermost_loop(stack)
-        activation = None if depth is None else stack[depth].activation
-        iteration = None if activation is None or activation.iteration < 0 else activation.iteration
-        try:
-            value = expression.evaluate(self)
-        except StepperError as error:
-            return Reading(machine.tick, where, iteration, None, str(error), error=True)
-        kept = _kept(value)
-        return Reading(machine.tick, where, iteration, kept, _text(value, kept), error=False)
-
-    def value(self, address: Address, /) -> Any:
-        """The value now, or in the iteration that the address names."""
-        target = self._target(address)
-        asked = [iterations for iterations in target.iterations if iterations is not None]
-        if not asked:
-            return value_now(self._timeline.machine.stack, target)
-        if len(asked) > 1 or not isinstance(asked[0], int) or asked[0] < 0:
-            raise UsageError(f"'{address}': one iteration of the loop that runs here can be watched, counted from 0")
-        return value_in_iteration(self._timeline, target, asked[0])
-
-    def previous(self, address: Address, /) -> Any:
-        """The value one iteration before."""
-        return value_before(self._timeline, self._target(address))
-
-    def reference(self, address: Address, /) -> Any:
-        """The value in the reference run. UsageError where there is none."""
-        reference = self._timeline.reference
-        if reference is None:
-            raise UsageError(f"there is no reference run for '{address}'")
-        target = self._target(address)
-        value = ReferenceReading(target.program, target.slot).at(self._timeline.machine.stack, reference)
-        if value is None:
-            raise UsageError(f"{reference.title} has no value for '{address}' here")
-        return value
-
-    def iteration(self) -> int:
-        """The iteration of the innermost loop."""
-        return iteration_now(self._timeline.machine.stack)
-
-    def _target(self, address: Address) -> Target:
-        machine = self._timeline.machine
-        return self._names.target(address, machine.stack[-1].program if machine.stack else machine.compiled.main)
-
-
-def _kept(value: Any) -> Array | None:
-    """A small tensor or number as an array of its own."""
-    if isinstance(value, np.ndarray | np.generic | bool | int | float) and np.size(value) <= MOST_ELEMENTS:
-        return slots.read_only(np.array(value))
-    return None
-
-
-def _text(value: Any, kept: Array | None) -> str:
-    if kept is None or kept.dtype.names is not None:
-        return described(value)
-    return np.array2string(kept, separator=", ", threshold=MOST_ELEMENTS)

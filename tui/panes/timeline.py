@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.labels import label_of
-from stepper.debug.watches import Reading
+from stepper.debug.readings import Reading
 from tui.names import carried_name, expression_name
 from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from stepper import element_types
+from stepper.debug.readings import Reading
 from stepper.debug.run_views import WatchView
-from stepper.debug.watches import Reading
 from stepper.ops.axes import shape_text
 from tui.panes.list_pane import ListPane
 from tui.rows import Row, clip, elements, padded, printable, spark

@@ -30,7 +30,7 @@ from stepper.debug.inspection_values import source_text
 from stepper.debug.labels import labelled, read_labels
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
-from stepper.debug.watches import StopScope
+from stepper.debug.watch_scopes import StopScope
 from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError

@@ -1,0 +1,21 @@
+"""What a watched expression was at one stop."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from stepper.element_types import Array
+
+
+class Reading(Struct, frozen=True, eq=False):
+    """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
+
+    `iteration` is that of the innermost loop, None outside. `error`: there was no value, and `text` says why.
+    """
+
+    tick: int
+    place: str
+    iteration: int | None
+    value: Array | None
+    text: str
+    error: bool

@@ -1,0 +1,92 @@
+"""What the names in an expression mean at a stop, and how a watch reads it there."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug import slots
+from stepper.debug.addresses import Address, Target
+from stepper.debug.expression_values import described
+from stepper.debug.expressions import Expression
+from stepper.debug.readings import Reading
+from stepper.debug.reference_breaks import Reading as ReferenceReading
+from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
+from stepper.debug.series import value_before, value_in_iteration
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array
+from stepper.engine.frames import place
+from stepper.errors import StepperError, UsageError
+
+MOST_ELEMENTS: Final = 64
+"""Elements of a value that is kept; of a larger one there is its type and shape."""
+
+
+class StopScope:
+    """What the names in an expression mean at a stop; values of other iterations are fetched by an excursion."""
+
+    def __init__(self, timeline: Timeline, names: Names) -> None:
+        self._timeline = timeline
+        self._names = names
+
+    def reading(self, expression: Expression) -> Reading:
+        """What the expression is now; an error is its text."""
+        machine = self._timeline.machine
+        stack = machine.stack
+        where = place(stack) if stack else "model"
+        depth = innermost_loop(stack)
+        activation = None if depth is None else stack[depth].activation
+        iteration = None if activation is None or activation.iteration < 0 else activation.iteration
+        try:
+            value = expression.evaluate(self)
+        except StepperError as error:
+            return Reading(machine.tick, where, iteration, None, str(error), error=True)
+        kept = _kept(value)
+        return Reading(machine.tick, where, iteration, kept, _text(value, kept), error=False)
+
+    def value(self, address: Address, /) -> Any:
+        """The value now, or in the iteration that the address names."""
+        target = self._target(address)
+        asked = [iterations for iterations in target.iterations if iterations is not None]
+        if not asked:
+            return value_now(self._timeline.machine.stack, target)
+        if len(asked) > 1 or not isinstance(asked[0], int) or asked[0] < 0:
+            raise UsageError(f"'{address}': one iteration of the loop that runs here can be watched, counted from 0")
+        return value_in_iteration(self._timeline, target, asked[0])
+
+    def previous(self, address: Address, /) -> Any:
+        """The value one iteration before."""
+        return value_before(self._timeline, self._target(address))
+
+    def reference(self, address: Address, /) -> Any:
+        """The value in the reference run. UsageError where there is none."""
+        reference = self._timeline.reference
+        if reference is None:
+            raise UsageError(f"there is no reference run for '{address}'")
+        target = self._target(address)
+        value = ReferenceReading(target.program, target.slot).at(self._timeline.machine.stack, reference)
+        if value is None:
+            raise UsageError(f"{reference.title} has no value for '{address}' here")
+        return value
+
+    def iteration(self) -> int:
+        """The iteration of the innermost loop."""
+        return iteration_now(self._timeline.machine.stack)
+
+    def _target(self, address: Address) -> Target:
+        machine = self._timeline.machine
+        return self._names.target(address, machine.stack[-1].program if machine.stack else machine.compiled.main)
+
+
+def _kept(value: Any) -> Array | None:
+    """A small tensor or number as an array of its own."""
+    if isinstance(value, np.ndarray | np.generic | bool | int | float) and np.size(value) <= MOST_ELEMENTS:
+        return slots.read_only(np.array(value))
+    return None
+
+
+def _text(value: Any, kept: Array | None) -> str:
+    if kept is None or kept.dtype.names is not None:
+        return described(value)
+    return np.array2string(kept, separator=", ", threshold=MOST_ELEMENTS)
