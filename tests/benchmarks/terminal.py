@@ -1,9 +1,10 @@
 """How fast the terminal application is: `python -m tests.benchmarks.terminal [--json]`.
 
-The first paint of a sample in a real pseudo-terminal, beside a bare start of numpy. From a key to the painted frame
-that shows what it did: for a sample, bodies of 1,000 and 5,000 operations, a loop of a million iterations and one with
-a tensor of 1 GB in its scope. From Esc to the pause that is painted, and what the screen costs a run that it watches.
-Each figure stands beside its limit; on a machine that others use, too, the limit is held against the "own" times.
+The first paint of a sample in a real pseudo-terminal, beside a bare start of numpy and the least application there is.
+From a key to the painted frame that shows what it did: for a sample, bodies of 1,000 and 5,000 operations, a loop of a
+million iterations and one with a tensor of 1 GB in its scope. From Esc to the pause that is painted, and what the
+screen costs a run that it watches. Each figure stands beside its limit; on a machine that others use, too, the limit
+is held against the "own" times.
 """
 
 from __future__ import annotations
@@ -55,17 +56,31 @@ def figure(title: str, presses: list[Press], median: float, most: float) -> Figu
 # --- what is measured ---------------------------------------------------------------------------------------------
 
 
+_LEAST: Final = """
+import numpy, lxml.etree
+from textual.app import App
+from textual.widgets import Static
+class Least(App):
+    BINDINGS = [("q", "quit", "quit")]
+    def compose(self):
+        yield Static("operations")
+Least().run()
+"""
+
+
 def first_paint(rounds: int) -> list[Figure]:
-    """Starts until the operations of the sample stand on the screen, and bare starts of numpy in turn with them."""
+    """Starts until the operations of the sample stand on the screen; in turn with them those of numpy, and of the least
+    application that Textual, numpy and lxml allow."""
     folder = terminal_models.SAMPLE
     application = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
     bare = "import numpy; print('there'); input()"
-    paints: dict[str, list[Press]] = {"python -c 'import numpy'": [], "first paint of date_normaliser": []}
-    numpy, paint = paints
+    numpy, least, paint = "python -c 'import numpy'", "one word, numpy and lxml", "first paint of date_normaliser"
+    paints: dict[str, list[Press]] = {numpy: [], least: [], paint: []}
     with tempfile.TemporaryDirectory() as compiled:
         for warm in range(rounds + 1):
             for name, arguments, wanted, end in (
                 (numpy, ["-c", bare], b"there", b"\n"),
+                (least, ["-c", _LEAST], b"operations", b"q"),
                 (paint, application, b"operations", b"q"),
             ):
                 found = shown(arguments, wanted, end, compiled=compiled)
