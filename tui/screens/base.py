@@ -105,9 +105,10 @@ class DebugScreen(Guarded, Screen[None]):
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
-        for pane in self._panes:
-            if pane.shows_running:
-                self._update(pane, state)
+        with self._together.painted_by(self.query_one("#content")):
+            for pane in self._panes:
+                if pane.shows_running:
+                    self._update(pane, state)
 
     def _update(self, pane: Pane, state: State) -> None:
         try:
