@@ -59,7 +59,9 @@ class Driven:
 
     @property
     def _is_busy(self) -> bool:
-        return self.app.driver.is_busy or self.app.begins
+        driver = self.app.driver
+        awaits_the_first_picture = driver.is_open and not driver.is_closed and self.app.state.view is None
+        return driver.is_busy or self.app.begins or awaits_the_first_picture
 
     async def _handled(self) -> None:
         """Until every message that was sent before is handled: what the pilot waits for, and the application's own.
