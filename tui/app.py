@@ -27,7 +27,7 @@ from tui.keys import KEYS
 from tui.layout import layout_of
 from tui.listing import Folding
 from tui.messages import Changed, Fault, Found, Progress, Reply
-from tui.palette import Actions
+from tui.palette import PALETTE_CSS, Actions
 from tui.panes.base import Pane
 from tui.python_prompt import PythonPrompt
 from tui.registry import VIEWS
@@ -45,13 +45,7 @@ class StepperApp(Choosing):
     """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
 
     TITLE = "stepper"
-    CSS = """
-    CommandPalette SearchIcon { display: none; } CommandPalette > Vertical { background: $surface; }
-    CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
-    CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
-    CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
-    CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
-    """
+    CSS = PALETTE_CSS
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
@@ -185,10 +179,11 @@ class StepperApp(Choosing):
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""
-        self._tells_fault, saved = False, ", saved" if self.keeper is not None else ""
-        self.say(f"a fault in {message.where}: {message.text}; the session goes on{saved}", "bad")
+        kept = self.keeper is not None
+        self._tells_fault = False  # of two the later one is told
+        self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
         self._tells_fault = True
-        if saved:
+        if kept:
             self.save_session(say=False)
 
     def report_fault(self, where: str, error: Exception) -> None:

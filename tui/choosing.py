@@ -67,8 +67,8 @@ class Choosing(Durable):
         """Show that it is there."""
         if self.inputs is None:
             return
-        self.inputs.take(message.load, message.outcome)
         from tui.screens.inputs import InputsScreen
 
+        self.inputs.take(message.load, message.outcome)
         if isinstance(self.front, InputsScreen):
             self.front.refresh_choices()

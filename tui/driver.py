@@ -224,7 +224,6 @@ class Driver:
             try:
                 job = self._jobs.get(timeout=_QUIET)
             except Empty:
-                self._debugger.timeline.prove()
                 if self._fill():
                     self._show(None)
                     continue
@@ -338,13 +337,14 @@ class Driver:
             self._resting = self._waiting == 0
 
     def _fill(self) -> bool:
-        """Fetch what the histories lack; whether there is more to see now."""
+        """Prove the last stop, and fetch what the histories lack; whether there is more to see now."""
         with self._lock:
             if self._waiting:
                 return False
             self._filling = True
             self._debugger.machine.request_pause(wanted=False)
         try:
+            self._debugger.timeline.prove()
             return self._pictures.fill(lambda: self._waiting > 0)
         except StepperError:
             return False

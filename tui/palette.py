@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -12,6 +12,15 @@ from stepper.debug.commands.registry import commands
 from tui.actions import actions
 from tui.registry import VIEWS
 from tui.stage import Stage
+
+PALETTE_CSS: Final = """
+CommandPalette SearchIcon { display: none; }
+CommandPalette > Vertical { background: $surface; }
+CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
+CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
+"""
 
 
 class Actions(Provider):

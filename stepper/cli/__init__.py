@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import gc
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, parser, with_ranges
+from stepper.collector import collector_off
 from stepper.errors import LimitReached, StepperError, UsageError
 from stepper.model_files import is_model_path
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
         # limits are set there.
-        with _collector_off():
+        with collector_off():
             execute = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
@@ -54,18 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return UsageError.exit_code
     return code
-
-
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """What is imported stays; looking for garbage in it is a tenth of a start."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _prepare_streams() -> None:

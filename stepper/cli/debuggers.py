@@ -29,20 +29,19 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
 
 def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
     """A debugger of the model on these inputs, by position."""
+    partner = partner_of(options, model)
+    if options.open_sequences:
+        from stepper.engine.sequences import open_sequences  # few want it
+
+        model = open_sequences(model)
     return Debugger(
-        _opened(model) if options.open_sequences else model,
+        model,
         dict(inputs.items()),
         options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,
-        partner=partner_of(options, model),
+        partner=partner,
     )
-
-
-def _opened(model: Model) -> Model:
-    from stepper.engine.sequences import open_sequences
-
-    return open_sequences(model)
 
 
 def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:

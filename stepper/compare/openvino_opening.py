@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
 
 FOLDER: Final = ".stepper"
-_CHUNK: Final = 2**20
 _TFLITE: Final = b"TFL3"
 _BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
 """Suffixes of files with a model's weights; their contents may be large, so that size and time must do."""
@@ -102,11 +102,9 @@ def _convert(path: Path, target: Path) -> None:
 
 def _content_hash(path: Path) -> str:
     """A hash of the file, and of name, size and time of those beside it that may hold its weights."""
-    digest = hashlib.blake2b(digest_size=12)
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+            digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12))
         for other in sorted(_weights_beside(path)):
             status = other.stat()
             digest.update(f"{other.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

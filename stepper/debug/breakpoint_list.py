@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -136,33 +137,33 @@ class Breakpoints:
             if breakpoint.description.once and breakpoint.number in self._by_number:
                 self.delete(breakpoint.number)
 
-    def until(self, text: str) -> Breakpoint:
-        """A breakpoint for one movement: where the condition holds. It is watched until `watch_all` is called."""
+    def until(self, text: str) -> AbstractContextManager[None]:
+        """Watch, within this, one more: where the condition holds."""
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        return self._temporary(description, *self._maker.until(text, self._where))
+        return self._with(description, *self._maker.until(text, self._where))
 
-    def target(self, text: str) -> Breakpoint:
-        """A breakpoint for one movement: at what the text names."""
+    def target(self, text: str) -> AbstractContextManager[None]:
+        """Watch, within this, one more: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._temporary(description, *self._maker.made(description, self._where)[:2])
+        return self._with(description, *self._maker.made(description, self._where)[:2])
 
-    def anomalies(self) -> None:
-        """Breakpoints for one movement: where NaN or Inf is made, or a carried shape changes."""
-        self._temporary(BreakDescription(BreakKind.WHEN, "nan", once=True), *self._maker.anomalies(self._where))
-
-    def watch_all(self) -> None:
-        """Watch those of the list alone."""
-        self._watch()
+    def anomalies(self) -> AbstractContextManager[None]:
+        """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
+        description = BreakDescription(BreakKind.WHEN, "nan", once=True)
+        return self._with(description, *self._maker.anomalies(self._where))
 
     def watched_by(self, lookout: Lookout) -> None:
         """Let another lookout ask about them from now on."""
         self._lookout = lookout
         self._watch()
 
-    def _temporary(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Breakpoint:
-        breakpoint = Breakpoint(0, description, checks, trails, self._timeline.machine.tick, self._where)
-        self._watch(breakpoint)
-        return breakpoint
+    @contextmanager
+    def _with(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Iterator[None]:
+        self._watch(Breakpoint(0, description, checks, trails, self._timeline.machine.tick, self._where))
+        try:
+            yield
+        finally:
+            self._watch()
 
     def _watch(self, *others: Breakpoint) -> None:
         self._lookout.watch([*self, *others])

@@ -110,18 +110,17 @@ class Debugger:
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """The moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.moments_found import MOST_FOUND, find  # expressions; a run begins without any
+        from stepper.debug.moments_found import find  # expressions; a run begins without any
 
-        limit = MOST_FOUND if limit is None else limit
         return find(self.timeline, expression, which, limit=limit, until=until)
 
     def over_iterations(
         self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:
         """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
-        from stepper.debug.series import MOST_POINTS, over_iterations
+        from stepper.debug.series import over_iterations
 
-        return over_iterations(self.timeline, address, statistic, most=MOST_POINTS if most is None else most)
+        return over_iterations(self.timeline, address, statistic, most=most)
 
     def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
         """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
@@ -172,7 +171,7 @@ class Debugger:
         depth = self.depth
         event = self._single()
         if event is not None and self.depth > depth:
-            return self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth <= depth)
+            return self._out_of(depth + 1)
         return event
 
     def finish(self) -> Stop:
@@ -180,7 +179,7 @@ class Debugger:
         depth, frame = self.depth, self.frame
         if depth == 1:
             return self.continue_()
-        event = self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth)
+        event = self._out_of(depth)
         is_loop = frame.activation is not None and frame.activation.operation.layer.is_loop
         if event is not None and event.kind is EventKind.LEFT and is_loop and self.stop.tick + 1 < event.tick:
             self.timeline.goto(event.tick - 1)
@@ -188,8 +187,7 @@ class Debugger:
 
     def next_iteration(self, count: int = 1) -> Stop:
         """The same place in a later iteration of this loop."""
-        iteration = self._loop_iteration()
-        return self.goto_iteration(iteration + count)
+        return self.goto_iteration(self._loop_iteration() + count)
 
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
         """On to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
@@ -215,31 +213,29 @@ class Debugger:
         """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs."""
         current = self._loop_iteration()
         if iteration < 0:
-            iteration += self._iterations_in_all()
+            present, event = self.machine.tick, self._out_of(self.depth, watched=False)
+            if event is None or event.kind is not EventKind.LEFT:
+                return self._stopped(event)
+            self.timeline.goto(event.tick - 1)
+            iteration += self._loop_iteration() + 1
+            self.timeline.goto(present)
         if iteration < 0:
             raise UsageError("the loop has no iteration that early")
         frame = self.frame
         if frame.program.straight:
             return self._stopped(self._jump(iteration - current))
-        if iteration > current:
-            return self._stopped(self._walk_to(iteration, frame.pc, frame.phase))
-        return self._back_to(iteration, frame.pc, frame.phase)
+        go = self._walk_to if iteration > current else self._back_to
+        return self._stopped(go(iteration, frame.pc, frame.phase))
 
     def until(self, expression: str) -> Stop:
         """On to where the expression holds, or to the next stop. UsageError for one that is wrong."""
-        self.breakpoints.until(expression)
-        try:
+        with self.breakpoints.until(expression):
             return self.continue_()
-        finally:
-            self.breakpoints.watch_all()
 
     def run_to(self, address: str) -> Stop:
         """On to the next moment at what the address names (as a breakpoint does), or to the next stop."""
-        self.breakpoints.target(address)
-        try:
+        with self.breakpoints.target(address):
             return self.continue_()
-        finally:
-            self.breakpoints.watch_all()
 
     # --- backward ------------------------------------------------------------------------------------------------
 
@@ -308,6 +304,13 @@ class Debugger:
 
     # --- how -----------------------------------------------------------------------------------------------------
 
+    def _out_of(self, depth: int, *, watched: bool = True) -> Event | None:
+        """Forward to where fewer frames than these are on the stack."""
+        return self._ahead(Every.LOOP, self._leaves(depth), watched=watched)
+
+    def _leaves(self, depth: int) -> Callable[[Event], bool]:
+        return lambda event: event.kind is EventKind.LEFT and self.depth < depth
+
     def _ahead(self, every: Every, fits: Callable[[Event], bool], *, watched: bool = True) -> Event | None:
         """Forward; None where the run has ended already."""
         if self.machine.finished:
@@ -364,9 +367,7 @@ class Debugger:
             if self.depth == depth and self._entry(depth - 1) == entry and iteration_of(self.frame) == wanted:
                 return None
             self.timeline.goto(present)  # the loop ends before
-        return self.timeline.forward(
-            Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth, until=target
-        )
+        return self.timeline.forward(Every.LOOP, self._leaves(depth), until=target)
 
     def _walk_to(self, iteration: int, pc: int, phase: Phase) -> Event | None:
         depth = self.depth
@@ -380,7 +381,7 @@ class Debugger:
 
         return self._ahead(Every.OPERATION, fits)
 
-    def _back_to(self, iteration: int, pc: int, phase: Phase) -> Stop:
+    def _back_to(self, iteration: int, pc: int, phase: Phase) -> None:
         depth = self.depth
         closed = phase is not Phase.RUNNING
 
@@ -391,16 +392,6 @@ class Debugger:
             return event.kind is EventKind.ITERATION if closed else frame.pc == pc and frame.phase is Phase.RUNNING
 
         self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits)
-        return self._stopped(None)
-
-    def _iterations_in_all(self) -> int:
-        """How many iterations this activation runs in the end; found by running to its end and coming back."""
-        depth, present = self.depth, self.machine.tick
-        self._ahead(Every.LOOP, lambda event: event.kind is EventKind.LEFT and self.depth < depth, watched=False)
-        self.timeline.goto(self.machine.tick - 1)
-        iteration = iteration_of(self.frame)
-        self.timeline.goto(present)
-        return 0 if iteration is None else iteration + 1
 
 
 def _positive(count: int) -> int:

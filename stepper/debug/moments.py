@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -15,9 +16,6 @@ from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
-
-if TYPE_CHECKING:
-    import hashlib
 
 
 class Reason(StrEnum):
@@ -108,8 +106,6 @@ def fingerprint(state: Snapshot) -> bytes:
     Every bit of a value counts; of one above 1 MB its type, its shape and 64 pieces that are spread over it, so that a
     stop takes no longer for all that is in its scope.
     """
-    import hashlib  # OpenSSL; the first stop is shown before
-
     digest = hashlib.blake2b(digest_size=16)
     digest.update(state.tick.to_bytes(8, "little"))
     for frame in state.frames:

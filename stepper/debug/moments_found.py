@@ -65,7 +65,7 @@ def find(
     expression: str | Expression,
     which: str | Which = Which.FIRST,
     *,
-    limit: int = MOST_FOUND,
+    limit: int | None = None,
     until: int | None = None,
 ) -> Found:
     """The moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
@@ -75,6 +75,7 @@ def find(
     """
     expression = parse(expression) if isinstance(expression, str) else expression
     which = _which(which)
+    limit = MOST_FOUND if limit is None else limit
     if limit < 1:
         raise UsageError(f"a limit is 1 or more, not {limit}")
     machine = timeline.machine

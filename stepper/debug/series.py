@@ -68,7 +68,7 @@ def over_iterations(
     address: str | Address,
     statistic: str | None = None,
     *,
-    most: int = MOST_POINTS,
+    most: int | None = None,
 ) -> Series:
     """A value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
 
@@ -80,7 +80,7 @@ def over_iterations(
     target = _target(timeline, address)
     depth = _loop_of(timeline, target)
     begin, end = _asked(timeline, target, depth)
-    collected = _Collected(_reader(address, statistic), begin, end, most)
+    collected = _Collected(_reader(address, statistic), begin, end, MOST_POINTS if most is None else most)
     with excursion(timeline):
         machine = timeline.machine
 

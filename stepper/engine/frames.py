@@ -82,15 +82,10 @@ class Activation:
 
     def copy(self) -> Activation:
         """An independent copy; tensors are shared, for nobody writes to them."""
-        scans = [scan.copy() for scan in self.scans]
-        copied = Activation(self.operation, self.plan, condition=self.condition, slices=self.slices, scans=scans)
-        copied.iteration = self.iteration
-        copied.limit = self.limit
-        copied.ended = self.ended
-        copied.slice_count = self.slice_count
-        copied.code = self.code
-        copied.entered = self.entered
-        copied.casts = self.casts
+        copied = Activation.__new__(Activation)
+        for name in self.__slots__:
+            setattr(copied, name, getattr(self, name))
+        copied.scans = [scan.copy() for scan in self.scans]
         return copied
 
 

@@ -7,15 +7,14 @@ layers, then its edges; port maps and back edges (port_maps.py); at the end what
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from stepper import operation_types
+from stepper.collector import collector_off
 from stepper.errors import ModelError
 from stepper.ir import checks, xml
 from stepper.ir.constants import check_constant, check_parameter
@@ -38,7 +37,7 @@ def read(path: str | Path) -> Model:
     Raises ModelError with file, line, layer and what was expected, for everything that is wrong in the files.
     """
     path = Path(path)
-    with _no_garbage_collection():
+    with collector_off():
         if path.suffix == ".bin":
             raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
         plain = PlainLists()
@@ -52,25 +51,6 @@ def read(path: str | Path) -> Model:
         model = Model(path, root.get("name", ""), version, graph, weights)
         checks.check(model)
     return model
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Nothing that a reader makes is garbage: searching it again and again would double the time of a large model.
-
-    At the end all of it goes to the oldest generation at once (which is what freeze and unfreeze do together, where
-    nobody else has frozen anything), or the next allocation would search it after all.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def _net_version(place: Place, root: Element) -> int:

@@ -49,6 +49,7 @@ class TensorPane(Pane):
 
     def heading(self, width: int) -> list[Row]:
         """Name and iteration, the axes, and the views; below it what it is."""
+        self.count(width)  # the rows choose the format that the heading names
         seen = self.inspected
         shown = seen.shown
         mark: Cell = (GLYPHS["focus"] if self.has_focus else " ", "accent")
@@ -254,6 +255,7 @@ class Companion(TensorPane, can_focus=False):
 
     def heading(self, width: int) -> list[Row]:
         """Which it is, and where the cursor stands."""
+        self.count(width)  # as above
         is_numbers = self.grid is self.numbers
         element = "[" + ",".join(map(str, self.inspected.cursor)) + "]"
         note = f"{element}   {self.numbers.format.note}" if is_numbers else element

@@ -107,12 +107,8 @@ def _reverse_to_anomaly(session: Session, _text: str) -> Answer:
 
 
 def _among_anomalies(session: Session, move: Callable[[], Stop]) -> Answer:
-    breakpoints = session.debugger.breakpoints
-    breakpoints.anomalies()
-    try:
+    with session.debugger.breakpoints.anomalies():
         return moved(session, move())
-    finally:
-        breakpoints.watch_all()
 
 
 @command("goto", syntax="N|tick N|ADDR|'MARK", help="iteration N of this loop; a tick; after an operation; a mark")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
-from typing import Final
 
 from stepper.errors import SessionError
-
-_CHUNK: Final = 2**20
 
 
 def content_hash(content: bytes) -> bytes:
@@ -26,11 +24,8 @@ def file_hashes(model: Path) -> dict[str, str | None]:
 
 
 def _file_hash(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=32)
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+            return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=32)).hexdigest()
     except OSError as error:
         raise SessionError(f"{path}: cannot be read: {error.strerror}") from None
-    return digest.hexdigest()
