@@ -1,8 +1,9 @@
 """From an address to the place in a compiled model: which graph, which layer, which output, which slot.
 
 A name is tried as: the exact name of a layer, `id=12`, a tensor name of an output, the end of a name (after `/` or
-`.`), a glob, a regular expression. The first of these that fits anywhere counts, and of the graphs where it fits the
-nearest: the current one, those inside it, those around it from the inside outwards, the rest.
+`.`), a short name as screens show it (short_names.py), a glob, a regular expression. The first of these that fits
+anywhere counts, and of the graphs where it fits the nearest: the current one, those inside it, those around it from the
+inside outwards, the rest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 from stepper.debug.addresses_atlas import Atlas, all_names
 from stepper.debug.addresses_patterns import PatternError, glob, regex
 from stepper.debug.addresses_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
+from stepper.debug.short_names import called
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
@@ -60,8 +62,8 @@ class _Hit(Struct, frozen=True):
 WhyAbsent = Callable[[Layer], str]
 """A sentence about a layer that has no value."""
 
-Rule = Callable[[Layer], Iterator[int | None]]
-"""One way to read a name: for a layer that it fits None, for an output its index."""
+Rule = Callable[[Program], Iterator[tuple[Layer, int | None]]]
+"""One way to read a name: the layers of a graph that it fits, and, where it is one output's own, which output."""
 
 
 def resolve(
@@ -203,15 +205,16 @@ def _rules(name: Name, address: Address) -> list[Rule]:
             return [*exact, _either(matches)]
     ends = (f"/{text}", f".{text}")
     written = set() if address.port is None else {f"{text}:{address.port}"}  # a tensor name such as `Identity:0`
-    return [_exact(text), _tensor_rule({text} | written), _either(lambda candidate: candidate.endswith(ends))]
+    ending = _either(lambda candidate: candidate.endswith(ends))
+    return [_exact(text), _tensor_rule({text} | written), ending, _shown(text)]
 
 
 def _layer_rule(fits: Callable[[Layer], bool]) -> Rule:
-    def rule(layer: Layer) -> Iterator[int | None]:
-        if fits(layer):
-            yield None
+    return lambda program: ((layer, None) for layer in program.graph.layers if fits(layer))
 
-    return rule
+
+def _shown(text: str) -> Rule:
+    return lambda program: ((layer, None) for layer in called(program, text))
 
 
 def _exact(text: str) -> Rule:
@@ -219,10 +222,11 @@ def _exact(text: str) -> Rule:
 
 
 def _tensor_rule(texts: set[str]) -> Rule:
-    def rule(layer: Layer) -> Iterator[int | None]:
-        for index, port in enumerate(layer.outputs):
-            if not texts.isdisjoint(port.names):
-                yield index
+    def rule(program: Program) -> Iterator[tuple[Layer, int]]:
+        for layer in program.graph.layers:
+            for index, port in enumerate(layer.outputs):
+                if not texts.isdisjoint(port.names):
+                    yield layer, index
 
     return rule
 
@@ -230,13 +234,14 @@ def _tensor_rule(texts: set[str]) -> Rule:
 def _either(matches: Callable[[str], bool]) -> Rule:
     """The layer's name, or else the names of its outputs."""
 
-    def rule(layer: Layer) -> Iterator[int | None]:
-        if matches(layer.name):
-            yield None
-            return
-        for index, port in enumerate(layer.outputs):
-            if any(matches(name) for name in port.names):
-                yield index
+    def rule(program: Program) -> Iterator[tuple[Layer, int | None]]:
+        for layer in program.graph.layers:
+            if matches(layer.name):
+                yield layer, None
+                continue
+            for index, port in enumerate(layer.outputs):
+                if any(matches(name) for name in port.names):
+                    yield layer, index
 
     return rule
 
@@ -245,12 +250,7 @@ def _search(rings: list[list[Program]], rules: list[Rule]) -> list[_Hit]:
     """What the first rule that fits anywhere finds in the nearest ring."""
     for rule in rules:
         for ring in rings:
-            hits = [
-                _Hit(program, layer, output)
-                for program in ring
-                for layer in program.graph.layers
-                for output in rule(layer)
-            ]
+            hits = [_Hit(program, layer, output) for program in ring for layer, output in rule(program)]
             if hits:
                 return hits
     return []

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+import stepper
+from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
-from tui.names import carried_name, expression_name, short_names
+from tui.names import carried_name, expression_name, operation_names
 from tui.rows import clip, number, spark
 
 
-@pytest.mark.parametrize(
-    ("names", "short"),
-    [
-        (["aten::softmax/Softmax", "aten::add/Add"], ["Softmax", "Add"]),
-        (["n.q/aten::linear/MatMul", "n.v/aten::linear/MatMul"], ["q/MatMul", "v/MatMul"]),
-        (["n.q/aten::linear/MatMul", "aten::linear/MatMul"], ["q/MatMul", "MatMul"]),
-        (["Add", "x/Add", "y/Add"], ["Add", "x/Add", "y/Add"]),
-        (["same", "same"], ["same", "same"]),
-        (["a[b]/\x1b[31mc"], ["�[31mc"]),
-    ],
-)
-def test_names_are_as_short_as_they_can_be(names: list[str], short: list[str]) -> None:
-    assert short_names(names) == short
-
-
-@pytest.mark.parametrize("name", ["date_normaliser", "while_loop", "nested_loop"])
-def test_no_two_operations_of_a_graph_are_called_the_same(name: str) -> None:
-    for program in debugger_of_sample(name).machine.compiled.programs:
-        names = short_names([operation.layer.name for operation in program.operations])
-        assert len(set(names)) == len(names)
+def test_nothing_in_a_name_moves_the_cursor(tmp_path: Path) -> None:
+    graph = Graph()
+    graph.result(graph.apply("Tanh", graph.parameter("x", "f32", (2,)), name="a[b]/&#x9b;31mc"))
+    program = stepper.compile_model(graph.read(tmp_path)).main
+    assert operation_names(program) == ("�31mc",)
 
 
 def test_a_converters_number_is_left_out_and_addresses_are_cut() -> None:
