@@ -17,7 +17,7 @@ from msgspec import Struct
 from stepper.debug.addresses_atlas import Atlas, all_names
 from stepper.debug.addresses_patterns import PatternError, glob, regex
 from stepper.debug.addresses_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
-from stepper.debug.short_names import called
+from stepper.debug.short_names import called, short_names_of
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
@@ -314,7 +314,8 @@ def _unknown(name: Name, address: Address, rings: list[list[Program]], atlas: At
     if name.kind in (NameKind.GLOB, NameKind.REGEX):
         return f"nothing has a name that fits {text}"
     inside = f" in '{excerpt('::'.join(map(str, address.levels)))}'" if address.levels else ""
-    names = [known for ring in rings for program in ring for known in all_names(program)]
+    programs = [program for ring in rings for program in ring]
+    names = [known for program in programs for known in (*short_names_of(program), *all_names(program))]
     return f"there is nothing called '{text}'{inside}; {_nearest(name.text, names)}"
 
 
@@ -325,7 +326,9 @@ def _nearest(text: str, names: list[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(text[:200], known, n=3, cutoff=0.5)
-    near += [name for name in known if text.lower() in name.lower() and name not in near][: 3 - len(near)]
+    having = [name for name in known if text.lower() in name.lower() and name not in near]
+    having.sort(key=lambda name: not name.lower().startswith(text.lower()))
+    near += having[: 3 - len(near)]
     if near:
         return "near are " + ", ".join(excerpt(str(exact_name(name))) for name in near)
     if 0 < len(whole) <= _MOST_LISTED:

@@ -10,6 +10,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from stepper.debug.commands.registry import commands
+from stepper.debug.commands.topics import TOPICS
 from tui.actions import actions
 from tui.keymap import Keymap, names_of
 from tui.keys import KEYS, Key
@@ -78,6 +79,10 @@ def _words(width: int) -> list[Row]:
     words = [(command.usage, command.help) for command in commands()]
     words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
     rows = [row for usage, help in words for row in _word_rows(usage, help, width)]
+    for topic, lines in TOPICS.items():
+        rows += [[], [(f"  {topic}", "strong")]]
+        for written, means in lines:
+            rows += _word_rows(written, means, width)
     return [[("  at the prompt", "strong")], *rows]
 
 

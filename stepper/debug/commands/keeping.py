@@ -13,6 +13,7 @@ from stepper.debug.commands.registry import command, command_called, commands, o
 from stepper.debug.commands.scripts import ScriptError, script_lines
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stops import moved
+from stepper.debug.commands.topics import TOPICS, topic_lines
 from stepper.debug.moments import Mark
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import storable
@@ -96,8 +97,15 @@ def _source(session: Session, text: str) -> Answer:
     return Answer(tuple(lines))
 
 
-@command("help", syntax="[COMMAND]", help="this list, or how one command is written")
+@command(
+    "help",
+    syntax="[COMMAND|addresses|expressions|breaks]",
+    help="this list, or how one of these is written",
+)
 def _help(_session: Session, text: str) -> Answer:
+    if text in TOPICS:
+        lines = topic_lines(text)
+        return Answer(tuple(lines), {"topic": text, "lines": lines})
     found = [command_called(text)] if text else commands()
     width = max(len(one.title) for one in found)
     lines = [f"{one.title:{width}}  {one.help}" for one in found]
