@@ -189,12 +189,14 @@ def _fold(app: Stage, _text: str) -> None:
             fold()
 
 
-@action("open", help="open what is selected: a value full screen; a loop or branch that comes next is stepped into")
+@action("open", help="open what is selected: a value full screen; a loop that comes next, or at the end the last one")
 def _open(app: Stage, _text: str) -> None:
-    frame, cursor = app.state.frame, app.state.cursor
-    if frame is None or cursor is None:
+    frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
+    if ending is not None and ending.last is not None:
+        app.perform(f"goto tick {ending.last.tick}")
+    elif frame is None or cursor is None:
         return
-    if frame.running == cursor and frame.depth < len(app.state.frames) - 1:
+    elif frame.running == cursor and frame.depth < len(app.state.frames) - 1:
         app.perform("down")
     elif frame.layers[cursor].bodies and cursor == frame.last + 1:
         app.perform("step")

@@ -13,27 +13,39 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
 from stepper.engine.rules import Note
 from stepper.engine.run import LoopSummary
+from stepper.ir.model import Layer
 
 MOST_ENDS: Final = 100_000
 """Ends of loops that are kept; the first ones."""
 
 
+class LastIteration(NamedTuple):
+    """The moment at which a loop had closed its last iteration."""
+
+    layer: Layer
+    iteration: int
+    tick: int
+
+
 class Ending(Struct, frozen=True, eq=False):
     """Part of State at the end of the run: its loops, and the notes on what the other rule book `other` does otherwise.
 
-    `is_partial`: there was more than is known, before a session began or on another course.
+    `is_partial`: there was more than is known, before a session began or on another course. `last` is of the loop that
+    was the last of the model's own graph, or of those inside where there is none; None where none ran an iteration.
     """
 
     loops: tuple[LoopSummary, ...]
     is_partial: bool
     notes: tuple[Note, ...]
     other: str
+    last: LastIteration | None = None
 
 
 class _End(NamedTuple):
     operation: Operation
     iterations: int
     ended: EndReason
+    depth: int
 
 
 class Endings:
@@ -56,7 +68,7 @@ class Endings:
         if id(operation) not in self._paths:
             self._paths[id(operation)] = place(frames, operation, iterations=False)
         assert activation.ended is not None, "a loop leaves for a reason"
-        self._ends[self._machine.tick] = _End(operation, activation.iteration + 1, activation.ended)
+        self._ends[self._machine.tick] = _End(operation, activation.iteration + 1, activation.ended, len(frames))
 
     def on_another_course(self, branches: Branches, before: str) -> None:
         """The run goes on in another branch, or with another edit: what came after the first edit of both is gone."""
@@ -75,4 +87,12 @@ class Endings:
                 end.iterations, end.ended
             )
         rules = self._machine.rules
-        return Ending(tuple(loops.values()), self._is_partial, tuple(self._machine.notes), str(rules.other))
+        notes = tuple(self._machine.notes)
+        return Ending(tuple(loops.values()), self._is_partial, notes, str(rules.other), self._last())
+
+    def _last(self) -> LastIteration | None:
+        ran = [(end.depth == 1, tick, end) for tick, end in self._ends.items() if end.iterations]
+        if not ran:
+            return None
+        _, tick, end = max(ran, key=lambda one: one[:2])
+        return LastIteration(end.operation.layer, end.iterations - 1, tick - 1)  # the move after it left the loop

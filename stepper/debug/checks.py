@@ -83,6 +83,14 @@ def named(layer: Layer) -> str:
     return f"{layer.type} '{layer.name}'"
 
 
+def place_text(program: Program, index: int) -> str:
+    """The place of a check for sentences: `after MatMul 'proj' in Loop 'decoder'`."""
+    moments = {BEGUN: "when an iteration begins", closed(program): "when an iteration is closed"}
+    what = moments.get(index) or f"after {named(program.operations[index].layer)}"
+    inside = " > ".join(map(named, program.path))
+    return f"{what} in {inside}" if inside else f"{what} in the model's own graph"
+
+
 def where(frame: Frame) -> str:
     """A frame for sentences: `in iteration 7 of Loop 'decoder'`."""
     activation = frame.activation

@@ -12,7 +12,9 @@ anything else                        an expression: when it becomes true
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -35,6 +37,23 @@ class Word(StrEnum):
     GROW = "grow"
     DIFF = "diff"
     CHANGES = "changes"
+
+
+MEANINGS: Final[Mapping[Word, str]] = MappingProxyType({
+    Word.NAN: "an operation gives a NaN and had none in its inputs",
+    Word.INF: "an operation gives an Inf and had none in its inputs",
+    Word.SHAPE: "a value of a body has another shape or type than one iteration before",
+    Word.CONDITION: "the condition of a loop turns false",
+    Word.LIMIT: "a loop ends because its trip count, or the slices of its inputs, are used up",
+    Word.LAST: "the last iteration of a loop is closed, whatever ends it",
+    Word.END: "a loop ends, also one that ran no iteration",
+    Word.STUCK: "what a loop carries does not change from one iteration to the next",
+    Word.PERIOD: "all that a loop carries is as it was a few iterations before",
+    Word.GROW: "what is carried, or the value named, grows beyond that many times its first",
+    Word.DIFF: "a value is farther from the reference than that; without one, from its last",
+    Word.CHANGES: "a value or an element is another than one iteration before",
+})  # fmt: skip
+"""When the run stops for each, in a sentence."""
 
 
 class DataBreak(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -15,15 +15,19 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.records import Brief
 
+MOST_PLACES: Final = 50
+"""Of a breakpoint that are told one by one."""
+
 
 class BreakView(Brief, Struct, frozen=True, eq=False):
     """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
 
-    Of one that waits for something about values wherever it happens there are none. `ignored` is how many moments of
-    those that it is to ignore have gone by.
+    Of one that waits for something about values wherever it happens there are none. `first_places` are the first of
+    them with their programs, as a Check has them. `ignored` is how many moments of those that it is to ignore have gone
+    by.
     """
 
-    unshown: ClassVar = ("places",)
+    unshown: ClassVar = ("places", "first_places")
 
     number: int
     kind: BreakKind
@@ -35,6 +39,7 @@ class BreakView(Brief, Struct, frozen=True, eq=False):
     ignored: int
     description: BreakDescription
     places: frozenset[tuple[int, int]]
+    first_places: tuple[tuple[Program, int], ...] = ()
 
     def is_at(self, program: Program, index: int) -> bool:
         """Whether it sits at this operation."""
@@ -48,7 +53,7 @@ def break_views(breakpoints: Iterable[Breakpoint]) -> tuple[BreakView, ...]:
 
 def _break_view(breakpoint: Breakpoint) -> BreakView:
     description = breakpoint.description
-    at_places = description.kind is not BreakKind.WHEN
+    checks = breakpoint.checks if description.kind is not BreakKind.WHEN else ()
     return BreakView(
         number=breakpoint.number,
         kind=description.kind,
@@ -59,7 +64,8 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
         hits=breakpoint.hits,
         ignored=breakpoint.counts[1].seen,
         description=description,
-        places=frozenset((id(check.program), check.index) for check in breakpoint.checks) if at_places else frozenset(),
+        places=frozenset((id(check.program), check.index) for check in checks),
+        first_places=tuple((check.program, check.index) for check in checks[:MOST_PLACES]),
     )
 
 

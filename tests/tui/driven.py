@@ -85,6 +85,15 @@ class Driven:
                 break
         await self.settle()
 
+    async def looked_through(self) -> None:
+        """Until all iterations that have run are known to the timeline."""
+        for _ in range(60):
+            await self.filled()
+            if self.state.sweep is not None and self.state.sweep.complete:
+                assert not self.app._faults
+                return
+        raise AssertionError("the run was not looked through in time")
+
     async def press(self, *names: str) -> None:
         """One key after another, each with what it does."""
         for key in names:

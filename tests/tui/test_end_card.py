@@ -109,4 +109,29 @@ def test_where_there_are_tabs_the_list_says_which_one_tells_how_it_ended() -> No
         lines.extend(driven.text("operations").splitlines())
 
     drive("nested_loop", wide, size=(120, 40), lines=("continue",))
-    assert [line.strip() for line in lines[1:]] == ["N goes back into the run", "S goes back into its loops"]
+    ways = ["N goes back into the run", "S goes back into its loops", "Enter goes into passes@2"]
+    assert [line.strip() for line in lines[1:]] == ways
+
+
+@pytest.mark.parametrize(
+    ("name", "iteration"), [("nested_loop", 2), ("while_loop", 110), ("date_normaliser", 10), ("reverse", 7)]
+)
+@pytest.mark.parametrize("view", ["main", "grid", "timeline"])
+def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(name: str, iteration: int, view: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"view {view}")
+        await driven.press("enter")
+        stop = driven.state.stop
+        assert stop is not None and (stop.iteration, stop.closed) == (iteration, True)
+        assert len(driven.state.frames) == 2, "not in a loop inside of it"
+
+    drive(name, script, lines=("continue",))
+
+
+@pytest.mark.parametrize(("view", "pane"), [("grid", "grid"), ("timeline", "chart")])
+def test_what_shows_iterations_says_at_the_end_how_to_get_to_some(view: str, pane: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"view {view}")
+        assert "the run has ended; Enter: until_one@110, S: a step back, g: the start" in driven.text(pane)
+
+    drive("while_loop", script, size=(80, 24), lines=("continue",))

@@ -7,6 +7,7 @@ import pytest
 from tests.tui.driven import DECODER, Driven, drive
 from tui.event_log import Kind
 from tui.panes.list_pane import ListPane
+from tui.rows import spark
 from tui.theme import Look
 
 STOPS = (
@@ -33,7 +34,9 @@ def listed(driven: Driven) -> ListPane:  # type: ignore[type-arg]
 async def look_at_all(driven: Driven, name: str) -> None:
     for key, view in (("B", "breakpoints"), ("W", "watches"), ("E", "events"), ("dollar_sign", "variables")):
         await driven.press(key)
-        driven.golden(f"{view}_{name}", "top", view, "keys")
+        await driven.filled()
+        more = [pane.id for pane in driven.app.screen.query(".more") if pane.display and pane.id]
+        driven.golden(f"{view}_{name}", "top", view, *more, "keys")
         await driven.press("q")
     assert not driven.app._faults
 
@@ -120,6 +123,28 @@ def test_the_mouse_chooses_switches_and_opens() -> None:
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", f"break {DECODER}@3", "break nan"))
 
 
+def test_below_the_breakpoints_stands_where_the_chosen_one_sits_and_has_stopped() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("c", "c", "B")
+        text = driven.text("detail")
+        assert "breakpoint 1" in text and "in the model's own graph" in text
+        assert text.index("has stopped") < text.index(f"tick {driven.state.view.tick} ")  # type: ignore[union-attr]
+        assert sum("ran in" in line or "and at" in line for line in text.splitlines()) == 2
+        await driven.press("down")
+        text = driven.text("detail")
+        assert "an operation gives a NaN and had none in its inputs" in text and "nowhere yet" in text
+        await driven.press("down")
+        text = driven.text("detail")
+        assert "max(h) > 9 becomes true" in text and "once, then it goes" in text and "from the hit number 3" in text
+        assert "how breaks are written" in text
+        await driven.press("down")
+        assert "when an iteration begins in Loop 'prim::Loop/Loop'" in driven.text("detail")
+
+    once = "break when max(h) > 9 hit 3 once"
+    lines = (f"run-to {DECODER}@0", "break MatMul", "break nan", once, "break @7", "first")
+    drive("date_normaliser", script, size=(160, 60), lines=lines)
+
+
 # --- watches --------------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +161,42 @@ def test_a_watch_shows_now_and_before_and_is_opened_and_deleted() -> None:
         assert driven.app.front.prompt.value == "watch "
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "watch iter", "watch h.9"))
+
+
+def test_below_the_watches_each_is_drawn_over_all_iterations_also_those_that_were_passed() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("W")
+        await driven.looked_through()
+        chart = driven.text("chart")
+        assert "over the iterations" in chart and " 10*iter" in chart
+        assert all(str(10 * iteration) in chart.split() for iteration in range(8))
+        assert "h rms" not in chart, "what is carried stands on the timeline"
+        row = driven.text("watches").splitlines()[2]
+        assert row.split()[3:5] == ["70", "60"] and row.endswith(spark([*map(float, range(8))])), (
+            "before and bars know them, too"
+        )
+
+    drive("date_normaliser", script, size=(200, 60), lines=(f"run-to {DECODER}@0", "watch 10*iter", "iter 7"))
+
+
+def test_without_a_watch_it_is_said_how_expressions_are_written() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("W")
+        assert "how expressions are written" in driven.text("chart") and "prev(x)" in driven.text("chart")
+        await driven.type("watch 1 + 1")
+        await driven.press("W")
+        assert "how expressions" not in driven.text("chart")
+
+    drive("for_loop", script, size=(120, 40))
+
+
+def test_a_low_screen_has_the_list_alone() -> None:
+    async def script(driven: Driven) -> None:
+        for key in ("W", "B"):
+            await driven.press(key)
+            assert not any(pane.display for pane in driven.app.screen.query(".more"))
+
+    drive("for_loop", script, size=(80, 24), lines=("watch 1",))
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

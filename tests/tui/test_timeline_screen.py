@@ -20,20 +20,10 @@ def chart_of(driven: Driven) -> TimelineChart:
     return pane
 
 
-async def looked_through(driven: Driven) -> None:
-    """Until all that has run is known."""
-    for _ in range(60):
-        await driven.filled()
-        if driven.state.sweep is not None and driven.state.sweep.complete:
-            assert not driven.app._faults
-            return
-    raise AssertionError("the run was not looked through in time")
-
-
 @SIZES
 def test_watches_carried_values_the_condition_and_stops_are_seen(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
-        await looked_through(driven)
+        await driven.looked_through()
         driven.golden(f"timeline_{size[0]}x{size[1]}", "top", "chart", "keys")
 
     lines = (f"run-to {DECODER}@0", "watch max(id=53)", "break id=76 if iter % 3 == 2", "continue 3", "view timeline")
@@ -42,7 +32,7 @@ def test_watches_carried_values_the_condition_and_stops_are_seen(size: tuple[int
 
 def test_a_click_and_the_arrows_move_in_time() -> None:
     async def script(driven: Driven) -> None:
-        await looked_through(driven)
+        await driven.looked_through()
         chart = chart_of(driven)
         span = chart.span(chart.size.width)
         await driven.pilot.click("#chart", offset=(chart.gutter.left + 14 + span.at(2), 3))
@@ -58,7 +48,7 @@ def test_a_click_and_the_arrows_move_in_time() -> None:
 
 def test_the_first_infinity_is_told_and_x_goes_there() -> None:
     async def script(driven: Driven) -> None:
-        await looked_through(driven)
+        await driven.looked_through()
         expected = squaring_in_numpy(16)[0].index("I") + 1  # carried into the iteration after it was computed
         assert "✗ h NaN or Inf" in driven.text("chart") and "I" in driven.text("chart")
         await driven.press("X")
@@ -75,7 +65,7 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
         chart = chart_of(driven)
         await driven.press("left")  # while the run is looked through
         assert driven.state.iteration == reached - 1
-        await looked_through(driven)
+        await driven.looked_through()
         sweep = driven.state.sweep
         assert sweep is not None and sweep.reached >= reached
         track = sweep.tracks[0]
@@ -89,7 +79,7 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
         assert (counts == 1000).all()
         while chart.span(chart.size.width).end - chart.span(chart.size.width).begin > 200:
             await driven.press("plus")
-        await looked_through(driven)
+        await driven.looked_through()
         span = chart.span(chart.size.width)
         assert span.begin <= reached - 1 < span.end
         close = driven.state.sweep.close[0] if driven.state.sweep else track
@@ -102,7 +92,7 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
 
 def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
     async def script(driven: Driven) -> None:
-        await looked_through(driven)
+        await driven.looked_through()
         assert driven.text("chart").isascii() and "?" not in driven.text("chart")
 
     lines = (f"run-to {DECODER}@0", "iter 8", "view timeline")
@@ -111,7 +101,7 @@ def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
 
 def test_wide_columns_have_their_numbers_below_and_are_as_tall_as_there_is_room() -> None:
     async def script(driven: Driven) -> None:
-        await looked_through(driven)
+        await driven.looked_through()
         lines = driven.text("chart").splitlines()
         bands = [place for place, line in enumerate(lines) if line.split()[:1] == ["balance"]]
         numbers = next(line for line in lines[bands[0] :] if "829.16" in line and "856.54" in line)

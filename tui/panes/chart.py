@@ -17,7 +17,7 @@ from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED
 from tui.panes.scrubbed import ScrubbedPane
 from tui.panes.time_span import STEPS, TimeSpan
-from tui.panes.timeline import HAPPENINGS, outside_text
+from tui.panes.timeline import HAPPENINGS, carried_value, measured, outside_text, value_of
 from tui.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.stage import Stage
 from tui.state import State
@@ -69,6 +69,8 @@ class TimelineChart(ScrubbedPane):
     )
 
     NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
+    bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "condition")
+    """The kinds of tracks that are shown, in this order."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -169,9 +171,8 @@ class TimelineChart(ScrubbedPane):
             return
         collected = {edge.parameter.layer.id for edge in loop.back_edges if collects(edge) and edge.parameter.layer}
         close = {(track.kind, track.name): track for track in sweep.close}
-        kinds = ("watch", "carried") if loop.condition is None else ("watch", "carried", "condition")
-        for kind in kinds:
-            for track in sweep.tracks:
+        for kind in self.bands:
+            for track in sweep.tracks if kind != "condition" or loop.condition is not None else ():
                 if track.kind == kind and (track.parameter is None or track.parameter.id not in collected):
                     yield close.get((kind, track.name), track)
 
@@ -269,8 +270,10 @@ class TimelineChart(ScrubbedPane):
         return self._styles["odd-tint"]
 
     def _called(self, track: TrackView, room: int) -> str:
-        text = printable(track.name) if track.parameter is None else carried_name(track.parameter)
-        return clip(text, room)
+        watches = (value_of(one) for one in self.state.watches if one.text == track.name)
+        is_carried = track.parameter is not None
+        value = carried_value(self.state, track.parameter) if is_carried else next(watches, None)
+        return measured(_name_of(track), value, room)
 
     def _numbers(self, track: TrackView, span: TimeSpan) -> tuple[Array, Array]:
         numbers, counts = track.spread_over(span.begin, span.end, span.bins)
@@ -312,7 +315,7 @@ class TimelineChart(ScrubbedPane):
                 found.append((event.iteration, f"{glyph} {printable(label)}", tone))
         odd = [(track.first_odd, track) for track in tracks if track.first_odd is not None]
         found += [
-            (first, f"✗ {self._called(track, 12)} NaN or Inf", "bad") for first, track in odd if first is not None
+            (first, f"✗ {clip(_name_of(track), 12)} NaN or Inf", "bad") for first, track in odd if first is not None
         ]
         if now is not None:
             found.append((now, f"{GLYPHS['now']} now", "accent"))
@@ -386,3 +389,7 @@ class TimelineChart(ScrubbedPane):
         """The first iteration of a column."""
         span = self.span(self.size.width)
         return span.covered(cell)[0] if 0 <= cell < span.bins * span.slot else None
+
+
+def _name_of(track: TrackView) -> str:
+    return printable(track.name) if track.parameter is None else carried_name(track.parameter)

@@ -70,10 +70,7 @@ class EventList(ListPane[Entry]):
             (f"  {glyph} ", tone),
             (padded(item.kind.value, _WORD), tone if is_loud else "dim"),
             (padded(clip_head(_place_text(item.place), place - 1), place), "dim"),
-            (
-                padded(clip_end(printable(item.text), text - 1), text),
-                "" if is_loud or item.kind is Kind.LOGGED else "dim",
-            ),
+            (padded(clip_end(printable(item.text), text - 1), text), "dim" if item.kind is Kind.MOVED else ""),
         ]
         return [*row, (padded(clip_end(printable(item.command), command), command), "dim")] if command else row
 

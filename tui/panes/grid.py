@@ -19,6 +19,7 @@ from tui.panes.grid_label import DIFFERENCE_WIDTH, difference, label
 from tui.panes.grid_paint import LETTERS, CellPaint, happenings
 from tui.panes.grid_part import GridPart
 from tui.panes.grid_widths import NUMBERED, WIDTHS, suffices, usual
+from tui.panes.timeline import outside_text
 from tui.rows import Row
 from tui.stage import Stage
 from tui.state import State
@@ -240,7 +241,7 @@ class Grid(Pane):
         """One operation, or a folded group of them, over the visible iterations."""
         frame, moment, listing = self.frame, self.moment, self.listing()
         if frame is None or moment is None or listing is None:
-            return [("  ", ""), ("S goes back into the run, g to its start", "dim")]
+            return [("  ", ""), (outside_text(self.state), "dim")]
         entry, chosen = listing.entries[index], self.cell
         row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
         row += difference(self.state, frame, entry)
@@ -353,12 +354,11 @@ class Grid(Pane):
         if entry.is_folded and event.chain == 2 and column < 0:
             self.fold()
             return
-        index = entry.indices[0]
-        self.picked = Cell(iteration, index)
+        self.picked = Cell(iteration, entry.indices[0])
         if event.chain == 2:
             self.post_line("go-to-cell")
         elif self.state.frame is frame:
-            self.post_line(f"select {index}")
+            self.post_line(f"select {self.picked.operation}")
         self.changed()
         self.told()
 

@@ -33,6 +33,7 @@ class ListPane(Pane, Generic[Item]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.cursor = 0
+        self.beside: Pane | None = None  # tells more of the chosen row
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -112,6 +113,8 @@ class ListPane(Pane, Generic[Item]):
         self.cursor = max(0, min(index, len(self.entries()) - 1))
         self._show_cursor()
         self.changed()
+        if self.beside is not None:
+            self.beside.changed()
 
     def move(self, to: str) -> None:
         """+N, -N, page, -page, first or last."""

@@ -10,7 +10,7 @@ from textual import events
 
 from stepper.debug.frame_views import FrameView
 from tui.listing import Entry, Listing
-from tui.names import marked_name
+from tui.names import layer_name, marked_name
 from tui.panes.base import Pane
 from tui.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
 from tui.stage import Stage
@@ -91,7 +91,7 @@ class Operations(Pane):
         if self.state.view is None:
             return ("",)
         facts = ("Tab: the value tab tells how it ended",) if self.screen.has_class("-tiny") else ()
-        return ("N goes back into the run", "S goes back into its loops", *facts)
+        return ("N goes back into the run", "S goes back into its loops", *_last_loop(self.state), *facts)
 
     def row(self, index: int, width: int) -> Row:
         """One operation, or a group of them."""
@@ -245,3 +245,9 @@ def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
 def _quiet(tone: str) -> str:
     """The tone of what stands beside the name, on the same ground."""
     return "now" if tone == "now" else "dim cursor" if "cursor" in tone else "dim"
+
+
+def _last_loop(state: State) -> tuple[str, ...]:
+    """Where Enter leads from the end of the run."""
+    last = None if state.ending is None else state.ending.last
+    return () if last is None else (f"Enter goes into {clip(layer_name(last.layer), 12)}@{last.iteration}",)

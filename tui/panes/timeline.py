@@ -8,9 +8,13 @@ from typing import ClassVar, Final
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.iteration_statistics import number_of
 from stepper.debug.labels import label_of
 from stepper.debug.readings import Reading
-from tui.names import carried_name, expression_name
+from stepper.debug.run_views import WatchView
+from stepper.element_types import Array
+from stepper.ir.model import Layer
+from tui.names import carried_name, expression_name, layer_name
 from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED
 from tui.panes.scrubbed import ScrubbedPane
@@ -140,7 +144,11 @@ class TimelineBar(ScrubbedPane):
     # --- the tracks ----------------------------------------------------------------------------------------------
 
     def _tracks(self) -> list[Track]:
-        found = [Track(expression_name(watch.text), _readings(watch.iterations)) for watch in self.state.watches]
+        room = self.name_width(self.size.width) - 2
+        found = [
+            Track(measured(expression_name(watch.text), value_of(watch), room), _readings(watch.iterations))
+            for watch in self.state.watches
+        ]
         loop, history = self.state.loop, self.state.loop_history
         if loop is not None and history is not None and len(found) < self._most:
             collected = {edge.parameter.layer.id for edge in loop.back_edges if collects(edge) and edge.parameter.layer}
@@ -149,7 +157,7 @@ class TimelineBar(ScrubbedPane):
                 carried = [one for one in carried if not _is_counter(one.numbers)]
             found += [
                 Track(
-                    carried_name(one.parameter),
+                    measured(carried_name(one.parameter), carried_value(self.state, one.parameter), room),
                     dict(zip(one.iterations.tolist(), one.numbers.tolist(), strict=True)),
                     self.state.labels_of(self.state.loop_program, one.parameter),
                 )
@@ -220,18 +228,37 @@ class TimelineBar(ScrubbedPane):
 
 def outside_text(state: State) -> str:
     """What stands where iterations would be, outside of all loops."""
-    ended = state.view is not None and state.view.outputs is not None
-    return "the run has ended; S goes back into it" if ended else "no loop around this; s steps into one"
+    if state.view is None or state.view.outputs is None:
+        return "no loop around this; s steps into one"
+    last = None if state.ending is None else state.ending.last
+    enter = "" if last is None else f"Enter: {clip(layer_name(last.layer), 30)}@{last.iteration}, "
+    return f"the run has ended; {enter}S: a step back, g: the start"
+
+
+def value_of(watch: WatchView) -> Array | None:
+    """What an expression is now, where it is kept."""
+    return None if watch.now is None or watch.now.error else watch.now.value
+
+
+def measured(name: str, value: Array | None, room: int) -> str:
+    """The name of a track, and of a tensor which number of it is shown (number_of)."""
+    return clip(name, room) if value is None or value.size <= 1 else f"{clip(name, room - 4)} rms"
+
+
+def carried_value(state: State, parameter: Layer | None) -> Array | None:
+    """What a Parameter has got in this iteration."""
+    edges = () if state.loop is None else state.loop.back_edges
+    return next((edge.came_in for edge in edges if edge.parameter.layer is parameter), None)
 
 
 def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:
-    """Those of a watch that are one number."""
+    """Those of a watch that can be one number."""
     found = {}
     for reading in readings:
-        if reading.iteration is not None and reading.value is not None and reading.value.size == 1:
-            value = reading.value
-            if value.dtype.kind in "fiub":
-                found[reading.iteration] = float(value.reshape(-1)[0])
+        if reading.iteration is not None and reading.value is not None and reading.value.dtype.names is None:
+            known = number_of(reading.value)
+            if known is not None:
+                found[reading.iteration] = known
     return found
 
 

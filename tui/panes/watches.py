@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from stepper import element_types
+from stepper.debug.iteration_statistics import number_of
+from stepper.debug.iteration_sweep import TrackView
 from stepper.debug.readings import Reading
 from stepper.debug.run_views import WatchView
 from stepper.ops.axes import shape_text
 from tui.panes.list_pane import ListPane
-from tui.rows import Row, clip, elements, padded, printable, spark
+from tui.panes.timeline import measured, value_of
+from tui.rows import Row, clip, elements, number, padded, printable, spark
 from tui.theme import GLYPHS
 
 _NUMBER: Final = 4
@@ -24,8 +27,8 @@ class WatchList(ListPane[WatchView]):
     title = "watches"
     when_empty: ClassVar[str] = "none; a adds one, w watches the selected value, such as: watch max(abs(h))"
     help_text: ClassVar[str] = (
-        "Expressions that are evaluated at every stop. Before: what it was where the run last stopped in an earlier\n"
-        "iteration. The bars are the iterations at which the run has stopped, the latest at the right."
+        "Expressions that are evaluated at every stop. Before: what it was one iteration before, or where the run\n"
+        "last stopped in an earlier one. The bars are the last iterations, this one at the right; of tensors the rms."
     )
 
     def entries(self) -> Sequence[WatchView]:
@@ -65,8 +68,36 @@ class WatchList(ListPane[WatchView]):
         tone = "dim" if reading is None else "bad" if reading.error else ""
         row.append((padded(reading_text(reading, now - 1), now), tone))
         if before:
-            row.append((padded(reading_text(self._earlier(item), before - 1), before), "dim"))
-        return [*row, (spark(numbers_of(item.iterations)[-bars + 1 :]), "bar")] if bars else row
+            row.append((padded(self._before(item, before - 1), before), "dim"))
+        return [*row, (spark(self._course(item, bars - 1), missing=GLYPHS["free"]), "bar")] if bars else row
+
+    def _course(self, item: WatchView, most: int) -> list[float | None]:
+        """The numbers of the last iterations: of all that were looked through, else of those with a stop."""
+        track, now = self._track(item), self.state.iteration
+        if track is None or now is None:
+            return numbers_of(item.iterations)[-most:]
+        seen = {reading.iteration: reading for reading in item.iterations}
+        found: list[float | None] = []
+        for iteration in range(max(now - most + 1, 0), now + 1):
+            known = track.at(iteration)
+            found += (
+                [known] if known is not None else numbers_of([seen[iteration]] if iteration in seen else []) or [None]
+            )
+        return found
+
+    def _track(self, item: WatchView) -> TrackView | None:
+        sweep = self.state.sweep
+        tracks = () if sweep is None else (*sweep.close, *sweep.tracks)
+        return next((track for track in tracks if track.kind == "watch" and track.name == item.text), None)
+
+    def _before(self, item: WatchView, room: int) -> str:
+        """The value one iteration before, where the run has stopped there; else the number that is known of it."""
+        track, now = self._track(item), self.state.iteration
+        reading = self._earlier(item)
+        known = None if track is None or now is None else track.at(now - 1)
+        if known is None or (reading is not None and reading.iteration == (now or 0) - 1):
+            return reading_text(reading, room)
+        return measured(number(known), value_of(item), room)
 
     def _earlier(self, item: WatchView) -> Reading | None:
         """The last reading of an iteration before this one."""
@@ -95,10 +126,6 @@ def reading_text(reading: Reading | None, room: int) -> str:
 
 
 def numbers_of(readings: Sequence[Reading]) -> list[float | None]:
-    """The readings that are one number; None for the others."""
-    found: list[float | None] = []
-    for reading in readings:
-        value = reading.value
-        is_number = value is not None and value.size == 1 and value.dtype.kind in "fiub"
-        found.append(float(value.reshape(-1)[0]) if is_number and value is not None else None)
-    return found
+    """The readings as one number each; None for those that are none."""
+    values = [reading.value for reading in readings]
+    return [None if value is None or value.dtype.names is not None else number_of(value) for value in values]

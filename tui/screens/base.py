@@ -55,7 +55,7 @@ class DebugScreen(Guarded, Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.dispatcher = Dispatcher()
-        self.is_ready = False
+        self._has_parts = False
         self._panes: tuple[Pane, ...] = ()
         self._together = Together()
 
@@ -94,6 +94,11 @@ class DebugScreen(Guarded, Screen[None]):
         return next((pane for pane in self.query(Pane) if pane.focusable), None)
 
     # --- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its parts are there: no longer when the application is being left."""
+        return self._has_parts and self.app.is_running
 
     def show(self, state: State) -> None:
         """There is something new to show."""
@@ -144,7 +149,7 @@ class DebugScreen(Guarded, Screen[None]):
         self._panes = tuple(self.query(Pane))
         for pane in self._panes:
             pane.together = self._together
-        self.is_ready = True
+        self._has_parts = True
         self.dispatcher.keymap = self.stepper.keymap
         self.prompt.history = self.stepper.typed
         self.put_answer(*self.stepper.answered)

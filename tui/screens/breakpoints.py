@@ -1,7 +1,11 @@
-"""The breakpoints, with what they wait for."""
+"""The breakpoints, with what they wait for, and more about the chosen one."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from tui.panes.base import Pane
+from tui.panes.break_detail import BreakDetail
 from tui.panes.breakpoints import BreakpointList
 from tui.screens.list_screen import ListScreen
 
@@ -9,5 +13,10 @@ from tui.screens.list_screen import ListScreen
 class BreakpointsScreen(ListScreen):
     """The breakpoints, with what they wait for."""
 
+    DEFAULT_CSS = "BreakpointsScreen.-ascii BreakDetail { border-top: ascii $foreground 14%; }"
     view_name = "breakpoints"
     pane_class = BreakpointList
+
+    def more_about(self, listed: Any) -> Pane:
+        """Where the chosen one sits, and where it has stopped."""
+        return BreakDetail(listed)

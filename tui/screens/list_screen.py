@@ -1,14 +1,18 @@
-"""ListScreen: a list over the whole screen, and below it what a command answered."""
+"""ListScreen: a list over the whole screen, where there is room more about it below, and what a command answered."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
+from tui.panes.base import Pane
 from tui.panes.cards import AnswerCard
 from tui.panes.list_pane import ListPane
 from tui.screens.base import DebugScreen
+
+_LEAST: Final = 30
+"""Rows of the screen from which on there is room for more than the list."""
 
 
 class ListScreen(DebugScreen):
@@ -18,19 +22,32 @@ class ListScreen(DebugScreen):
     ListScreen #content { padding-top: 1; }
     ListScreen .hidden { display: none; }
     ListScreen.-short #content { padding-top: 0; }
+    ListScreen .more { display: none; }
+    ListScreen.-more .more { display: block; }
+    ListScreen.-more ListPane { height: auto; max-height: 50%; }
     """
     pane_class: ClassVar[type[ListPane[Any]]]
     shown_anyway: ClassVar[tuple[list[str], ...]] = (["enable"], ["disable"], ["delete"])
     """Commands that answer with a list that is on the screen."""
 
     def body(self) -> ComposeResult:
-        """The list, and the place for answers."""
-        yield self.pane_class(id=self.view_name)
+        """The list, more about it, and the place for answers."""
+        listed = self.pane_class(id=self.view_name)
+        yield listed
+        listed.beside = self.more_about(listed)
+        if listed.beside is not None:
+            yield listed.beside.add_class("more")
         yield AnswerCard(id="card").add_class("hidden")
+
+    def more_about(self, listed: Any) -> Pane | None:
+        """A pane below the list."""
+        return None
 
     def fit(self, width: int, height: int) -> None:
         """An answer leaves the list at least half of the screen."""
         self.query_one(AnswerCard).most = max(6, height // 3)
+        pane = self.first_pane()
+        self.set_class(height >= _LEAST and isinstance(pane, ListPane) and pane.beside is not None, "-more")
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
         """An answer of several lines."""

@@ -1,7 +1,11 @@
-"""The watches, with what they are and were."""
+"""The watches, with what they are and were, and each over all iterations."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from tui.panes.base import Pane
+from tui.panes.watch_chart import WatchChart
 from tui.panes.watches import WatchList
 from tui.screens.list_screen import ListScreen
 
@@ -11,3 +15,7 @@ class WatchesScreen(ListScreen):
 
     view_name = "watches"
     pane_class = WatchList
+
+    def more_about(self, listed: Any) -> Pane:
+        """Each over all iterations."""
+        return WatchChart(id="chart")

@@ -5,6 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from stepper.debug.data_break_words import MEANINGS, Word
+
+_WRITTEN: Final = {
+    Word.GROW: "grow>1e3 [x]",
+    Word.DIFF: "diff>1e-4 [x]",
+    Word.CHANGES: "changes x[0,3]",
+}
+
 TOPICS: Final = MappingProxyType({
     "addresses": (
         ("h_next", "a value by its name: here and now"),
@@ -37,13 +45,8 @@ TOPICS: Final = MappingProxyType({
         ("break x if max(x) > 2", "there, and only where that holds"),
         ("break x hit 5  hit 5 exactly", "from the fifth time on; at the fifth alone; `once`: then no more"),
         ("break when max(h) > 2", "wherever an expression becomes true"),
-        ("break nan  inf", "an operation gives a NaN, or an Inf, and had none in its inputs"),
-        ("break cond  limit  last  end", "the condition turns false; the limit comes; the last iteration; any end"),
-        ("break stuck  period", "what a loop carries does not change, or comes back after a few iterations"),
-        ("break shape", "a value of a body has another shape than one iteration before"),
-        ("break grow>1e3 [x]", "what is carried, or x, has grown beyond that many times its first value"),
-        ("break diff>1e-4 [x]", "it is farther than that from the reference; without one, from the iteration before"),
-        ("break changes x[0,3]", "a value or an element is another than before"),
+        *((f"break {_WRITTEN.get(word, word.value)}", meaning) for word, meaning in MEANINGS.items()),
+        ("", "From shape to period one may name a loop: break cond my_loop."),
     ),
 })  # fmt: skip
 """By name: how something is written, and what it means. A line without the first goes on below all others."""
