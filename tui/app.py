@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ from tui.state import State
 from tui.theme import THEMES, Look
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.inputs import InputChoices, Opening
+    from tui.inputs import Opening
     from tui.tensor.subject import Subject
 
 
@@ -64,9 +64,11 @@ class StepperApp(Choosing):
         keys: Chosen | None = None,
         keeper: Keeper | None = None,
         reopen: Reopen | None = None,
+        choosing: Callable[[], Opening] | None = None,
     ) -> None:
-        """A debugger; or a model whose inputs are chosen first, on the inputs screen."""
+        """A debugger, and how its inputs can be chosen anew; or a model whose inputs are chosen first."""
         super().__init__()
+        self.choosing = choosing
         self.keymap = KEYS if keys is None else keys.keymap
         self.keeper, self.reopen = keeper, reopen
         self.typed = []
@@ -81,7 +83,7 @@ class StepperApp(Choosing):
         self.state = State(model=name)
         self.sought = ""
         self.asked_pane: Pane | None = None
-        self.inputs = None if isinstance(debugger, Debugger) else self._to_choose(debugger)
+        self.inputs = None if isinstance(debugger, Debugger) else self.choices_of(debugger)
         self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
@@ -89,12 +91,6 @@ class StepperApp(Choosing):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
-
-    def _to_choose(self, opening: Opening) -> InputChoices:
-        from tui.inputs import InputChoices
-        from tui.loading import Loader
-
-        return InputChoices(opening, Loader(self.made))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """So that themes that do not know of them work, too."""
@@ -377,7 +373,7 @@ class StepperApp(Choosing):
         """
         if isinstance(event, events.Key) and not event.is_forwarded and isinstance(self.screen, DebugScreen):
             focused = self.focused
-            free = focused is None or (isinstance(focused, Pane) and not hasattr(focused, "on_key"))
+            free = focused is None or (isinstance(focused, Pane) and not focused.is_typing)
             if free and self.screen.heed(event):
                 return
         await super().on_event(event)

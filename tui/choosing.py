@@ -3,7 +3,7 @@ another choice later begins another run, which takes breakpoints and watches ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,29 @@ from tui.durable import Durable, Reopen
 from tui.messages import Made, Refused
 
 if TYPE_CHECKING:
+    from tui.inputs import InputChoices, Opening
     from tui.loading import Load, Outcome
 
 
 class Choosing(Durable):
-    """`begins`: the first run on chosen inputs is being opened."""
+    """`begins`: the first run on chosen inputs is being opened. `choosing` makes of inputs that were all given on the
+    command line such that can be chosen anew (None: they cannot)."""
 
     begins: bool = False
+    choosing: Callable[[], Opening] | None = None
+
+    def to_choose(self) -> InputChoices | None:
+        """What was chosen for the inputs, also on the command line; None where nothing can be chosen."""
+        if self.inputs is None and self.choosing is not None:
+            self.inputs = self.choices_of(self.choosing())
+        return self.inputs
+
+    def choices_of(self, opening: Opening) -> InputChoices:
+        """Those of a model; large values are made in a thread of their own."""
+        from tui.inputs import InputChoices
+        from tui.loading import Loader
+
+        return InputChoices(opening, Loader(self.made))
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs; the main screen opens when the run stands at its start."""

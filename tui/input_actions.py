@@ -18,9 +18,10 @@ def _screen_of(app: Stage) -> InputsScreen:
 
 
 def _choices(app: Stage) -> InputChoices:
-    if app.inputs is None:
-        raise UsageError("the model's inputs were given; there is nothing to choose")
-    return app.inputs
+    choices = app.to_choose()
+    if choices is None:
+        raise UsageError("there is nothing to choose: the inputs are those of a session, or of a program")
+    return choices
 
 
 @action("choose", syntax="down|up|left|right", help="another input, or another source for its value")

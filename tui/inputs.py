@@ -80,12 +80,16 @@ class Choice(Struct):
 
 
 class Opening(Struct, frozen=True, eq=False):
-    """A model whose inputs are still to be chosen: what was given already, and how a debugger is made of it."""
+    """A model whose inputs are to be chosen: what was given already, and how a debugger is made of it.
+
+    `values` are those of the texts that are there already.
+    """
 
     model: Model
     texts: Mapping[int, str]
     shapes: Mapping[int, tuple[int, ...]]
     make: Callable[[Mapping[int, Array]], Debugger]
+    values: Mapping[int, Array] = field(default_factory=dict)
 
 
 class InputChoices:
@@ -102,6 +106,8 @@ class InputChoices:
         for position, shape in opening.shapes.items():
             for dimension in self.of(position):
                 dimension.size = shape[dimension.axis] if dimension.axis < len(shape) else None
+        for position, value in opening.values.items():
+            self._outcomes[position] = (self.choices[position].spec, self._to_fill(position)[0]), Outcome(value)
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -167,7 +173,7 @@ class InputChoices:
         choice = self.choices[position]
         if choice.source is None:
             return Outcome(None)
-        shape, problem = self._shape(position) if choice.source.is_filled else (None, "")
+        shape, problem = self._to_fill(position)
         if problem:
             return Outcome(None, problem)
         key = choice.spec, shape
@@ -177,6 +183,11 @@ class InputChoices:
                 known[1].loading.reading.stopped = True
             known = self._outcomes[position] = key, self._made(position, shape)
         return known[1]
+
+    def _to_fill(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+        """The shape that a choice fills which makes a tensor of any."""
+        source = self.choices[position].source
+        return self._shape(position) if source is not None and source.is_filled else (None, "")
 
     def _made(self, position: int, shape: tuple[int, ...] | None) -> Outcome:
         choice = self.choices[position]

@@ -34,18 +34,35 @@ class Keeping(Struct, frozen=True):
     keys: str | None = None
 
 
+class Given(Struct, frozen=True):
+    """What the command line says of a model's inputs: `texts` and `shapes` by position; `make` a debugger on others."""
+
+    texts: Mapping[int, str]
+    shapes: Mapping[int, tuple[int, ...]]
+    make: Callable[[Mapping[int, Array]], Debugger]
+
+    def opening(self, model: Model, values: Mapping[int, Array]) -> Opening:
+        """A model whose inputs are to be chosen; those of `values` are there already."""
+        from tui.inputs import Opening
+
+        return Opening(model, self.texts, self.shapes, self.make, values)
+
+
 def open_application(
     debugger: Debugger,
     lines: Sequence[str] = (),
     *,
+    given: Given | None = None,
     ascii: bool = False,
     light: bool = False,
     keeping: Keeping | None = None,
     reopen: Reopen | None = None,
 ) -> int:
-    """Run until the user leaves; the exit code."""
-    name = model_name(debugger.model.path)
-    return _run(debugger, name, lines, ascii=ascii, light=light, keeping=keeping, reopen=reopen)
+    """Run until the user leaves; the exit code. `given`: other inputs can be chosen."""
+    name, model, values = model_name(debugger.model.path), debugger.model, dict(enumerate(debugger.inputs))
+    choosing = None if given is None else lambda: given.opening(model, values)
+    look = {"ascii": ascii, "light": light}
+    return _run(debugger, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, **look)
 
 
 def _run(
@@ -57,13 +74,16 @@ def _run(
     light: bool,
     keeping: Keeping | None,
     reopen: Reopen | None,
+    choosing: Callable[[], Opening] | None,
 ) -> int:
     keeping = Keeping() if keeping is None else keeping
     keys = chosen_keys(keeping.keys)
     look = Look.of_environment(ascii=ascii)
     file = None if keeping.file is None else Path(keeping.file)
     keeper = Keeper(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
-    app = StepperApp(debugger, name, look, lines, light=light, keys=keys, keeper=keeper, reopen=reopen)
+    app = StepperApp(
+        debugger, name, look, lines, light=light, keys=keys, keeper=keeper, reopen=reopen, choosing=choosing
+    )
     try:
         return app.run() or app.return_code or 0
     finally:
@@ -74,20 +94,16 @@ def _run(
 
 def open_inputs(
     model: Model,
-    texts: Mapping[int, str],
-    shapes: Mapping[int, tuple[int, ...]],
-    make: Callable[[Mapping[int, Array]], Debugger],
+    given: Given,
     lines: Sequence[str] = (),
     *,
     ascii: bool = False,
     light: bool = False,
     keeping: Keeping | None = None,
 ) -> int:
-    """The same, the inputs screen first: `texts` and `shapes` are what was given, by position; `make` the debugger."""
-    from tui.inputs import Opening
-
-    opening = Opening(model, texts, shapes, make)
-    return _run(opening, model_name(model.path), lines, ascii=ascii, light=light, keeping=keeping, reopen=None)
+    """The same, the inputs screen first."""
+    opening, name, look = given.opening(model, {}), model_name(model.path), {"ascii": ascii, "light": light}
+    return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, **look)
 
 
 def model_name(path: Path) -> str:

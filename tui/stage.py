@@ -28,7 +28,7 @@ class Stage(App[int]):
     cannot be selected, `asked_pane` the pane that had the focus when the prompt or another screen was opened, `keymap`
     which key does what, `typed` the lines typed at the prompt, `answered` the last answer and its tone, `python` what !
     evaluates, `last_layout` how the screen was when it was left, `inputs` what was chosen for the model's inputs (None:
-    they were given), `folding` which groups of shape arithmetic are open.
+    nobody has asked, see `to_choose`), `folding` which groups of shape arithmetic are open.
     """
 
     look: Look
@@ -44,6 +44,10 @@ class Stage(App[int]):
     last_layout: dict[str, Any]
     inputs: InputChoices | None
     folding: Folding
+
+    def to_choose(self) -> InputChoices | None:
+        """What was chosen for the inputs, also on the command line; None where nothing can be chosen."""
+        raise NotImplementedError
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs, by position."""

@@ -49,24 +49,26 @@ def execute(options: argparse.Namespace) -> int:
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
     memory = options.memory or DEFAULT_MEMORY
-    given = _all_inputs(model, options, texts, kept)
-    if given is None:
+    inputs = _all_inputs(model, options, texts, kept)
+    models = [model]
+
+    def make(inputs: Mapping[int, Array]) -> Debugger:
+        """Of the model as it was opened, later as it is on the disk."""
+        opened = models.pop() if models else opened_model(options)
+        return _compared(debugger_on(opened, inputs, options, memory), options)
+
+    given = launch.Given(texts, shapes, make)
+    if inputs is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
-        models = [model]
-
-        def make(inputs: Mapping[int, Array]) -> Debugger:
-            """Of the model as it was opened, later as it is on the disk."""
-            opened = models.pop() if models else opened_model(options)
-            return _compared(debugger_on(opened, inputs, options, memory), options)
-
-        return int(launch.open_inputs(model, texts, shapes, make, lines, **look))
+        return int(launch.open_inputs(model, given, lines, **look))
 
     def opened() -> Debugger:
         """Of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
         return _compared(debugger_of(options, memory, kept_session.take_up(options)), options)
 
-    debugger = _compared(debugger_on(model, given, options, memory), options)
-    return int(launch.open_application(debugger, lines, **look, reopen=opened))
+    # What a session keeps has no words by which it could be chosen.
+    given = given if len(texts) == len(inputs) else None
+    return int(launch.open_application(make(inputs), lines, given=given, **look, reopen=opened))
 
 
 def _all_inputs(

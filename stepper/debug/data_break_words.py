@@ -50,7 +50,7 @@ MEANINGS: Final[Mapping[Word, str]] = MappingProxyType({
     Word.STUCK: "what a loop carries does not change from one iteration to the next",
     Word.PERIOD: "all that a loop carries is as it was a few iterations before",
     Word.GROW: "what is carried, or the value named, grows beyond that many times its first",
-    Word.DIFF: "a value is farther from the reference than that; without one, from its last",
+    Word.DIFF: "a value is farther from the reference than that, or, without one, changes by more",
     Word.CHANGES: "a value or an element is another than one iteration before",
 })  # fmt: skip
 """When the run stops for each, in a sentence."""

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import stepper
 from stepper.cli import main
 from stepper.cli.specs import given_texts
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.ir.model import Model
+from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
+from tui.app import StepperApp
 from tui.inputs import InputChoices, Opening, Source
 from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
@@ -246,18 +250,45 @@ def test_leaving_without_a_run_ends_the_application(model: Model) -> None:
     drive(opening(model), script)
 
 
-def test_inputs_that_were_given_are_shown() -> None:
+def test_inputs_that_a_program_gave_are_shown() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("view inputs")
         lines = driven.text("inputs").splitlines()
-        assert "given when the run began" in lines[0] and lines[1].split() == [
-            "values",
-            "f32[5]",
-            "5",
-            "1",
-            "4",
-            "2",
-            "8",
-        ]
+        assert "given when the run began" in lines[0]
+        assert lines[1].split() == ["values", "f32[5]", "5", "1", "4", "2", "8"]
+        assert "F5" not in driven.text("keys") and "Enter" not in driven.text("keys")
+        await driven.type("input values zeros")
+        assert "there is nothing to choose" in driven.text("answer")
 
     drive("nested_loop", script, size=(80, 24))
+
+
+def test_inputs_of_the_command_line_can_be_chosen_anew(tmp_path: Path) -> None:
+    """The values that are there are not read again; F5 begins another run, in which breakpoints are set again."""
+    model = stepper.read_model(SAMPLES / "nested_loop" / "model.xml")
+    values = {0: np.array([5, 1, 4, 2, 8], np.float32)}
+    texts = {0: f"{tmp_path / 'gone.npz'}:values"}
+
+    def choosing() -> Opening:
+        return Opening(model, texts, {}, lambda inputs: Debugger(model, dict(inputs.items())), values)
+
+    async def run() -> None:
+        app = StepperApp(Debugger(model, values), "nested_loop", choosing=choosing)
+        async with app.run_test(size=(160, 48)) as pilot:
+            driven = Driven(app, pilot)
+            await driven.settle()
+            await driven.type("break last")
+            await driven.type("view inputs")
+            text = driven.text("inputs")
+            assert "gone.npz:values" in text and "✓ yes" in text and "F5 begins another run" in text
+            await driven.type("input values [3,2,1,0,5]")
+            await driven.press("f5")
+            await driven.settle()
+            assert driven.app.front.view_name == "" and driven.state.view.tick == 0
+            assert [one.sentence for one in driven.state.breaks] == ["when last"]
+            await driven.type("delete")
+            await driven.press("c")
+            sorted_values, *_ = driven.state.view.outputs
+            assert sorted_values.tolist() == [0, 1, 2, 3, 5]
+
+    asyncio.run(run())

@@ -49,10 +49,11 @@ class EditingPane(Pane):
     def on_key(self, event: events.Key) -> None:
         """Keys are for the line as long as one types."""
         editor = self.editor
-        if editor is None:
-            return
         event.stop()
         event.prevent_default()
+        if editor is None:  # typed before the end of the line was heeded, and so after it
+            self._pass_on(event)
+            return
         if event.key in ("tab", "down", "shift+tab", "up"):
             editor.put(self.complete(editor.text, 1 if event.key in ("tab", "down") else -1))
         elif event.key in ("enter", "escape"):
@@ -65,6 +66,14 @@ class EditingPane(Pane):
         elif editor.press(event):
             self.typed(editor.text)
         self.changed()
+
+    def _pass_on(self, event: events.Key) -> None:
+        """A key for the screen, or for what has got the focus by one before."""
+        focused, heed = self.screen.focused, getattr(self.screen, "heed", None)
+        if focused is not None and focused is not self:
+            focused.post_message(events.Key(event.key, event.character))
+        elif heed is not None:
+            heed(event)
 
     def on_paste(self, event: events.Paste) -> None:
         """Pasted text goes into the line."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import events
 from textual.message import Message
 
-from stepper import element_types
-from stepper.element_types import Array
-from stepper.ops.axes import shape_text
-from stepper.plain_values import storable
 from tui.inputs import InputChoices, Source
 from tui.loading import Load
 from tui.near_files import Near, near_files, near_literals
 from tui.panes.editing import EditingPane
-from tui.rows import Row, clip, clip_head, elements, padded, printable, width_of
+from tui.rows import Row, clip, clip_head, padded, printable, width_of
 from tui.stage import Stage
 
 WIDE: Final = 140
@@ -158,10 +153,10 @@ class InputsTable(EditingPane):
 
     def heading(self, width: int) -> list[Row]:
         """The columns' names below the heading."""
-        is_open = self.choices is not None
-        self.note = type(self).note if is_open else "given when the run began "
+        runs = isinstance(self.app, Stage) and self.app.state.view is not None
+        self.note = "F5 begins another run on what is chosen " if runs else type(self).note
         rows = super().heading(width)
-        if is_open and width >= WIDE:
+        if width >= WIDE:
             names = self._names()
             row: Row = [
                 ("   " + padded("input", names), "dim"),
@@ -186,10 +181,7 @@ class InputsTable(EditingPane):
     def rows(self, width: int) -> list[Row]:
         """All inputs."""
         choices = self.choices
-        if choices is None:
-            assert isinstance(self.app, Stage)
-            return _given_rows(self.app.driver.given, width)
-        if not choices.choices:
+        if choices is None or not choices.choices:
             return [[("  the model has no inputs", "dim")]]
         rows: list[Row] = []
         for position in range(len(choices.choices)):
@@ -254,17 +246,6 @@ class InputsTable(EditingPane):
             8,
         )
         return [(clip(f"✗ {outcome.problem}", room), f"bad{under}")]
-
-
-def _given_rows(given: Sequence[tuple[str, Array]], width: int) -> list[Row]:
-    """What the run began with, where nothing is to be chosen: names, types, elements."""
-    room = min(max((len(name) for name, _ in given), default=0), 24)
-    rows: list[Row] = []
-    for name, value in given:
-        kind = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
-        head: Row = [(f"  {padded(clip(printable(name), room), room)}  ", "strong"), (f"{kind:<18}  ", "dim")]
-        rows.append([*head, (elements(storable(value), width - width_of(head) - 1), "bar")])
-    return rows or [[("  the model has no inputs", "dim")]]
 
 
 def loading_text(load: Load) -> str:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 
 from tui.containers import Horizontal
+from tui.panes.given_inputs import GivenInputs
 from tui.panes.input_detail import InputDetail
 from tui.panes.inputs_table import InputsTable
 from tui.panes.lines import TopBar
@@ -32,12 +33,15 @@ class InputsScreen(DebugScreen):
     InputsScreen.-tiny #below { layout: vertical; margin-top: 0; }
     InputsScreen.-tiny #dimensions { width: 1fr; height: auto; max-height: 5; }
     InputsScreen.-tiny #detail { border-left: none; }
-    InputsScreen #dimensions.hidden, InputsScreen #below.hidden { display: none; }
+    InputsScreen #dimensions.hidden { display: none; }
     """
     view_name = "inputs"
 
     def body(self) -> ComposeResult:
-        """Table, dimensions, detail."""
+        """Table, dimensions, detail; the values alone where nothing can be chosen."""
+        if self.stepper.to_choose() is None:
+            yield GivenInputs(id="inputs")
+            return
         yield InputsTable(id="inputs")
         with Horizontal(id="below"):
             yield OpenDimensions(id="dimensions")
@@ -47,11 +51,10 @@ class InputsScreen(DebugScreen):
         """Show what was given."""
         super().on_mount()
         choices = self.stepper.inputs
-        self.query_one("#below").set_class(choices is None, "hidden")
-        self.query_one(OpenDimensions).set_class(choices is None or not choices.dimensions, "hidden")
-        self.chosen()
-
-        self.set_interval(_OFTEN, self._look)
+        if choices is not None:
+            self.query_one(OpenDimensions).set_class(not choices.dimensions, "hidden")
+            self.chosen()
+            self.set_interval(_OFTEN, self._look)
 
     def put_answer(self, text: str, tone: str) -> None:
         """Where there is no other answer, how far it is."""
