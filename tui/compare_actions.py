@@ -7,7 +7,7 @@ from functools import partial
 from stepper.compare.tolerances import Tolerances
 from stepper.errors import UsageError
 from tui.actions import action
-from tui.comparing import MODES, set_reference
+from tui.comparing import MODES, Comparison, set_reference
 from tui.stage import Stage
 
 
@@ -66,17 +66,35 @@ def _difference(app: Stage, text: str) -> None:
     if comparison is None:
         raise UsageError("nothing is compared: reference FILE names a reference")
     if text == "first":
-        first = comparison.first
-        if first is None or first.difference is None:
-            raise UsageError("there is no first difference, or it is not found yet")
-        name = first.difference.layer.name
-        app.perform(f"goto `{name}`" + ("" if first.iteration is None else f"@{first.iteration}"))
+        _go_to_first(app, comparison)
         return
     above = comparison.above
     if text == "previous":
         found = [index for index in reversed(above) if cursor is None or index < cursor]
     else:
         found = [index for index in above if cursor is None or index > cursor]
-    if not found:
-        raise UsageError(f"no operation {'before' if text == 'previous' else 'after'} this one is above its tolerance")
-    app.select(found[0])
+    if found:
+        app.select(found[0])
+    elif _is_first_elsewhere(app, comparison, backward=text == "previous"):
+        _go_to_first(app, comparison)
+    else:
+        searching = comparison.mode == "reference" and comparison.first is None
+        more = "; the first difference of the run is still looked for" if searching else ""
+        where = "before" if text == "previous" else "after"
+        raise UsageError(f"no operation {where} this one is above its tolerance{more}")
+
+
+def _go_to_first(app: Stage, comparison: Comparison) -> None:
+    first = comparison.first
+    if first is None or first.difference is None:
+        raise UsageError("there is no first difference, or it is not found yet")
+    name = first.difference.layer.name
+    app.perform(f"goto `{name}`" + ("" if first.iteration is None else f"@{first.iteration}"))
+
+
+def _is_first_elsewhere(app: Stage, comparison: Comparison, *, backward: bool) -> bool:
+    """Whether the first difference of the run lies in this direction, and not among the operations that are seen."""
+    first, view = comparison.first, app.state.view
+    if first is None or first.difference is None or view is None or first.difference.index in comparison.above:
+        return False
+    return backward == (view.tick >= first.tick)

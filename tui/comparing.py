@@ -98,12 +98,21 @@ class Comparing:
     def take(self, stack: Sequence[Frame], depth: int, loop_depth: int | None) -> Comparison | None:
         """The frame at this depth beside the other run; None where nothing is compared."""
         self._loop_depth = loop_depth
-        if self.mode == "off" or not stack:
+        if self.mode == "off":
             return None
+        if not stack:
+            return self._at_the_end()
         try:
             return self._taken(stack, depth, loop_depth)
         except StepperError as error:
             return Comparison(self.mode, "", problem=str(error))
+
+    def _at_the_end(self) -> Comparison | None:
+        """Where no operation is left, there is still the first difference."""
+        reference = self._debugger.reference
+        if self.mode != "reference" or reference is None:
+            return None
+        return Comparison(self.mode, reference.title, first=self._first)
 
     def _taken(self, stack: Sequence[Frame], depth: int, loop_depth: int | None) -> Comparison:
         frame = stack[depth]

@@ -56,7 +56,7 @@ def debug_reference(
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source)
-    return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference)
+    return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference, compiled)
 
 
 class OperationValues:
@@ -100,17 +100,22 @@ class ValuesOfRun:
 
 
 class PlacedValues:
-    """Of a reference that finds a value by its place alone."""
+    """Of a reference that finds a value by its place alone, and has outputs of the model: what their Results take."""
 
-    def __init__(self, reference: Any) -> None:
+    def __init__(self, reference: Any, compiled: CompiledModel) -> None:
         self.title: str = reference.title
         self.is_exact: bool = reference.is_exact
         self._reference = reference
+        main = compiled.main
+        self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
 
     def value_at(self, spot: Spot) -> Array | None:
         """The value at this place."""
         path: Path = tuple(Step(*level) for level in spot.levels)
         found: Array | None = self._reference.value(path, spot.layer, spot.output, 0)
+        if found is None and not path:
+            position = self._results.get((spot.layer.id, spot.output))
+            found = None if position is None else self._reference.outputs().get(position)
         return found
 
 

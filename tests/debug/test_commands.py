@@ -224,6 +224,7 @@ def test_once_and_ignore() -> None:
     said(interpreter, "break until_one@3 once", "break number_next", "ignore 2 5", "c")
     assert interpreter.session.debugger.stop.iteration == 3
     assert [line.split()[0] for line in said(interpreter, "info breaks")] == ["2"]
+    assert said(interpreter, "info breakpoints") == said(interpreter, "info b") == said(interpreter, "info breaks")
     said(interpreter, "c")
     assert interpreter.session.debugger.stop.iteration == 5
 

@@ -214,3 +214,38 @@ def test_without_a_reference_nothing_stands_where_differences_would() -> None:
         assert "nothing to compare with" in carried and "tolerance" not in carried
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "iter 2"))
+
+
+def test_x_leads_to_the_first_difference_of_the_run_from_wherever_it_stands(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("last")
+        await driven.filled()
+        text = driven.text("first")
+        assert "xW" in text and "iteration 0" in text, "at the end of the run, too"
+        assert "X goes to where it parts" in driven.text("differences")
+        for begin, key in (("last", "X"), ("first", "x"), ("goto tick 1", "x")):
+            await driven.type(begin)
+            await driven.filled()
+            await driven.press(key)
+            assert driven.state.frame is not None and driven.state.iteration == 0, begin
+            assert driven.state.frame.layers[driven.state.frame.moment].name == "xW", begin
+        await driven.press("x")
+        assert "no operation after this one is above its tolerance" in driven.text("answer"), "of those that have run"
+
+    drive(twins, script, lines=("reference theirs/model.xml", "compare"))
+
+
+def test_of_an_archive_of_outputs_the_last_operations_are_compared(twins: Debugger, tmp_path: Path) -> None:
+    outputs = stepper.run(twins.model, dict(enumerate(twins.inputs)))
+    name = next(iter(outputs))
+    changed = np.array(outputs[name])
+    changed.flat[0] += 1
+    np.savez(tmp_path / "expected.npz", **{name: changed})
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        first = comparison_of(driven).first
+        assert first is not None and first.difference is not None and first.difference.distance == pytest.approx(1)
+        assert first.iteration is None and first.difference.layer.name == "cell"
+
+    drive(twins, script, lines=("reference expected.npz", "compare"))

@@ -118,7 +118,11 @@ class Differences(Pane):
             return printable(comparison.problem)
         if comparison.operations:
             return "all that has run here is the same, bit for bit"
-        if comparison.mode == "reference" and self.state.frame is not None and self.state.frame.moment < 0:
+        frame = self.state.frame
+        if frame is None:
+            parts = comparison.first is not None and comparison.first.difference is not None
+            return "the run has ended" + ("; X goes to where it parts from the reference" if parts else "")
+        if comparison.mode == "reference" and frame.moment < 0:
             return "no operation has run here yet; n runs the first"
         return "the reference has no value of what has run here yet"
 

@@ -46,7 +46,9 @@ class FirstDifferencePane(Pane, can_focus=False):
 
 def _none(first: FirstDifference) -> Row:
     if not first.compared:
-        return [("  ", ""), ("the reference has no value of this run", "edit")]
+        if first.complete:
+            return [("  ", ""), ("the reference has no value of this run", "edit")]
+        return [("  ", ""), (f"no value of the reference up to {printable(first.place)}", "edit")]
     within = f"none is further off than {number(first.before, 8)}" if first.before else "bit for bit"
     agree = f"{first.compared:,} values agree, {within}"
     end = "" if first.complete else f"; looked as far as {printable(first.place)}"

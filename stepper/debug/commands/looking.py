@@ -337,4 +337,5 @@ _ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
 
 @command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
 def _info(session: Session, text: str) -> Answer:
-    return _ABOUT[one_of(required(text, "about what"), tuple(_ABOUT), "info")](session)
+    word = required(text, "about what")
+    return _ABOUT["breaks" if word == "breakpoints" else one_of(word, tuple(_ABOUT), "info")](session)
