@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
@@ -240,6 +241,13 @@ def value_of(watch: WatchView) -> Array | None:
     return None if watch.now is None or watch.now.error else watch.now.value
 
 
+@lru_cache(maxsize=20_000)  # each key shows all of them again
+def number_in(reading: Reading) -> float | None:
+    """A reading as one number; None where it is none."""
+    value = reading.value
+    return None if value is None or value.dtype.names is not None else number_of(value)
+
+
 def measured(name: str, value: Array | None, room: int) -> str:
     """The name of a track, and of a tensor which number of it is shown (number_of)."""
     return clip(name, room) if value is None or value.size <= 1 else f"{clip(name, room - 4)} rms"
@@ -255,10 +263,9 @@ def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:
     """Those of a watch that can be one number."""
     found = {}
     for reading in readings:
-        if reading.iteration is not None and reading.value is not None and reading.value.dtype.names is None:
-            known = number_of(reading.value)
-            if known is not None:
-                found[reading.iteration] = known
+        known = number_in(reading)
+        if reading.iteration is not None and known is not None:
+            found[reading.iteration] = known
     return found
 
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from stepper import element_types
-from stepper.debug.iteration_statistics import number_of
 from stepper.debug.iteration_sweep import TrackView
 from stepper.debug.readings import Reading
 from stepper.debug.run_views import WatchView
 from stepper.ops.axes import shape_text
 from tui.panes.list_pane import ListPane
-from tui.panes.timeline import measured, value_of
+from tui.panes.timeline import measured, number_in, value_of
 from tui.rows import Row, clip, elements, number, padded, printable, spark
 from tui.theme import GLYPHS
 
@@ -73,17 +72,12 @@ class WatchList(ListPane[WatchView]):
 
     def _course(self, item: WatchView, most: int) -> list[float | None]:
         """The numbers of the last iterations: of all that were looked through, else of those with a stop."""
-        track, now = self._track(item), self.state.iteration
+        track, now, stops = self._track(item), self.state.iteration, item.iterations[-most:]
         if track is None or now is None:
-            return numbers_of(item.iterations)[-most:]
-        seen = {reading.iteration: reading for reading in item.iterations}
-        found: list[float | None] = []
-        for iteration in range(max(now - most + 1, 0), now + 1):
-            known = track.at(iteration)
-            found += (
-                [known] if known is not None else numbers_of([seen[iteration]] if iteration in seen else []) or [None]
-            )
-        return found
+            return [number_in(reading) for reading in stops]
+        stopped = {reading.iteration: number_in(reading) for reading in stops}
+        numbers = ((track.at(one), stopped.get(one)) for one in range(max(now - most + 1, 0), now + 1))
+        return [at_stop if known is None else known for known, at_stop in numbers]
 
     def _track(self, item: WatchView) -> TrackView | None:
         sweep = self.state.sweep
@@ -123,9 +117,3 @@ def reading_text(reading: Reading | None, room: int) -> str:
         return clip(printable(reading.text.splitlines()[0] if reading.text else ""), room)
     head = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)} " if value.ndim else ""
     return clip(head + elements(value, room - len(head)), room)
-
-
-def numbers_of(readings: Sequence[Reading]) -> list[float | None]:
-    """The readings as one number each; None for those that are none."""
-    values = [reading.value for reading in readings]
-    return [None if value is None or value.dtype.names is not None else number_of(value) for value in values]
