@@ -250,4 +250,4 @@ def _quiet(tone: str) -> str:
 def _last_loop(state: State) -> tuple[str, ...]:
     """Where Enter leads from the end of the run."""
     last = None if state.ending is None else state.ending.last
-    return () if last is None else (f"Enter goes into {clip(layer_name(last.layer), 12)}@{last.iteration}",)
+    return () if last is None else (f"Enter: {clip(layer_name(last.layer), 18)}@{last.iteration}, its last",)

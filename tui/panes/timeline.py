@@ -19,7 +19,7 @@ from tui.names import carried_name, expression_name, layer_name
 from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED
 from tui.panes.scrubbed import ScrubbedPane
-from tui.rows import Row, clip, number, padded, printable, short_count, spark, spread
+from tui.rows import Row, cell_len, clip, number, padded, printable, short_count, spark, spread
 from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS
 
@@ -249,8 +249,9 @@ def number_in(reading: Reading) -> float | None:
 
 
 def measured(name: str, value: Array | None, room: int) -> str:
-    """The name of a track, and of a tensor which number of it is shown (number_of)."""
-    return clip(name, room) if value is None or value.size <= 1 else f"{clip(name, room - 4)} rms"
+    """The name of a track, and of a tensor, where there is room, which number of it is shown (number_of)."""
+    whole = name if value is None or value.size <= 1 else f"{name} rms"
+    return whole if cell_len(whole) <= room else clip(name, room)
 
 
 def carried_value(state: State, parameter: Layer | None) -> Array | None:
