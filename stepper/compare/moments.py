@@ -143,9 +143,16 @@ def _operation_difference(
 def _made_here(
     frame: Frame, index: int, output: int, theirs: Values, other: Any, tolerances: Tolerances
 ) -> tuple[float, bool] | None:
-    """How far our operation on the other's inputs is from the other's value, and whether that is above tolerance."""
+    """How far our operation on the other's inputs is from the other's value, and whether that is above tolerance.
+
+    None where the other side does not know an input that was computed or carried; what else comes from outside, such as
+    a model's own inputs, is taken to be the same.
+    """
     operation = frame.program.operations[index]
     results, inputs = recomputed(frame, operation, _Found(theirs), tolerances)
+    carried = _carried_ids(frame) if inputs.unknown else frozenset()
+    if any(layer.type != "Parameter" or layer.id in carried for layer in inputs.unknown):
+        return None
     if not inputs.moved:
         results = [frame.values[slot] for slot in operation.outputs]
     if results is None or output >= len(results):
@@ -154,6 +161,13 @@ def _made_here(
         np.asarray(results[output]), np.asarray(other), tolerances.of(operation.layer, np.asarray(other).dtype)
     )
     return (0.0, False) if left is None else (left.absolute, left.differs)
+
+
+def _carried_ids(frame: Frame) -> frozenset[int]:
+    """The Parameters that back edges lead to."""
+    plan = None if frame.activation is None else frame.activation.plan
+    merged = plan.merged if isinstance(plan, LoopPlan) else ()
+    return frozenset(frame.program.parameter(entry.parameter).id for entry in merged)
 
 
 # --- what is carried ------------------------------------------------------------------------------------------------

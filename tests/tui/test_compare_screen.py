@@ -11,6 +11,7 @@ import stepper
 from stepper.compare.moments import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
 from tests.compare.twins import WEIGHTS, X, recurrence
+from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, drive
 from tui.comparing import Comparison
 from tui.screens.compare import CompareScreen
@@ -247,5 +248,19 @@ def test_of_an_archive_of_outputs_the_last_operations_are_compared(twins: Debugg
         first = comparison_of(driven).first
         assert first is not None and first.difference is not None and first.difference.distance == pytest.approx(1)
         assert first.iteration is None and first.difference.layer.name == "cell"
+        assert first.difference.standing is Standing.HERE, "the loop reads the model's own inputs alone"
 
     drive(twins, script, lines=("reference expected.npz", "compare"))
+
+
+def test_nothing_is_made_here_of_inputs_that_the_reference_does_not_know() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        first = comparison_of(driven).first
+        assert first is not None and first.difference is not None and first.difference.layer.name == "time_mixing"
+        assert first.difference.standing is Standing.ABOVE and first.difference.made_here is None
+        text = driven.text("first")
+        assert "made here" not in text and "its inputs are not known to the reference" in text
+
+    healthy = SAMPLES / "rwkv_overflow" / "healthy.npz"
+    drive("rwkv_overflow", script, lines=(f"reference {healthy}", "compare"))

@@ -82,6 +82,8 @@ def _rest(first: FirstDifference, one: ValueDifference, width: int) -> list[Row]
         rows[0].append((_made(one, wide=width >= 100), "dim"))
     elif one.standing is Standing.CARRIED:
         rows[0].append(("   on the reference's own inputs this operation agrees", "dim"))
+    elif one.standing is Standing.ABOVE:
+        rows[0].append(("   its inputs are not known to the reference, so where it is made is open", "dim"))
     agree = "nothing was compared"
     if first.compared:
         within = f"within {number(first.before, 8)}" if first.before else "bit for bit"
