@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted, Expected
+from stepper.debug.breakpoints import ANOMALY, BreakDescription, BreakKind, Breakpoint, Counted, Expected
 from stepper.debug.timeline import Timeline
 from stepper.debug.watching import Lookout
 from stepper.engine.program import Program
@@ -149,7 +149,7 @@ class Breakpoints:
 
     def anomalies(self) -> AbstractContextManager[None]:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
-        description = BreakDescription(BreakKind.WHEN, "nan", once=True)
+        description = BreakDescription(BreakKind.WHEN, ANOMALY, once=True)
         return self._with(description, *self._maker.anomalies(self._where))
 
     def watched_by(self, lookout: Lookout) -> None:

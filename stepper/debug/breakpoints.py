@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -24,6 +24,10 @@ class BreakKind(StrEnum):
     AT = "break"
     WHEN = "when"
     LOG = "log"
+
+
+ANOMALY: Final = "anomaly"
+"""What the one for the next anomaly waits for; it stands before its sentences, for nobody has named its place."""
 
 
 class BreakDescription(Struct, frozen=True):
@@ -175,8 +179,10 @@ class Breakpoint:
         return True
 
     def sentence(self, text: str) -> str:
-        """A sentence of its stop, with its number."""
-        return f"breakpoint {self.number}: {text}" if self.number else text
+        """A sentence of its stop, with its number; of one that is the aim of a movement as it is."""
+        if self.number:
+            return f"breakpoint {self.number}: {text}"
+        return f"{ANOMALY}: {text}" if self.description.text == ANOMALY else text
 
     # --- counting ------------------------------------------------------------------------------------------------
 

@@ -220,6 +220,23 @@ def test_a_stop_says_how_a_nan_comes_about_and_where_its_inf_was_born() -> None:
     drive("date_normaliser", script, lines=AT_SOFTMAX)
 
 
+def test_x_shows_how_the_next_anomaly_comes_about_and_a_place_that_was_named_needs_no_card() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("x")
+        assert (driven.state.iteration, driven.state.stop.done.layer.name) == (7, "exp_key")  # type: ignore[union-attr]
+        assert "Inf appears in Exp" in driven.text("stop") and "larger than f32" in driven.text("stop")
+        assert "stopped: anomaly" in driven.text("top")
+        await driven.type("first")
+        await driven.type("run-to exp_key@7")
+        assert not driven.pane("stop").display and "paused" in driven.text("top")
+        await driven.type("until iter == 9")
+        assert not driven.pane("stop").display
+        await driven.press("X")
+        assert "stopped: anomaly" in driven.text("top") and driven.pane("stop").display
+
+    drive("rwkv_overflow", script)
+
+
 @pytest.mark.parametrize(("size", "look", "mark"), [((160, 48), Look(), "*"), ((120, 40), Look(ascii=True), "#")])
 def test_an_edited_value_is_marked_in_its_row_until_it_is_computed_anew(
     size: tuple[int, int], look: Look, mark: str

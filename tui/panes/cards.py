@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper import element_types
+from stepper.debug.breakpoints import ANOMALY
 from stepper.debug.frame_views import FrameView
 from stepper.debug.moments import Reason, Stop
 from stepper.debug.non_finite_causes import Birth, birth_of, cause_of_inf, cause_of_nan
@@ -40,6 +41,10 @@ _KEYS: Final = (
 """Commands, whose keys are named, and what they lead to."""
 
 
+_STOPPING: Final = ("breakpoint ", f"{ANOMALY}: ")
+"""How the sentences of what stops a run begin."""
+
+
 def is_stop(state: State) -> bool:
     """Whether there is something to say about why the run stands here."""
     if state.failure:
@@ -49,13 +54,13 @@ def is_stop(state: State) -> bool:
 
 
 def is_breakpoint(stop: Stop) -> bool:
-    """Whether a breakpoint stopped the run, not the aim of the movement."""
-    return stop.reason is Reason.BREAK and any(detail.startswith("breakpoint ") for detail in stop.details)
+    """Whether a breakpoint or an anomaly stopped the run, not the aim of the movement."""
+    return stop.reason is Reason.BREAK and any(detail.startswith(_STOPPING) for detail in stop.details)
 
 
 def stop_title(stop: Stop) -> tuple[str, str]:
-    """What stopped the run in a few words, and which breakpoint it was."""
-    first = next((detail for detail in stop.details if detail.startswith("breakpoint ")), "")
+    """What stopped the run in a few words, and which breakpoint it was, or that it was an anomaly."""
+    first = next((detail for detail in stop.details if detail.startswith(_STOPPING)), "")
     which, _, sentence = first.partition(": ")
     plain = _NAMES_IN_SENTENCES.sub("", sentence).partition(": ")[0]
     return printable(plain), which

@@ -150,7 +150,7 @@ class InNumbers(FactsPane):
     def rows(self, width: int) -> list[Row]:
         """A line a number."""
         array = self.inspected.shown.array
-        self.note = "" if array is None else f"over {array.size:,} elements "
+        self.note = "" if array is None else f"over {array.size:,} element{'s' * (array.size != 1)} "
         found = self.inspected.survey()
         if array is None:
             return []

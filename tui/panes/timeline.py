@@ -74,7 +74,7 @@ class TimelineBar(ScrubbedPane):
         "Iterations from left to right; the moment is marked. A click or a drag goes to an iteration.\n"
         "Rows: watches, else what is carried. Dotted: not computed yet, or jumped over."
     )
-    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 20), (150, 14), (0, 9))
+    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 20), (140, 14), (0, 9))
     tracks_shown: int = 3
     is_short = False
 

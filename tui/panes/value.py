@@ -103,7 +103,7 @@ class ValueStrip(Pane):
 def statistics_row(found: Statistics, width: int) -> Row:
     """Extremes with their places, how many elements are not ordinary, and the mean where there is room for it."""
     if found.min is None:
-        shown: Row = [(f" {found.size} elements", "dim")]
+        shown: Row = [(f" {found.size} element{'s' * (found.size != 1)}", "dim")]
     else:
         shown = [(" min ", "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
         if found.argmax is not None and found.size > 1:
