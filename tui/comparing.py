@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -32,6 +32,8 @@ MODES: Final = ("off", "previous", "reference")
 _MOST_RUNS: Final = 16
 _MOST_ITERATIONS: Final = 512
 _PATIENCE: Final = 0.5
+_AT_A_KEY: Final = 0.2
+"""Seconds for what stands beside a moment."""
 
 Key = tuple[int, int]
 
@@ -126,12 +128,12 @@ class Comparing:
             raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
         tolerances = self.tolerances or tolerances_for(reference)
         theirs = values_of(reference, stack[: depth + 1])
-        found = frame_differences(frame, theirs, tolerances)
-        operations = {one.index: one for one in found}
+        latest, is_whole = _in_time(frame_differences(frame, theirs, tolerances, latest_first=True))
+        operations = {one.index: one for one in reversed(latest)}
         self._see(stack, loop_depth, tolerances)
         around = stack[depth if loop_depth is None else loop_depth]
         if around is frame:
-            is_closed = frame.phase is not Phase.RUNNING
+            is_closed = frame.phase is not Phase.RUNNING and is_whole
             self._store(frame).put(iteration_of(frame) or 0, operations.values(), closed=is_closed)
         carried = self._by_parameter(stack, loop_depth)
         cells = self._store(around).view()
@@ -261,6 +263,17 @@ class Comparing:
             if not before_iteration(timeline, depth, wanted[0]):
                 walk(timeline, Spot(frame.program, len(frame.program.operations) - 1), visit, least_depth=depth + 1)
         return count > 0
+
+
+def _in_time(differences: Iterator[ValueDifference]) -> tuple[list[ValueDifference], bool]:
+    """As many of them as there is patience for at a key, and whether that is all: OpenVINO compiles each operation at
+    first, and those that it has are quick from then on."""
+    deadline, found = time.monotonic() + _AT_A_KEY, []
+    for one in differences:
+        found.append(one)
+        if time.monotonic() > deadline:
+            return found, False
+    return found, True
 
 
 def _key(frame: Frame) -> Key:

@@ -87,8 +87,8 @@ class _Found(Struct, frozen=True):
 
 def values_of(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
     """The reference's values for the innermost of these frames, at its present iteration."""
-    levels = levels_of(stack)
-    return lambda layer, output: reference.value_at(Spot(levels, layer, output))
+    levels, frame = levels_of(stack), stack[-1]
+    return lambda layer, output: reference.value_at(Spot(levels, layer, output, frame))
 
 
 def tolerances_for(reference: ReferenceValues) -> Tolerances:
@@ -97,14 +97,14 @@ def tolerances_for(reference: ReferenceValues) -> Tolerances:
 
 
 def frame_differences(
-    frame: Frame, theirs: Values, tolerances: Tolerances, *, origins: bool = True, first: int = 0
+    frame: Frame, theirs: Values, tolerances: Tolerances, *, origins: bool = True, latest_first: bool = False
 ) -> Iterator[ValueDifference]:
-    """Each operation from index `first` on that has run in this iteration and that the other side has a value of.
+    """Each operation that has run in this iteration and that the other side has a value of.
 
     `origins`: also what each makes itself, by running it on the other's inputs.
     """
     done = frame.pc if frame.phase is Phase.RUNNING else len(frame.program.operations)
-    for index in range(first, done):
+    for index in reversed(range(done)) if latest_first else range(done):
         found = _operation_difference(frame, index, theirs, tolerances, origins=origins)
         if found is not None:
             yield found
@@ -254,6 +254,8 @@ def first_difference(
                 return FirstDifference(found, place(stack), iteration, compared, before, complete=True, tick=event.tick)
             compared += 1
             before = max(before, found.distance)
+            if enough is not None and enough():
+                return FirstDifference(None, place(stack), None, compared, before, complete=False)
         if time.monotonic() > deadline or (enough is not None and enough()):
             return FirstDifference(None, place(stack), None, compared, before, complete=False)
     return FirstDifference(None, "", None, compared, before, complete=True)

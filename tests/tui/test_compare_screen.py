@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import stepper
+from stepper.compare.debug_reference import OperationValues
 from stepper.compare.moments import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
+from tests.compare.test_other_references import Peer
 from tests.compare.twins import WEIGHTS, X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, drive
@@ -264,3 +266,37 @@ def test_nothing_is_made_here_of_inputs_that_the_reference_does_not_know() -> No
 
     healthy = SAMPLES / "rwkv_overflow" / "healthy.npz"
     drive("rwkv_overflow", script, lines=(f"reference {healthy}", "compare"))
+
+
+def beside_a_runtime(debugger: Debugger, wrong: str) -> Debugger:
+    """With another runtime as the reference, which computes each operation on our inputs, one of them otherwise."""
+    debugger.reference = OperationValues(Peer(debugger.model, wrong), "the runtime")
+    return debugger
+
+
+def test_a_runtime_is_a_reference_too_and_nothing_is_carried_in(twins: Debugger) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        found = comparison_of(driven)
+        assert found.first is not None and found.first.difference is not None
+        assert (found.first.difference.layer.name, found.first.iteration) == ("scaled", 0)
+        names = {one.layer.name: one.standing for one in found.operations.values()}
+        assert names["scaled"] is Standing.HERE and len(names) > 3
+        assert [name for name, standing in names.items() if standing not in (Standing.SAME, Standing.HERE)] == []
+
+    drive(beside_a_runtime(twins, "scaled"), script, lines=AT_3[1:])
+
+
+def test_of_a_slow_reference_the_latest_operations_are_compared_at_a_key(
+    twins: Debugger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.comparing._AT_A_KEY", -1.0)
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        frame = driven.state.frame
+        assert frame is not None and list(comparison_of(driven).operations) == [frame.last]
+        await driven.press("n")
+        assert list(comparison_of(driven).operations) == [driven.state.frame.last]  # type: ignore[union-attr]
+
+    drive(beside_a_runtime(twins, "scaled"), script, lines=AT_3[1:])
