@@ -16,8 +16,10 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 from stepper.cli import main
+from stepper.engine.events import Every
 from tests.compare.test_other_references import doubling
 from tests.conformance.test_openvino_opening import X, onnx_file
+from tests.tui.driven import Driven, debugger_of_sample, drive
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/inputs.npz"))
@@ -120,6 +122,24 @@ def test_a_value_that_onnx_has_otherwise_is_found(
     code, out = compare(capsys, onnx_model, tmp_path / "x.npz", "--with", "onnx")
     text = " ".join(out.split())
     assert code == 1 and "Loop 'all'" in text and "no value in its body was seen to differ" in text
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != REFUSED])
+def test_the_compare_screen_has_what_the_runtime_computes_of_our_values(name: str) -> None:
+    debugger = debugger_of_sample(name)
+    computed = sum(event.kind.name == "OPERATION" for event in debugger_of_sample(name).machine.run(Every.OPERATION))
+
+    async def script(driven: Driven) -> None:
+        for _ in range(100):
+            await driven.filled()
+            if driven.state.comparison is not None and driven.state.comparison.first is not None:
+                break
+        comparison = driven.state.comparison
+        assert comparison is not None and comparison.first is not None
+        assert comparison.first.difference is None and comparison.first.complete
+        assert comparison.first.compared > 0.5 * computed, "but for loops, Ifs and random numbers each has a value"
+
+    drive(debugger, script, lines=("reference openvino", "compare"))
 
 
 @pytest.mark.parametrize("words", [["inspect"], ["export"], ["debug", "--script", "-"]])
