@@ -147,12 +147,13 @@ def _wire(app: Stage, text: str) -> None:
             follow(text)
 
 
-@action("scroll", syntax="N|page|-page", help="scroll the focused pane")
+@action("scroll", syntax="N|page|-page|first|last", help="scroll the focused pane")
 def _scroll(app: Stage, text: str) -> None:
     pane = app.focused_pane
     if pane is not None:
-        page = max(pane.size.height - 2, 1)
-        pane.scroll_rows({"page": page, "-page": -page}.get(text) or _integer(text or "1"))
+        page, rows = max(pane.size.height - 2, 1), pane.count(pane.size.width)
+        ways = {"page": page, "-page": -page, "first": -rows, "last": rows}
+        pane.scroll_rows(ways[text] if text in ways else _integer(text or "1"))
 
 
 @action("pan", syntax="N|-N", help="see earlier or later iterations, without moving")

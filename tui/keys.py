@@ -163,6 +163,8 @@ KEYS: Final = (
     Key(("right",), "wire right", "along wires", "the box to the right", ("graph",)),
     Key(("down",), "scroll {n}", "scroll", "scroll", ("value", "scans", "card")),
     Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "scans", "card")),
+    Key(("home",), "scroll first", "top", "scroll to the beginning", ("card",)),
+    Key(("end",), "scroll last", "bottom", "scroll to the end", ("card",)),
     *(Key((way,), f"port {way}", "entry", "another entry of the port map", ("ports",)) for way in ("down", "up")),
     *(Key((way,), f"port {way}", "side", "into the body, or out of it", ("ports",)) for way in ("left", "right")),
     Key(("enter",), "open-port", "value", "the value of the chosen entry", ("ports",)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from textual import events
 
@@ -97,6 +99,17 @@ def test_the_prompt_completes_suggests_and_remembers() -> None:
         assert driven.app.focused_pane is driven.pane("operations")
 
     drive("date_normaliser", script)
+
+
+def test_in_the_help_the_ends_are_those_of_the_text_and_not_of_the_run() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("question_mark", "end")
+        count = re.search(r"rows \d+ to (\d+) of (\d+)", driven.text("help"))
+        assert count is not None and count[1] == count[2] and driven.state.view.tick == 0
+        await driven.press("home")
+        assert "rows 1 to" in driven.text("help") and driven.state.view.tick == 0
+
+    drive("for_loop", script, size=(80, 24))
 
 
 def test_help_names_the_keys_of_the_pane_first_and_closes() -> None:

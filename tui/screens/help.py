@@ -61,14 +61,12 @@ class KeyHelp(Pane):
         rows += [[], [("  everywhere", "strong"), ("   a count before a movement repeats it: 10n, 3]", "dim")]]
         return [*rows, *(row for key in keymap if not key.panes for row in _key_rows(key, width))]
 
-    def changed(self) -> None:
-        """The heading says how much there is."""
-        super().changed()
-        width, height = self.size
-        if width and self.is_attached:
-            count, room = self.count(width), height - 1
-            place = f"rows {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
-            self.note = f"{place}q, Esc close "
+    def heading(self, width: int) -> list[Row]:
+        """How much there is."""
+        count, room = self.count(width), self.size.height - 1
+        place = f"rows {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
+        self.note = f"{place}q, Esc close "
+        return super().heading(width)
 
     def _asked(self) -> tuple[str, str]:
         asked = getattr(self.app, "asked_pane", None)
