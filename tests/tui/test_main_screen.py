@@ -214,6 +214,7 @@ def test_a_stop_says_how_a_nan_comes_about_and_where_its_inf_was_born() -> None:
         text = " ".join(driven.text("stop").split())
         assert "16 NaN of 16 first [0,0]" in text and "1 Inf of 16" in text
         assert "Inf - Inf is NaN" in text and "born 2 ops before, at v/Add@7 [0,3,0]" in text
+        assert "the last clean op is v/MatMul@7" in text
         await driven.filled()
         driven.golden("stop_160x48", "top", "operations", "graph", "stop", "time")
 

@@ -28,6 +28,8 @@ from tui.rows import Row, clip, number, printable, spread, wrapped
 from tui.state import State
 from tui.theme import GLYPHS
 
+_LATEST: Final = 16
+"""Operations among which the last clean one is looked for."""
 _NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
 _WIDE: Final = 66
 """Cells from which on types and shapes have room."""
@@ -125,11 +127,12 @@ class StopCard(Pane):
             return []
         how = cause_of_nan(operation.layer, inputs) if is_nan else cause_of_inf(operation.layer, inputs)
         rows = _fact("how", how, width) if how else []
-        for word, nan in (("the NaN", True), ("the Inf", False)):
-            birth = birth_of(frame, frame.last, nan=nan)
-            if birth is not None:
-                rows += _fact(word, _birth_text(frame, birth), width)
-        return rows
+        births = {word: birth_of(frame, frame.last, nan=word == "the NaN") for word in ("the NaN", "the Inf")}
+        for word, birth in births.items():
+            rows += [] if birth is None else _fact(word, _birth_text(frame, birth), width)
+        born = [birth.index for birth in births.values() if birth is not None and birth.index is not None]
+        clean = _last_clean(frame, min(born)) if born and width >= _WIDE else None
+        return rows if clean is None else [*rows, *_fact("clean", f"the last clean op is {_at(frame, clean)}", width)]
 
     def _keys(self, width: int) -> Row:
         row: Row = [("  ", "")]
@@ -167,9 +170,21 @@ def _birth_text(frame: FrameView, birth: Birth) -> str:
     element = f"[{','.join(map(str, birth.element))}]"
     if birth.index is None:
         return f"came into the body in {layer_name(birth.layer)} {element}"
-    name = operation_names(frame.program)[birth.index]
-    iteration = "" if frame.iteration is None else f"@{frame.iteration}"
-    return f"born {birth.steps} op{'s' * (birth.steps > 1)} before, at {name}{iteration} {element}"
+    return f"born {birth.steps} op{'s' * (birth.steps > 1)} before, at {_at(frame, birth.index)} {element}"
+
+
+def _at(frame: FrameView, index: int) -> str:
+    """An operation of this iteration: `v/Add@7`."""
+    return operation_names(frame.program)[index] + ("" if frame.iteration is None else f"@{frame.iteration}")
+
+
+def _last_clean(frame: FrameView, before: int) -> int | None:
+    """The last operation that ran before this one and has neither NaN nor Inf; None where none of the latest few is."""
+    for index in reversed(range(max(before - _LATEST, 0), before)):
+        values = [value.array for value in frame.operation(index).outputs if value.array is not None]
+        if all(array.size <= MOST_AT_ONCE and _count(array) == (0, 0) for array in values):
+            return index
+    return None
 
 
 def _fact(word: str, sentence: str, width: int) -> list[Row]:
