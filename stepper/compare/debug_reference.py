@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from stepper.compare.alignment import Alignment, align
@@ -115,7 +116,13 @@ class PlacedValues:
         found: Array | None = self._reference.value(path, spot.layer, spot.output, 0)
         if found is None and not path:
             position = self._results.get((spot.layer.id, spot.output))
-            found = None if position is None else self._reference.outputs().get(position)
+            found = None if position is None else self._outputs.get(position)
+        return found
+
+    @cached_property
+    def _outputs(self) -> Mapping[int, Array]:
+        """Read once: some references have them in a file."""
+        found: Mapping[int, Array] = self._reference.outputs()
         return found
 
 

@@ -52,10 +52,10 @@ def is_stop(state: State) -> bool:
     if state.failure:
         return True
     stop = state.stop
-    return stop is not None and is_breakpoint(stop)
+    return stop is not None and was_stopped(stop)
 
 
-def is_breakpoint(stop: Stop) -> bool:
+def was_stopped(stop: Stop) -> bool:
     """Whether a breakpoint or an anomaly stopped the run, not the aim of the movement."""
     return stop.reason is Reason.BREAK and any(detail.startswith(_STOPPING) for detail in stop.details)
 

@@ -17,7 +17,8 @@ from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED
 from tui.panes.scrubbed import ScrubbedPane
 from tui.panes.time_span import STEPS, TimeSpan
-from tui.panes.timeline import HAPPENINGS, carried_value, measured, outside_text, value_of
+from tui.panes.timeline import HAPPENINGS, outside_text
+from tui.panes.track_values import carried_value, measured, value_of
 from tui.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.stage import Stage
 from tui.state import State

@@ -9,7 +9,7 @@ from tui.keymap import Keymap, footer
 from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Line
-from tui.panes.cards import is_breakpoint, stop_title
+from tui.panes.cards import stop_title, was_stopped
 from tui.panes.frames import limit_text
 from tui.rows import Cell, Row, cell_len, clip, printable, spread, width_of
 from tui.state import State
@@ -88,7 +88,7 @@ class TopBar(Line):
         if state.stop is None:
             return "reading", "dim"
         word = _REASONS[state.stop.reason]
-        if state.stop.reason is Reason.BREAK and not is_breakpoint(state.stop):
+        if state.stop.reason is Reason.BREAK and not was_stopped(state.stop):
             return "paused", "dim"
         if state.stop.reason is Reason.BREAK:
             return f"{word}: {stop_title(state.stop)[1]}", "bad"

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.iteration_statistics import number_of
 from stepper.debug.labels import label_of
 from stepper.debug.readings import Reading
-from stepper.debug.run_views import WatchView
-from stepper.element_types import Array
-from stepper.ir.model import Layer
 from tui.names import carried_name, expression_name, layer_name
 from tui.panes.back_edges import collects
 from tui.panes.frames import COUNTED
 from tui.panes.scrubbed import ScrubbedPane
-from tui.rows import Row, cell_len, clip, number, padded, printable, short_count, spark, spread
+from tui.panes.track_values import carried_value, measured, number_in, value_of
+from tui.rows import Row, clip, number, padded, printable, short_count, spark, spread
 from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS
 
@@ -234,30 +230,6 @@ def outside_text(state: State) -> str:
     last = None if state.ending is None else state.ending.last
     enter = "" if last is None else f"Enter: {clip(layer_name(last.layer), 30)}@{last.iteration}, "
     return f"the run has ended; {enter}S: a step back, g: the start"
-
-
-def value_of(watch: WatchView) -> Array | None:
-    """What an expression is now, where it is kept."""
-    return None if watch.now is None or watch.now.error else watch.now.value
-
-
-@lru_cache(maxsize=20_000)  # each key shows all of them again
-def number_in(reading: Reading) -> float | None:
-    """A reading as one number; None where it is none."""
-    value = reading.value
-    return None if value is None or value.dtype.names is not None else number_of(value)
-
-
-def measured(name: str, value: Array | None, room: int) -> str:
-    """The name of a track, and of a tensor, where there is room, which number of it is shown (number_of)."""
-    whole = name if value is None or value.size <= 1 else f"{name} rms"
-    return whole if cell_len(whole) <= room else clip(name, room)
-
-
-def carried_value(state: State, parameter: Layer | None) -> Array | None:
-    """What a Parameter has got in this iteration."""
-    edges = () if state.loop is None else state.loop.back_edges
-    return next((edge.came_in for edge in edges if edge.parameter.layer is parameter), None)
 
 
 def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:

@@ -11,7 +11,7 @@ from stepper.debug.readings import Reading
 from stepper.debug.run_views import WatchView
 from stepper.ops.axes import shape_text
 from tui.panes.list_pane import ListPane
-from tui.panes.timeline import measured, number_in, value_of
+from tui.panes.track_values import measured, number_in, value_of
 from tui.rows import Row, clip, elements, number, padded, printable, spark
 from tui.theme import GLYPHS
 
