@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,12 +44,24 @@ class Runtime:
 
     `device` is a name as OpenVINO has it (CPU, GPU.0, AUTO), `precision` what it is asked to compute floats in (f32,
     f16, bf16). `extensions` are libraries with operations of one's own, or Python classes of such operations.
+    `properties` are further properties with which models are compiled, such as DYNAMIC_QUANTIZATION_GROUP_SIZE: 0.
     """
 
-    def __init__(self, device: str = "CPU", precision: str = "f32", extensions: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        device: str = "CPU",
+        precision: str = "f32",
+        extensions: Sequence[Any] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         if precision not in PRECISIONS:
             raise UsageError(f"there is no precision '{precision}'; choose {', '.join(PRECISIONS)}")
         self.device, self.precision, self.extensions = device, precision, tuple(extensions)
+        self.properties = dict(properties or {})
+
+    def with_properties(self, properties: Mapping[str, str]) -> Runtime:
+        """The same with these properties too."""
+        return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties})
 
     def __str__(self) -> str:
         return f"OpenVINO ({self.device}, {self.precision})"
@@ -92,7 +104,7 @@ class Runtime:
         configuration = {"INFERENCE_PRECISION_HINT": self.precision, "NUM_STREAMS": 1}
         if self.device.upper() != "CPU":
             del configuration["NUM_STREAMS"]
-        return self.core.compile_model(model, self.device, configuration).create_infer_request()
+        return self.core.compile_model(model, self.device, {**configuration, **self.properties}).create_infer_request()
 
     def infer(self, request: openvino.InferRequest, inputs: Sequence[Any]) -> list[Array]:
         """The outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""

@@ -10,11 +10,14 @@ import pytest
 
 pytest.importorskip("openvino")
 
+import openvino
+from openvino import opset13 as op
 
 import stepper
 from stepper.compare.comparison import compare_with
 from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.openvino_runtime import Runtime
 from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine import Every, Machine, compile_model
@@ -104,3 +107,12 @@ def test_a_kernel_error_is_raised_for_one_operation_alone(tmp_path: Path) -> Non
     layer = next(layer for layer in model.graph.layers if layer.name == "odd")
     with pytest.raises(KernelError, match="OpenVINO refuses it"):
         OpenVINOPeer(model).operation(model.graph, layer)(np.array([1, 2], np.float32), np.array([0]))
+
+
+def test_the_properties_of_a_runtime_are_those_a_model_is_compiled_with() -> None:
+    x = op.parameter([2, 3], np.float32)
+    usual, other = Runtime(), Runtime().with_properties({"DYNAMIC_QUANTIZATION_GROUP_SIZE": "16"})
+    name = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+    models = [one.request(openvino.Model([op.relu(x)], [x])).get_compiled_model() for one in (usual, other)]
+    sizes = [model.get_property(name) for model in models]
+    assert sizes[0] != sizes[1] == 16 and usual.properties == {}
