@@ -15,13 +15,13 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.debug.addresses_atlas import Atlas, all_names
-from stepper.debug.addresses_patterns import PatternError, glob, regex
 from stepper.debug.addresses_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.debug.short_names import called, short_names_of
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
+from stepper.name_patterns import PatternError, glob, regex
 
 MAIN: Final = "model"
 """The level that means the model's own graph."""
@@ -198,9 +198,9 @@ def _rules(name: Name, address: Address) -> list[Rule]:
             return [_layer_rule(lambda layer: str(layer.id) == text.lstrip("0").rjust(1, "0"))]
         case NameKind.GLOB | NameKind.REGEX:
             try:
-                matches = (glob if name.kind is NameKind.GLOB else regex)(text).matches
+                matches = (glob if name.kind is NameKind.GLOB else regex)(text).found_in
             except PatternError as error:
-                raise AddressError(f"the pattern is not right: {error}", text, error.position) from None
+                raise AddressError(f"the pattern is not right: {error}", text, 0) from None
             exact = [_exact(text)] if name.kind is NameKind.GLOB else []
             return [*exact, _either(matches)]
     ends = (f"/{text}", f".{text}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -13,8 +11,7 @@ from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.body_graph import Folding
 from stepper.ir.model import Graph, Layer
-
-_LONGEST_PATTERN: Final = 1000
+from stepper.name_patterns import Pattern, PatternError, regex
 
 
 class Values(StrEnum):
@@ -44,8 +41,8 @@ class Choice(Struct, frozen=True):
     """
 
     depth: int = 1
-    only: tuple[re.Pattern[str], ...] = ()
-    hide: tuple[re.Pattern[str], ...] = ()
+    only: tuple[Pattern, ...] = ()
+    hide: tuple[Pattern, ...] = ()
     carried: bool = False
     values: Values = Values.NONE
     highlight: Highlight | None = None
@@ -76,16 +73,16 @@ class Choice(Struct, frozen=True):
         return found.iteration is None or iteration is None or found.iteration == iteration
 
 
-def _fits(pattern: re.Pattern[str], layer: Layer) -> bool:
-    return pattern.search(layer.name) is not None or pattern.fullmatch(layer.type) is not None
+def _fits(pattern: Pattern, layer: Layer) -> bool:
+    return pattern.found_in(layer.name) or pattern.is_whole(layer.type)
 
 
-def patterns(texts: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+def patterns(texts: Sequence[str]) -> tuple[Pattern, ...]:
     """Regular expressions of the command line; UsageError for what is none."""
     found = []
     for text in texts:
         try:
-            found.append(re.compile(text[:_LONGEST_PATTERN]))
-        except (re.error, RecursionError, OverflowError) as error:
+            found.append(regex(text))
+        except PatternError as error:
             raise UsageError(f"'{text}' is no regular expression: {error}") from None
     return tuple(found)

@@ -279,7 +279,7 @@ def test_a_result_means_its_source(nested: CompiledModel) -> None:
         ("pick::then@1::same", "branch of an If, which has no iterations"),
         ("model@1::x", "which has no iterations"),
         ("@3", "names no operation"),
-        ("/(a/", "expected '\\)'"),
+        ("/(a/", "missing \\)"),
     ],
 )
 def test_what_leads_nowhere_or_to_several_places_is_explained(nested: CompiledModel, text: str, words: str) -> None:

@@ -130,7 +130,7 @@ class Catalogue:
         if self.is_empty:
             return "\nnothing of what its bodies compute was recorded; stepper run --record carried|stats|all does"
         if choice.operations is not None:
-            pattern = excerpt(choice.operations.pattern)
+            pattern = excerpt(choice.operations.text)
             return f"\nonly layers with a match of '{pattern}' were recorded (--record-ops)"
         return ""
 

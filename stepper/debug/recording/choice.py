@@ -10,8 +10,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from stepper.errors import UsageError
+from stepper.name_patterns import Pattern, PatternError, regex
 
-_LONGEST_PATTERN: Final = 1000
 _MOST_RANGES: Final = 100
 _RANGE: Final = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
 
@@ -76,7 +76,7 @@ class Choice(Struct, frozen=True):
     """
 
     amount: Amount = Amount.CARRIED
-    operations: re.Pattern[str] | None = None
+    operations: Pattern | None = None
     iterations: Iterations = field(default_factory=Iterations)
 
     @classmethod
@@ -85,18 +85,18 @@ class Choice(Struct, frozen=True):
         if amount not in list(Amount):
             raise UsageError(f"there is no amount '{amount}' to record; choose {', '.join(Amount)}")
         try:
-            pattern = None if operations is None else re.compile(operations[:_LONGEST_PATTERN])
-        except (re.error, RecursionError, OverflowError) as error:
+            pattern = None if operations is None else regex(operations)
+        except PatternError as error:
             raise UsageError(f"'{operations}' is no regular expression: {error}") from None
         return cls(Amount(amount), pattern, Iterations.parse(iterations))
 
     def names(self, layer: str) -> bool:
         """Whether the layer of this name is chosen."""
-        return self.operations is None or self.operations.search(layer) is not None
+        return self.operations is None or self.operations.found_in(layer)
 
     def to_json(self) -> str:
         """As text for the file."""
-        pattern = None if self.operations is None else self.operations.pattern
+        pattern = None if self.operations is None else self.operations.text
         return json.dumps({"amount": self.amount, "operations": pattern, "iterations": self.iterations.text})
 
     @classmethod
