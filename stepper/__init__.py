@@ -15,9 +15,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stepper.compare.openvino_opening import debugger as open_debugger
-    from stepper.compare.openvino_opening import open_model as open_model
-    from stepper.compare.partner import OpenVINOPartner as OpenVINOPartner
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.engine import Every as Every
     from stepper.engine import Machine as Machine
@@ -28,6 +25,9 @@ if TYPE_CHECKING:
     from stepper.errors import StepperError as StepperError
     from stepper.export.exporter import draw as draw
     from stepper.ir import read as read_model
+    from stepper.openvino.opening import debugger as open_debugger
+    from stepper.openvino.opening import open_model as open_model
+    from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
 
 __version__ = "0.1.0"
 
@@ -39,9 +39,9 @@ _HOMES = {
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
-    "open_model": ("stepper.compare.openvino_opening", "open_model"),
-    "open_debugger": ("stepper.compare.openvino_opening", "debugger"),
-    "OpenVINOPartner": ("stepper.compare.partner", "OpenVINOPartner"),
+    "open_model": ("stepper.openvino.opening", "open_model"),
+    "open_debugger": ("stepper.openvino.opening", "debugger"),
+    "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
     "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
@@ -74,5 +74,5 @@ def __getattr__(name: str) -> Any:
     module, attribute = _HOMES[name]
     if name in _RUNNING:
         # What has no kernel is OpenVINO's, where it is installed; the engine itself knows of no OpenVINO.
-        import_module("stepper.compare.partner").install_default()
+        import_module("stepper.openvino.partner").install_default()
     return getattr(import_module(module), attribute)

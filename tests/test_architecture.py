@@ -17,10 +17,11 @@ MAY_IMPORT = {
     "ir": {"stepper"},
     "engine": {"stepper", "ops", "ir"},
     "debug": {"stepper", "ops", "ir", "engine"},
-    "compare": {"stepper", "ops", "ir", "engine", "debug"},
-    "export": {"stepper", "ops", "ir", "engine", "debug", "compare"},
-    "cli": {"stepper", "ops", "ir", "engine", "debug", "compare", "export"},
-    "tui": {"stepper", "ops", "ir", "engine", "debug", "compare", "export"},
+    "openvino": {"stepper", "ops", "ir", "engine", "debug"},
+    "compare": {"stepper", "ops", "ir", "engine", "debug", "openvino"},
+    "export": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare"},
+    "cli": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare", "export"},
+    "tui": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare", "export"},
 }
 """Each part and those that it may import; "stepper" are the modules at the top, which all share."""
 

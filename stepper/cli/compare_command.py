@@ -17,7 +17,6 @@ from stepper.compare.align_file import read_pairs
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.comparison import Comparison, compare_models, compare_with
 from stepper.compare.opening import open_reference
-from stepper.compare.partner import OPENVINO
 from stepper.compare.tolerances import Tolerances, parse_tolerance
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -28,6 +27,7 @@ from stepper.engine.sequences import open_sequences
 from stepper.errors import FINDING, UsageError
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
+from stepper.openvino.partner import OPENVINO
 
 
 def execute(options: argparse.Namespace) -> int:

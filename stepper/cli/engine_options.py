@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from stepper.cli.printing import say
-from stepper.compare.openvino_opening import open_model
-from stepper.compare.openvino_runtime import Runtime
-from stepper.compare.partner import NUMPY, OPENVINO, OpenVINOPartner
 from stepper.errors import UsageError
 from stepper.ir.model import Model
+from stepper.openvino.opening import open_model
+from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
+from stepper.openvino.runtime import Runtime
 
 
 def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:

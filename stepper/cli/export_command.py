@@ -16,7 +16,6 @@ from stepper.cli.archives import write_archive
 from stepper.cli.engine_options import is_usual, opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.specs import given_inputs
-from stepper.compare.partner import OpenVINOPartner
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
 from stepper.element_types import Array
@@ -34,6 +33,7 @@ from stepper.export.themes import Theme
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
+from stepper.openvino.partner import OpenVINOPartner
 
 _SUFFIXES: Final = {".mmd": "mermaid", ".gv": "dot", ".py": "numpy", ".markdown": "md", ".htm": "html"}
 _WITHOUT_A_VIEW: Final = ("html", "json", "csv")

@@ -8,11 +8,11 @@ from typing import Any
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.compare.openvino_runtime import INSTALL, Runtime, is_installed
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
 from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Slicing
+from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
 
 

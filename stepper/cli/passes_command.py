@@ -12,13 +12,13 @@ from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.specs import given_inputs
 from stepper.cli.values import print_json
-from stepper.compare.openvino_peer import OpenVINOPeer
-from stepper.compare.openvino_runtime import Runtime, ensure_installed
 from stepper.compare.passes import PassReport, Verdict, counts, pass_reports, runtime_difference
 from stepper.compare.tolerances import Tolerance
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime, ensure_installed
 
 
 def execute(options: argparse.Namespace) -> int:

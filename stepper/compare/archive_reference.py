@@ -23,14 +23,14 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, loop_steps
+from stepper.compare.reference import Moment, MomentKind, Outcome, loop_steps
 from stepper.compare.reference import Path as Way
 from stepper.debug.addresses import Address, IterationRange, Target, parse_address, resolve
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
-from stepper.ir.model import Layer
+from stepper.ir.model import Layer, LoopKey
 
 _TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
 _OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")

@@ -12,11 +12,7 @@ from stepper.compare.comparison import reference_machine
 from stepper.compare.constant_inputs import Constants
 from stepper.compare.onnx_nodes import EVALUATORS
 from stepper.compare.opening import open_reference
-from stepper.compare.openvino_opening import open_model
-from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_reference import Peer, PeerCounterpart
-from stepper.compare.openvino_runtime import Runtime
-from stepper.compare.partner import OPENVINO
 from stepper.compare.reference import Moment, MomentKind, Path, Reference, ReferenceFailed, Step, path_of, step_of
 from stepper.debug import slots
 from stepper.debug.reference_values import ReferenceValues, Spot
@@ -31,6 +27,10 @@ from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
+from stepper.openvino.opening import open_model
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
 
 _MOST_KEPT: Final = 256
 """Iterations whose values are kept, so that going back a little costs nothing."""

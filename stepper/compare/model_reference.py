@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.compare.alignment import Alignment, GraphPair
-from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, ReferenceFailed
+from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed
 from stepper.debug import slots
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every
@@ -16,7 +16,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
-from stepper.ir.model import Layer
+from stepper.ir.model import Layer, LoopKey
 
 _MORE_ITERATIONS: Final = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""

@@ -12,10 +12,10 @@ from msgspec import Struct
 from stepper.compare.onnx_bodies import OpenedLoop
 from stepper.compare.onnx_nodes import OnnxPeer, tensors_by_name
 from stepper.compare.openvino_reference import ended_after
-from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome
+from stepper.compare.reference import Moment, MomentKind, Outcome
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.model import Graph, Layer, LoopKey, Model
 
 Places = Mapping[tuple[int, int], str]
 """The names in ONNX of a graph's tensors, by layer and output."""

@@ -8,14 +8,14 @@ from pathlib import Path
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.onnx_nodes import EVALUATORS, OnnxPeer
 from stepper.compare.onnx_reference import OnnxReference
-from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_reference import OpenVINOReference
-from stepper.compare.openvino_runtime import Runtime
-from stepper.compare.partner import OPENVINO
 from stepper.compare.reference import Reference
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
 
 _SQLITE = b"SQLite format 3\0"
 

@@ -12,13 +12,13 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
+from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Kind, LoopPlan
 from stepper.errors import ExecutionError, KernelError, StepperError
-from stepper.ir.model import Graph, Layer
+from stepper.ir.model import Graph, Layer, LoopKey
 
 Function = Callable[..., Sequence[Array]]
 

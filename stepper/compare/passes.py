@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.compare.pass_trace import traced_passes
 from stepper.compare.plugin_operations import PluginOperations, make_readable
 from stepper.compare.tolerances import OTHER_KERNELS, Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating
@@ -32,6 +31,7 @@ from stepper.engine.run import LoopLog, output_names
 from stepper.errors import StepperError
 from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.openvino.pass_trace import traced_passes
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 

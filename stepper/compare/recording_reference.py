@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from stepper.compare.reference import LoopKey, Moment, MomentKind, Outcome
+from stepper.compare.reference import Moment, MomentKind, Outcome
 from stepper.compare.reference import Path as Way
 from stepper.debug.recording.reading import Recording
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
-from stepper.ir.model import Layer
+from stepper.ir.model import Layer, LoopKey
 
 Stack = tuple[int, int, int, int, str]
 """The first id, how many, whether one tensor stands for all, its blob, the shape of each."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Operation
-from stepper.ir.model import BodyRole, Layer
+from stepper.ir.model import BodyRole, Layer, LoopKey
 
 
 class Step(NamedTuple):
@@ -28,10 +28,6 @@ class Step(NamedTuple):
 
 Path = tuple[Step, ...]
 """The way from the model's own graph to a nested one, outer before inner; empty for the model's own graph."""
-
-
-LoopKey = tuple[int | str, ...]
-"""Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
 
 
 def loop_key(path: Path, layer: Layer) -> LoopKey:

@@ -93,6 +93,9 @@ class BackEdge(NamedTuple):
 
 BodyRole = Literal["body", "then_body", "else_body"]
 
+LoopKey = tuple[int | str, ...]
+"""Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
+
 
 class Body(Struct, frozen=True):
     """A nested graph of a TensorIterator, Loop or If with its port map."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import stepper
 from stepper.compare.comparison import Comparison, compare_models, compare_with
 from stepper.compare.opening import open_reference
-from stepper.compare.partner import OPENVINO
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
+from stepper.openvino.partner import OPENVINO
 from tests.benchmarks import others, recording, timing
 from tests.benchmarks.others import Run
 

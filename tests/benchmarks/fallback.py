@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from stepper import ops
-from stepper.compare.openvino_layers import LayerInOpenVINO
-from stepper.compare.openvino_runtime import Runtime
 from stepper.element_types import F32, Array
 from stepper.ir.model import Layer, Port
+from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.runtime import Runtime
 from tests.benchmarks.timing import json_wanted, print_reports, report, side_by_side
 
 KERNEL, REQUEST, SYNCHRONOUS = "numpy kernel", "bare request, asynchronous", "bare request, synchronous"

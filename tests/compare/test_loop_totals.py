@@ -12,12 +12,11 @@ import pytest
 import stepper
 from stepper.compare.comparison import Comparison, compare_with
 from stepper.compare.openvino_reference import OpenVINOReference
-from stepper.compare.reference import LoopKey
 from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import KernelError
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer, LoopKey, Model
 from tests.engine.nested_models import loops_in_branches
 
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare import openvino_models, pass_trace
-from stepper.compare.pass_trace import traced_passes
 from stepper.compare.passes import Ran, differences
 from stepper.compare.plugin_operations import PluginOperations, make_readable
 from stepper.compare.tolerances import OTHER_KERNELS
 from stepper.errors import ExecutionError
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
+from stepper.openvino import native_text, pass_trace
+from stepper.openvino.pass_trace import traced_passes
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
 
@@ -109,7 +109,7 @@ def test_a_model_that_counts_its_loops_counts_what_a_run_reports(tmp_path: Path,
     inputs = [
         np.ones([abs(dim) for dim in parameter.outputs[0].dims], np.float32) for parameter in model.graph.parameters
     ]
-    (text, _weights), paths = openvino_models.counted(model)
+    (text, _weights), paths = native_text.counted(model)
     counting = tmp_path / "counted.xml"
     counting.write_text(text)
     counting.with_suffix(".bin").write_bytes(model.path.with_suffix(".bin").read_bytes())
@@ -127,7 +127,7 @@ def test_a_body_alone_computes_an_iteration(tmp_path: Path) -> None:
     model = alternating().read(tmp_path)
     ((_path, _main), *bodies) = model.graphs()
     for _path, graph in bodies:
-        text, _weights = openvino_models.body(model, graph)
+        text, _weights = native_text.body(model, graph)
         alone = tmp_path / "alone.xml"
         alone.write_text(text)
         alone.with_suffix(".bin").write_bytes(model.path.with_suffix(".bin").read_bytes())

@@ -13,17 +13,16 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.compare.openvino_layers import LayerInOpenVINO
-from stepper.compare.openvino_runtime import Runtime
-from stepper.compare.openvino_tensors import to_array, to_tensor
-from stepper.compare.partner import OpenVINOPartner
 from stepper.debug.recording import record, resume
 from stepper.element_types import ELEMENT_TYPES
 from stepper.engine import Machine, compile_model
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
 from stepper.ir.packing import packed_size, unpack
-from tests.compare.partners import expected, read
+from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.partner import OpenVINOPartner
+from stepper.openvino.runtime import Runtime
+from stepper.openvino.tensors import to_array, to_tensor
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import (
     LONG_AGO,
@@ -33,6 +32,7 @@ from tests.conformance.openvino_subjects import (
     sample,
     sum_along_an_axis_that_is_a_list,
 )
+from tests.openvino.partners import expected, read
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != LONG_AGO])

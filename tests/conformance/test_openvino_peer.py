@@ -15,13 +15,13 @@ from openvino import opset13 as op
 
 import stepper
 from stepper.compare.comparison import compare_with
-from stepper.compare.openvino_peer import OpenVINOPeer
 from stepper.compare.openvino_reference import OpenVINOReference
-from stepper.compare.openvino_runtime import Runtime
 from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine import Every, Machine, compile_model
 from stepper.errors import KernelError, UsageError
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import LONG_AGO, NAMES, sample, some_values, sum_along_an_axis_that_is_a_list
 from tests.engine.nested_models import alternating, loop_in_branch, loops_in_branches, multiplication_table

@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare import openvino_models
-from stepper.compare.openvino_layers import LayerInOpenVINO
-from stepper.compare.openvino_models import NativeText
-from stepper.compare.openvino_runtime import Runtime, complaint, ensure_installed
-from stepper.compare.reference import LoopKey
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
-from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.model import Graph, Layer, LoopKey, Model
+from stepper.openvino import native_text
+from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.native_text import NativeText
+from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 
 if TYPE_CHECKING:
     import openvino
@@ -67,11 +66,11 @@ class OpenVINOPeer:
         refuses or fails.
         """
         if self._whole is None:
-            self._whole = _Compiled(self.runtime, openvino_models.whole(self.model), "the model")
+            self._whole = _Compiled(self.runtime, native_text.whole(self.model), "the model")
         outputs = self._whole(*inputs)
         if not count:
             return PeerRun(outputs, {})
-        text, paths = openvino_models.counted(self.model)
+        text, paths = native_text.counted(self.model)
         if not paths:
             return PeerRun(outputs, {})
         numbers = [np.array([number], np.int32) for number in (0, 1)]
@@ -103,7 +102,7 @@ class OpenVINOPeer:
         UsageError for a body that the file does not have; the function raises ExecutionError where OpenVINO refuses.
         """
         if id(graph) not in self._bodies:
-            self._bodies[id(graph)] = _Compiled(self.runtime, openvino_models.body(self.model, graph), "the body")
+            self._bodies[id(graph)] = _Compiled(self.runtime, native_text.body(self.model, graph), "the body")
         return self._bodies[id(graph)]
 
 

@@ -13,9 +13,9 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.compare.onnx_nodes import OnnxPeer, tensors_by_name
-from stepper.compare.openvino_opening import converted, open_model
 from stepper.errors import ModelError, UsageError
 from stepper.model_files import is_model_path
+from stepper.openvino.opening import converted, open_model
 from tests.engine.subjects import sums
 
 SAMPLE = Path(__file__).parents[2] / "sample_models" / "for_loop"
@@ -39,9 +39,9 @@ def kept_conversion(model: Path, folder: Path) -> Path:
     with pytest.raises(UsageError) as refused:
         converted(model)
     assert "needs OpenVINO: pip install" in str(refused.value)
-    from stepper.compare import openvino_opening
+    from stepper.openvino import opening
 
-    name = f"{model.stem}-{openvino_opening._content_hash(model)}"
+    name = f"{model.stem}-{opening._content_hash(model)}"
     folder.mkdir(parents=True)
     for suffix in (".xml", ".bin"):
         shutil.copy(SAMPLE / f"model{suffix}", folder / f"{name}{suffix}")

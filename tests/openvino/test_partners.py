@@ -14,8 +14,8 @@ from stepper.engine import Machine, compile_model
 from stepper.engine.partners import computed_elsewhere
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UnsupportedOperation
-from tests.compare.partners import TRIPLES, Tripling, expected, read
 from tests.models import Graph, carried, last
+from tests.openvino.partners import TRIPLES, Tripling, expected, read
 
 X = {"x": np.float32(2)}
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from stepper.compare.openvino_tensors import feed, to_array
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
+from stepper.openvino.tensors import feed, to_array
 
 if TYPE_CHECKING:
     import openvino

@@ -15,14 +15,14 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from stepper import element_types
-from stepper.compare.openvino_faults import fatal, must_be_constant, needs_open_shapes
-from stepper.compare.openvino_runtime import Runtime, complaint
-from stepper.compare.openvino_tensors import feed, to_array, to_tensor
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.partners import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
 from stepper.ir.model import Layer
+from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
+from stepper.openvino.runtime import Runtime, complaint
+from stepper.openvino.tensors import feed, to_array, to_tensor
 
 if TYPE_CHECKING:
     import openvino

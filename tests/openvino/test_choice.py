@@ -11,15 +11,15 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare import openvino_runtime, partner
-from stepper.compare.openvino_faults import fatal, must_be_constant, needs_open_shapes
-from stepper.compare.openvino_layers import LayerInput, layer_text
-from stepper.compare.openvino_peer import OpenVINOPeer
-from stepper.compare.partner import OpenVINOPartner
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
-from tests.compare.partners import read
+from stepper.openvino import partner, runtime
+from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
+from stepper.openvino.layers import LayerInput, layer_text
+from stepper.openvino.partner import OpenVINOPartner
+from stepper.openvino.peer import OpenVINOPeer
 from tests.engine.subjects import sums
+from tests.openvino.partners import read
 
 SAMPLE = Path(__file__).parents[2] / "sample_models" / "for_loop"
 RUN = ["run", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
@@ -44,7 +44,7 @@ def without_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
 def with_openvino(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it were installed, for what only asks."""
     monkeypatch.setattr(partner, "ensure_installed", lambda _what: None)
-    monkeypatch.setattr(openvino_runtime.Runtime, "core", "a core")
+    monkeypatch.setattr(runtime.Runtime, "core", "a core")
 
 
 @pytest.mark.usefixtures("with_openvino")
@@ -138,7 +138,7 @@ def test_a_complaint_of_openvino_is_what_it_says_and_not_where() -> None:
         "Exception from src/inference/src/cpp/core.cpp:117:\nException from src/plugin.cpp:54:\n"
         "Check 'is_valid' failed at src/core/src/a.cpp:336:\nWhile validating node 'x':\nAxis 7 is out of range.\n\n"
     )
-    assert openvino_runtime.complaint(RuntimeError(text)) == "While validating node 'x': Axis 7 is out of range."
+    assert runtime.complaint(RuntimeError(text)) == "While validating node 'x': Axis 7 is out of range."
 
 
 @pytest.mark.usefixtures("without_openvino")

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from stepper.compare.openvino_runtime import complaint
 from stepper.errors import ExecutionError
+from stepper.openvino.runtime import complaint
 
 _MOST_BYTES: Final = 2**31
 _EACH: Final = 0.02

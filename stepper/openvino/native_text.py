@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from lxml import etree
 
-from stepper.compare.reference import LoopKey
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir import xml
-from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.ir.xml import Element
 
 Step = tuple[int, str]

@@ -11,7 +11,6 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.partner import OpenVINOPartner
 from stepper.debug.commands import Interpreter
 from stepper.debug.recording import Choice, open_recording, record
 from stepper.debug.recording.lookup import select
@@ -21,7 +20,8 @@ from stepper.engine.partners import legend, mark_of
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
-from tests.compare.partners import TRIPLES, Tripling, read
+from stepper.openvino.partner import OpenVINOPartner
+from tests.openvino.partners import TRIPLES, Tripling, read
 from tests.tui.driven import Driven, drive
 
 X = {"x": np.float32(2)}

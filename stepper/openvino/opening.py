@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from stepper.compare.openvino_runtime import complaint, ensure_installed
 from stepper.errors import ModelError, UsageError
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.model_files import CONVERTED
+from stepper.openvino.runtime import complaint, ensure_installed
 
 if TYPE_CHECKING:
     import openvino

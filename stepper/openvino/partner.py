@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from stepper.compare.openvino_runtime import INSTALL, Runtime, ensure_installed, is_installed
 from stepper.element_types import Array
 from stepper.engine.partners import no_kernel, set_default_partner
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Model
+from stepper.openvino.runtime import INSTALL, Runtime, ensure_installed, is_installed
 
 NUMPY: Final = "numpy"
 OPENVINO: Final = "openvino"
@@ -75,7 +75,7 @@ class OpenVINOPartner:
         if not is_installed():
             return _missing(layer), ""
         from stepper import ops
-        from stepper.compare.openvino_layers import LayerInOpenVINO  # most runs have a kernel for all that is in them
+        from stepper.openvino.layers import LayerInOpenVINO  # most runs have a kernel for all that is in them
 
         has_kernel = layer.definition is not None and ops.find(layer.type, layer.definition) is not None
         return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=not has_kernel), str(self.runtime)

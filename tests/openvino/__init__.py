@@ -1,0 +1,1 @@
+"""Tests of stepper.openvino that need no OpenVINO."""
