@@ -11,7 +11,8 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Expected
 from stepper.debug.carried_breaks import loop_checks
 from stepper.debug.checks import Check, bodies
 from stepper.debug.conditions import condition_at, conditions_of
-from stepper.debug.data_break_words import DataBreak, Word, data_break
+from stepper.debug.data_break_words import DataBreak, Word, data_break, unfinished
+from stepper.debug.element_ranges import ensure_elements
 from stepper.debug.logpoints import LogLine
 from stepper.debug.non_finite import non_finite_checks
 from stepper.debug.recall import Trail
@@ -35,6 +36,15 @@ class Maker:
     def ensure_operations(self, pattern: str, where: Program) -> None:
         """UsageError for a pattern that names no operation."""
         operations_of(pattern, self._timeline.machine.compiled, where)
+
+    def ensure_elements(self, description: BreakDescription, where: Program) -> None:
+        """UsageError for a data breakpoint about an element that its value does not have."""
+        wanted = data_break(description.text) if description.kind is BreakKind.WHEN else None
+        if wanted is not None and wanted.address is not None and wanted.address.index:
+            machine = self._timeline.machine
+            target = value_place(wanted.address, machine.compiled, where).target
+            if target is not None:
+                ensure_elements(wanted.address, target, machine.stack)
 
     def has_exceptions(self, description: BreakDescription) -> bool:
         """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
@@ -68,7 +78,13 @@ class Maker:
         trails: list[Trail] = []
         problem: UsageError | None = None
         prompt = not description.condition and not description.hit
-        for place in places(description.text, self._timeline.machine.compiled, where):
+        try:
+            found = places(description.text, self._timeline.machine.compiled, where)
+        except UsageError:
+            if hint := unfinished(description.text):
+                raise UsageError(hint) from None
+            raise
+        for place in found:
             try:
                 condition = self._condition(description.condition, place.program, place.index)
             except UsageError as error:

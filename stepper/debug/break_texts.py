@@ -31,6 +31,8 @@ def break_description(text: str) -> BreakDescription:
             rest, once = match[1], True
         elif match := _HIT.fullmatch(rest):
             rest, hit, exactly = match[1], int(match[2]), match[3] is not None
+            if hit < 1:
+                raise UsageError("hit 0: the first moment is 1, as in hit 1")
         else:
             break
     return replace(_plain(rest), hit=hit, exactly=exactly, once=once)

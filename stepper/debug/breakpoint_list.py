@@ -63,6 +63,7 @@ class Breakpoints:
     def add(self, description: BreakDescription) -> Breakpoint:
         """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
         breakpoint = self._new(self._number + 1, description, self._where)
+        self._maker.ensure_elements(description, self._where)
         self._number += 1
         self._by_number[breakpoint.number] = breakpoint
         self._watch()
@@ -82,7 +83,9 @@ class Breakpoints:
         """Have one wait for something else, under its number and from the present on. Raises UsageError."""
         before = self[number]
         description = replace(description, enabled=before.description.enabled)
-        self._by_number[number] = breakpoint = self._new(number, description, before.where)
+        breakpoint = self._new(number, description, before.where)
+        self._maker.ensure_elements(description, before.where)
+        self._by_number[number] = breakpoint
         self._watch()
         return breakpoint
 

@@ -85,5 +85,21 @@ def data_break(text: str) -> DataBreak | None:
     return None
 
 
+_UNFINISHED: Final = re.compile(r"(grow|diff|changes)\b[\s>=<]*(.*)")
+
+
+def unfinished(text: str) -> str:
+    """What a text that begins as a data breakpoint lacks, in a sentence; empty for any other."""
+    match = _UNFINISHED.fullmatch(text.strip())
+    if match is None or data_break(text) is not None:
+        return ""
+    word, rest = match.groups()
+    if word == Word.CHANGES:
+        return "'changes' needs a value: changes h_next, or changes h_next[0,3] for an element"
+    limit = "1e3" if word == Word.GROW else "1e-4"
+    about = f"'{rest}' is no number" if rest else "it needs one"
+    return f"'{word}' has a limit, and {about}: {word}>{limit}, or {word}>{limit} h_next for one value"
+
+
 def _address(text: str | None) -> Address | None:
     return None if text is None else parse_address(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stepper.debug import explanations, slots
 from stepper.debug.condition_limits import condition_limit
 from stepper.debug.inspection_back_edges import back_edge_view
@@ -9,7 +11,8 @@ from stepper.debug.inspection_inside import Inside
 from stepper.debug.inspection_scans import scan_views
 from stepper.debug.inspection_values import input_view
 from stepper.debug.views import ConditionView, InputView, LoopView, OutputView, SliceView, TripView
-from stepper.engine import outcomes
+from stepper.element_types import Array
+from stepper.engine import loops, outcomes
 from stepper.engine.frames import Phase
 from stepper.engine.roles import Role, Roles, output_role, roles_of
 from stepper.engine.rules import Rules
@@ -54,7 +57,7 @@ def _trip(inside: Inside) -> TripView:
 def _trip_origin(inside: Inside) -> str:
     plan, slices = inside.plan, inside.activation.slices
     if plan.is_loop:
-        return _control_text(inside, plan.trip_count, "not connected: unlimited")
+        return _control_text(inside, plan.trip_count, "not connected: unlimited", taken=_limit_of)
     if not slices:
         return "its concatenated outputs" if plan.concatenated else "nothing is sliced"
     found = [
@@ -63,13 +66,29 @@ def _trip_origin(inside: Inside) -> str:
     return ", ".join(found)
 
 
-def _control_text(inside: Inside, index: int | None, absent: str) -> str:
-    """Where trip count or condition of a Loop come from, with the value."""
+def _control_text(
+    inside: Inside, index: int | None, absent: str, taken: Callable[[Inside, Array], str] | None = None
+) -> str:
+    """Where trip count or condition of a Loop come from, with the value; `taken` says what the loop took from it."""
     if index is None:
         return absent
     value = input_view(inside.outer, inside.layer, index)
     text = f"input {index}, {value.source}"
-    return text if value.array is None or value.array.size != 1 else f"{text} = {value.array.reshape(-1)[0]}"
+    if value.array is None or value.array.size != 1:
+        return text
+    before = "" if taken is None else taken(inside, value.array)
+    now = value.array.reshape(-1)[0]
+    return (
+        f"{text}, which was {before} when the loop was entered; that it is {now} now has no effect"
+        if before
+        else (f"{text} = {now}")
+    )
+
+
+def _limit_of(inside: Inside, value: Array) -> str:
+    """The trip count that the loop took, where the value that it was taken from is another now."""
+    limit = inside.activation.limit
+    return "" if loops.trip_count(value) == limit else "negative" if limit is None else str(limit)
 
 
 def _condition(inside: Inside) -> ConditionView:

@@ -40,8 +40,8 @@ class Series(Struct, frozen=True, eq=False):
     """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
 
     Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
-    where there were too many iterations to keep. `stopped` says why the run did not get through all that were asked
-    for: a pause, or an error; empty where it did.
+    where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
+    the run did not get through all that were asked for: a pause, or an error; empty where it did.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Series(Struct, frozen=True, eq=False):
     values: tuple[Array, ...]
     step: int
     stopped: str
+    total: int
 
 
 class PreviousValue(Struct, frozen=True, eq=False):
@@ -94,7 +95,7 @@ def over_iterations(
     if collected.problem:
         raise UsageError(f"{address}: {collected.problem}")
     name = f"{statistic}({address})" if statistic else str(address)
-    return Series(name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped)
+    return Series(name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped, collected.total)
 
 
 def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
@@ -254,14 +255,16 @@ class _Collected(Struct):
     end: float
     most: int
     step: int = 1
+    total: int = 0
     problem: str = ""
     iterations: list[int] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
 
     def add(self, iteration: int, value: Any) -> bool:
         """Add the value of an iteration; whether nothing more is wanted."""
-        wanted = self.begin <= iteration < self.end and (iteration - self.begin) % self.step == 0
-        if wanted:
+        asked = self.begin <= iteration < self.end
+        self.total += asked
+        if asked and (iteration - self.begin) % self.step == 0:
             try:
                 self.values.append(self.read(value))
             except UsageError as error:

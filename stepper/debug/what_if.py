@@ -7,7 +7,7 @@ share the memory budget of the run evenly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,7 @@ from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import UsageError
+from stepper.ir.model import Layer
 from stepper.ops.axes import shape_text
 
 ORIGINAL: Final = "original"
@@ -163,16 +164,41 @@ def _refuse_without_effect(frame: Frame, target: Target) -> None:
 
 
 def is_still_read(machine: Machine, edit: Edit) -> bool:
-    """Whether anything that is to come in the frame of an edit reads the slot."""
+    """True if anything that is to come in the frame of an edit reads the slot."""
     frame = machine.stack[edit.depth - 1]
-    program = frame.program
+    program, activation = frame.program, frame.activation
     if edit.slot in program.results:
         return True
     if frame.phase is Phase.BETWEEN:
         return edit.slot in program.parameters
-    return frame.phase is Phase.RUNNING and any(
-        edit.slot in operation.inputs for operation in program.operations[frame.pc :]
-    )
+    if frame.phase is not Phase.RUNNING:
+        return False
+    taken = edit.depth < len(machine.stack)  # the loop or If that runs in the frame has read its inputs
+    if any(edit.slot in operation.inputs for operation in program.operations[frame.pc + taken :]):
+        return True
+    plan = None if activation is None else activation.plan
+    stays = isinstance(plan, LoopPlan) and edit.slot in {entry.parameter for entry in plan.invariant}
+    return stays and any(edit.slot in operation.inputs for operation in program.operations)
+
+
+class Taken(NamedTuple):
+    """What a loop that runs has taken from a value when it was entered: `trip count`, `condition` or `input N`."""
+
+    layer: Layer
+    what: str
+
+
+def taken_by(machine: Machine, edit: Edit) -> Taken | None:
+    """What the loop that runs in the frame of an edit has taken from the slot; None where that is nothing."""
+    if edit.depth >= len(machine.stack):
+        return None
+    activation = machine.stack[edit.depth].activation
+    if activation is None or edit.slot not in activation.operation.inputs:
+        return None
+    index = activation.operation.inputs.index(edit.slot)
+    plan = activation.plan
+    named = {plan.trip_count: "trip count", plan.condition: "condition"} if isinstance(plan, LoopPlan) else {}
+    return Taken(activation.operation.layer, named.get(index, f"input {index}"))
 
 
 def _changed(held: Any, address: Address, value: Any) -> Any:

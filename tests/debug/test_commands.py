@@ -14,7 +14,8 @@ from stepper.debug.commands import Interpreter, ScriptError
 from stepper.debug.commands.interpreter import without_comment
 from stepper.debug.commands.registry import GROUPS, commands
 from stepper.errors import StepperError, UsageError
-from tests.debug.debugged import sample
+from tests.debug.debugged import opened, sample
+from tests.debug.loops_to_break import recurrence
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.debug.transcript import FOLDER, commands_in, held
 
@@ -93,6 +94,33 @@ def test_an_unknown_word_names_those_that_are_near() -> None:
     assert problem(at_prompt(), "xyzzy") == "there is no command 'xyzzy'; help lists them"
 
 
+def test_a_large_count_is_a_count() -> None:
+    assert said(at_prompt(), "step 1000000000000000000")[0] == "tick 1266  model  (end of the run)"
+
+
+def test_what_a_loop_has_taken_already_is_read_no_more_and_said_so() -> None:
+    interpreter = at_prompt("nested_loop")
+    said(interpreter, "run-to pairs_of_neighbours@0")
+    note = said(interpreter, "set pairs_left = 1")[-1]
+    assert note.endswith(
+        "reads 'pairs_left': Loop 'pairs_of_neighbours' took its trip count from it when it was entered"
+    )
+    trip = said(interpreter, "info trip")[0]
+    assert "4 iterations (input 0, Subtract 'pairs_left', which was 4 when the loop was entered; that it is 1" in trip
+    assert said(interpreter, "finish")[1] == "  iteration 3 is closed, the last: trip count reached"
+
+
+def test_iterations_that_are_left_out_are_counted_and_said(tmp_path: Path) -> None:
+    interpreter = Interpreter(opened(tmp_path, recurrence("Add", 1.0, 40_000)))
+    said(interpreter, "step 3")
+    answer = interpreter.execute("print state@*")
+    assert answer.lines[-1] == "every 4th of 40,000 iterations is shown; print state@0:1000 gives all of a range"
+    assert (answer.data["stride"], answer.data["shown"], answer.data["total"]) == (4, 10_000, 40_000)
+    few = interpreter.execute("print state@0:1000").data
+    assert (few["stride"], few["shown"], few["total"]) == (1, 1000, 1000)
+    assert [one["values"] for one in few["series"]] == [[float(1 + iteration)] for iteration in range(1000)]
+
+
 def test_an_empty_line_repeats_the_last_movement_and_nothing_else() -> None:
     interpreter = at_prompt()
     assert said(interpreter, "") == []
@@ -141,6 +169,11 @@ def test_no_word_means_two_commands() -> None:
         ('log number "{max(}"', "^"),
         ("find number_next = 3", "^"),
         ("next three", "a repeat count is expected, not 'three'"),
+        ("next " + "9" * 40, "a number has at most 30 digits, '9999999999...' has 40"),
+        ("break number_next hit 0", "hit 0: the first moment is 1"),
+        ("break grow", "'grow' has a limit, and it needs one: grow>1e3"),
+        ("break diff> x", "'diff' has a limit, and 'x' is no number: diff>1e-4"),
+        ("break changes", "'changes' needs a value: changes h_next"),
         ("next 0", "a repeat count is 1 or more, not 0"),
         ("finish 3", "nothing is expected behind the command, and there is '3'"),
         ("iter", "the iteration is missing"),

@@ -120,7 +120,7 @@ def test_of_many_iterations_every_second_or_fourth_is_kept(tmp_path: Path) -> No
     debugger = opened(tmp_path, counting(1000))
     at_iteration(debugger, 0)
     series = debugger.over_iterations("more", most=100)
-    assert series.step == 16 and series.iterations == tuple(range(0, 1000, 16))
+    assert series.step == 16 and series.iterations == tuple(range(0, 1000, 16)) and series.total == 1000
     assert [value.tolist() for value in series.values] == [iteration + 1 for iteration in range(0, 1000, 16)]
 
 

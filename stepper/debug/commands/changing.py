@@ -13,7 +13,9 @@ from stepper.debug.commands.looking import evaluated
 from stepper.debug.commands.registry import command
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stops import moved
-from stepper.debug.what_if import is_still_read
+from stepper.debug.timeline import Edit
+from stepper.debug.what_if import is_still_read, taken_by
+from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 
 _ASSIGNED: Final = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
@@ -27,10 +29,19 @@ def _set(session: Session, text: str) -> Answer:
     debugger = session.debugger
     answer = moved(session, debugger.set_value(match["address"], _content(session, match["value"])))
     edit = debugger.timeline.edits[debugger.machine.tick][-1]
-    if is_still_read(debugger.machine, edit):
-        return answer
-    note = f"  nothing that is still to come in this iteration reads '{match['address']}'"
-    return replace(answer, lines=(*answer.lines, note))
+    machine = debugger.machine
+    notes = [] if is_still_read(machine, edit) else [_unread(machine, edit, match["address"])]
+    return replace(answer, lines=(*answer.lines, *notes), data={**answer.data, "notes": [one.strip() for one in notes]})
+
+
+def _unread(machine: Machine, edit: Edit, name: str) -> str:
+    """That nothing reads a value any more, and what has been taken from it."""
+    within = " in this iteration" if edit.program.path else ""
+    note = f"  nothing that is still to come{within} reads '{name}'"
+    taken = taken_by(machine, edit)
+    if taken is not None:
+        note += f": {taken.layer.type} '{taken.layer.name}' took its {taken.what} from it when it was entered"
+    return note
 
 
 def _content(session: Session, text: str) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
 from stepper.debug.addresses_syntax import QUOTED
@@ -28,6 +29,7 @@ from stepper.debug.inspection_text import (
 )
 from stepper.debug.inspection_values import source_text
 from stepper.debug.labels import labelled, read_labels
+from stepper.debug.series import Series
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watch_scopes import StopScope
@@ -69,12 +71,25 @@ def _print(session: Session, text: str) -> Answer:
             {"iteration": number, **tensor_json(value)}
             for number, value in zip(series.iterations, series.values, strict=True)
         ]
-        return Answer(tuple(lines), {"series": data, "stopped": series.stopped, **_by_json(by)})
+        lines += _left_out(address, series)
+        counts = {"stride": series.step, "shown": len(series.values), "total": series.total}
+        return Answer(tuple(lines), {"series": data, "stopped": series.stopped, **counts, **_by_json(by)})
     value, by = evaluated(session, text), _computed_by(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
     lines = [*value_lines(value, session.width), *_label_lines(session, text, value)]
     lines += [f"  ({legend(who)})" for who in by]
     return Answer(tuple(lines), {**data_of_value, **_by_json(by)})
+
+
+def _left_out(address: Address, series: Series) -> list[str]:
+    """That not all iterations are there, and why."""
+    lines = [f"the iterations behind these are missing: {series.stopped}"] if series.stopped else []
+    if series.step > 1:
+        few = replace(address, iterations=IterationRange(series.iterations[0], series.iterations[0] + 1000))
+        is_second = series.step % 10 == 2 and series.step % 100 != 12  # of powers of two no other is irregular
+        ordinal = f"{series.step}{'nd' if is_second else 'th'}"
+        lines.append(f"every {ordinal} of {series.total:,} iterations is shown; print {few} gives all of a range")
+    return lines
 
 
 def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -13,6 +13,9 @@ from stepper.debug.inspection_text import WIDTH
 from stepper.debug.moments import Mark
 from stepper.debug.scopes import Names
 from stepper.errors import UsageError
+
+MOST_DIGITS: Final = 30
+"""Of a number in a command; no run has more moments than that."""
 
 
 class Answer(Struct, frozen=True):
@@ -81,9 +84,11 @@ def required(text: str, what: str) -> str:
 
 
 def number(text: str, what: str = "a number") -> int:
-    """The integer that is written there. Raises UsageError."""
-    if re.fullmatch(r"[+-]?[0-9]{1,18}", text) is None:
+    """The integer that is written there, of at most MOST_DIGITS digits. Raises UsageError."""
+    if re.fullmatch(r"[+-]?[0-9]+", text) is None:
         raise UsageError(f"{what} is expected, not '{text}'")
+    if len(text.lstrip("+-")) > MOST_DIGITS:
+        raise UsageError(f"a number has at most {MOST_DIGITS} digits, '{text[:10]}...' has {len(text.lstrip('+-'))}")
     return int(text)
 
 
