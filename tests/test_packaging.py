@@ -1,0 +1,70 @@
+"""The wheel and the source archive: what is in them, and that a wheel alone runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.skipif(
+    find_spec("build") is None or find_spec("hatchling") is None,
+    reason="needs the packages build and hatchling; runs in the second part of .ci/run",
+)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(REPOSITORY)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    return folder
+
+
+def test_the_wheel_holds_the_two_packages_and_nothing_else(built: Path) -> None:
+    names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"stepper", "tui"}
+    assert {Path(name).suffix for name in names if ".dist-info" not in name} <= {".py", ".json", ".typed", ".tcss"}
+    sources = {
+        str(path.relative_to(REPOSITORY)) for top in ("stepper", "tui") for path in (REPOSITORY / top).rglob("*.py")
+    }
+    assert {name for name in names if name.endswith(".py")} == sources
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
+    names = tarfile.open(next(built.glob("*.tar.gz"))).getnames()
+    tops = {name.split("/")[1] for name in names if "/" in name}
+    assert {
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "pyproject.toml",
+        "stepper",
+        "tui",
+        "tests",
+        "sample_models",
+    } <= tops
+    assert not [name for name in names if "__pycache__" in name or "/.venv" in name]
+
+
+def test_an_unpacked_wheel_runs_a_sample(built: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(next(built.glob("*.whl"))).extractall(tmp_path)
+    sample = REPOSITORY / "sample_models" / "for_loop"
+    ran = subprocess.run(
+        [sys.executable, "-m", "stepper", "run", str(sample / "model.xml"), "--inputs", str(sample / "inputs.npz")],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "iterations" in ran.stdout
