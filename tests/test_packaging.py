@@ -40,7 +40,8 @@ def test_the_wheel_holds_the_two_packages_and_nothing_else(built: Path) -> None:
 
 
 def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
-    names = tarfile.open(next(built.glob("*.tar.gz"))).getnames()
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        names = archive.getnames()
     tops = {name.split("/")[1] for name in names if "/" in name}
     assert {
         "LICENSE",
