@@ -197,10 +197,8 @@ class StepperApp(Choosing):
             return
         tone = "bad" if reply.is_error else "dim"
         if reply.moved and not reply.is_error:
-            details = [line.strip() for line in reply.lines[1:] if line.startswith("  breakpoint")]
-            if not details and "anomaly" in reply.line and self.state.stop is not None:
-                details = list(self.state.stop.details)
-            self.say(details[0] if details else reply.lines[0], tone)
+            stop = self.state.stop
+            self.say(stop.details[0] if stop is not None and stop.is_interrupted else reply.lines[0], tone)
         elif len(reply.lines) > 1 and not reply.is_error and self.front.put_card(reply.line, reply.lines):
             self.say(f"{reply.line}: {len(reply.lines)} lines")
         else:

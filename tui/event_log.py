@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from stepper.debug.cause import Trigger
+from stepper.debug.cause_texts import stop_sentences
 from stepper.debug.moments import Reason, Stop
 
 MOST_ENTRIES: Final = 5_000
@@ -86,9 +88,9 @@ class EventLog:
         if failed or refused:
             self.add(Kind.FAILED if failed else Kind.REFUSED, text, line)
         elif after is not before:
-            found = next((detail for detail in after.details if detail.startswith("breakpoint ")), "")
-            if after.reason is Reason.BREAK and found:
-                self.add(Kind.STOPPED, found, line)
+            cause = after.cause
+            if cause is not None and cause.trigger is Trigger.BREAKPOINT:
+                self.add(Kind.STOPPED, stop_sentences((cause,))[0], line)
             else:
                 self._moved(after, line)
         elif line.split()[:1] in _SETTING:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from stepper.debug.cause import Trigger
+from stepper.debug.cause_texts import stop_sentences
 from stepper.debug.commands import Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.frame_views import frame_views
 from stepper.debug.iteration_statistics import IterationStatistics
 from stepper.debug.iteration_tiles import CellsView
-from stepper.debug.moments import Reason
 from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
@@ -112,11 +113,9 @@ class Pictures:
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")
         stop = debugger.stop
-        if stop.reason is Reason.BREAK and stop.tick == tick:
-            for detail in stop.details:
-                if detail.startswith("breakpoint "):
-                    self._note(Happening.STOP, detail)
-                    break
+        cause = stop.cause
+        if cause is not None and cause.trigger is Trigger.BREAKPOINT and stop.tick == tick:
+            self._note(Happening.STOP, stop_sentences((cause,))[0])
         self._failure = (tick, failure) if failure else (-1, "")
 
     def _note(self, kind: Happening, text: str) -> None:

@@ -13,6 +13,7 @@ from stepper.debug.checks import Check, bodies
 from stepper.debug.conditions import condition_at, conditions_of
 from stepper.debug.data_break_words import DataBreak, Word, data_break, unfinished
 from stepper.debug.element_ranges import ensure_elements
+from stepper.debug.locations import file_of
 from stepper.debug.logpoints import LogLine
 from stepper.debug.non_finite import non_finite_checks
 from stepper.debug.recall import Trail
@@ -32,6 +33,7 @@ class Maker:
     def __init__(self, timeline: Timeline, exceptions: Sequence[Expected]) -> None:
         self._timeline = timeline
         self._exceptions = exceptions
+        self._file = file_of(timeline.machine.compiled)
 
     def ensure_operations(self, pattern: str, where: Program) -> None:
         """UsageError for a pattern that names no operation."""
@@ -90,7 +92,7 @@ class Maker:
             except UsageError as error:
                 problem = error
                 continue
-            checks.append(at_place(place, condition, prompt=prompt))
+            checks.append(at_place(place, condition, self._file, prompt=prompt))
             trails += [] if condition is None else condition.trails
         if not checks and problem is not None:
             raise problem
@@ -107,7 +109,7 @@ class Maker:
         condition = self._condition(description.condition, place.program, place.index)
         line = LogLine(description.line, self._timeline, place.program, place.index)
         trails = [*line.trails, *(() if condition is None else condition.trails)]
-        return [at_place(place, condition, prompt=False)], trails, line
+        return [at_place(place, condition, self._file, prompt=False)], trails, line
 
     def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
         wanted = data_break(text)
@@ -133,14 +135,14 @@ class Maker:
         """`diff>X` against a reference: of every operation, those of one loop, or of one value."""
         compiled = self._timeline.machine.compiled
         if wanted.address is None:
-            return difference_checks(wanted, reference, compiled.programs)
+            return difference_checks(wanted, reference, compiled.programs, self._file)
         body = loop_body(wanted.address, compiled, where)
         if body is not None:
-            return difference_checks(wanted, reference, [body])
+            return difference_checks(wanted, reference, [body], self._file)
         place = value_place(wanted.address, compiled, where)
         if place.target is None:
             raise UsageError(f"'{wanted.address}' names no value")
-        return [difference_check(wanted, reference, place.program, place.index, place.target.slot)]
+        return [difference_check(wanted, reference, place.program, place.index, place.target.slot, self._file)]
 
     def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
         maker = shape_checks if wanted.word is Word.SHAPE else None

@@ -28,21 +28,24 @@ from stepper.debug.addresses import (
 )
 from stepper.debug.addresses_atlas import Atlas
 from stepper.debug.addresses_resolution import WhyAbsent
-from stepper.debug.checks import BEGUN, body_of, closed, is_body, iteration_in, named
+from stepper.debug.cause import What
+from stepper.debug.checks import BEGUN, body_of, closed, is_body, iteration_in
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
+from stepper.ir.model import Layer
 
 
 class Place(Struct, frozen=True, eq=False):
     """Where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
 
-    `what` is what happened there, for sentences. `iterations` are (depth of the frame, iterations).
+    `what` happened there with `layer`. `iterations` are (depth of the frame, iterations).
     """
 
     program: Program
     index: int
-    what: str
+    what: What
+    layer: Layer
     iterations: tuple[tuple[int, int | IterationRange], ...] = ()
     target: Target | None = None
 
@@ -69,9 +72,8 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, .
         return (_iteration_here(address, compiled, where),)
     if address.iterations is not None and (loop := _loop(address, compiled, where)) is not None:
         body = body_of(loop.named, compiled)
-        what = f"an iteration of {named(loop.named)} has begun"
         asked = (*_asked(loop), (len(body.path), _counted(address.iterations)))
-        return (Place(body, BEGUN, what, asked),)
+        return (Place(body, BEGUN, What.BEGAN, loop.named, asked),)
     if address.operation.kind in (NameKind.GLOB, NameKind.REGEX):
         return _places(everywhere(address, compiled, where))
     if is_type(address, compiled):
@@ -96,15 +98,15 @@ def _places(targets: Sequence[Target]) -> tuple[Place, ...]:
 def _place(target: Target) -> Place:
     program, layer, asked = target.program, target.named, _asked(target)
     if layer.type == "Result" and is_body(program):
-        return Place(program, closed(program), f"{named(layer)} went out", asked, target)
+        return Place(program, closed(program), What.WENT_OUT, layer, asked, target)
     if target.layer.type == "Parameter":
         if not program.path:
             raise UsageError(f"{layer} has its value from the start; break at what reads it")
-        return Place(program, BEGUN, f"{named(target.layer)} got its value", asked, target)
+        return Place(program, BEGUN, What.CAME_IN, target.layer, asked, target)
     index = program.computed_at.get(target.slot)
     if index is None:
         raise UsageError(f"{layer} is a constant, which no run computes")
-    return Place(program, index, f"{named(target.layer)} ran", asked, target)
+    return Place(program, index, What.RAN, target.layer, asked, target)
 
 
 def value_place(address: Address, compiled: CompiledModel, where: Program) -> Place:
@@ -134,8 +136,7 @@ def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -
     if not depths or address.iterations is None:
         raise UsageError(f"here is no loop; say of which one, as in my_loop{address}")
     body = Atlas(compiled).ancestor(where, depths[-1])
-    what = f"an iteration of {named(body.path[-1])} has begun"
-    return Place(body, BEGUN, what, ((depths[-1], _counted(address.iterations)),))
+    return Place(body, BEGUN, What.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
 
 
 def _asked(target: Target) -> tuple[tuple[int, int | IterationRange], ...]:

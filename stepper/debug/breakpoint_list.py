@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints import ANOMALY, BreakDescription, BreakKind, Breakpoint, Counted, Expected
+from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint, Counted, Expected
+from stepper.debug.cause import Trigger
 from stepper.debug.timeline import Timeline
 from stepper.debug.watching import Lookout
 from stepper.engine.program import Program
@@ -143,17 +144,17 @@ class Breakpoints:
     def until(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: where the condition holds."""
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        return self._with(description, *self._maker.until(text, self._where))
+        return self._with(description, Trigger.AIM, *self._maker.until(text, self._where))
 
     def target(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._with(description, *self._maker.made(description, self._where)[:2])
+        return self._with(description, Trigger.AIM, *self._maker.made(description, self._where)[:2])
 
     def anomalies(self) -> AbstractContextManager[None]:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
-        description = BreakDescription(BreakKind.WHEN, ANOMALY, once=True)
-        return self._with(description, *self._maker.anomalies(self._where))
+        description = BreakDescription(BreakKind.WHEN, str(Trigger.ANOMALY), once=True)
+        return self._with(description, Trigger.ANOMALY, *self._maker.anomalies(self._where))
 
     def watched_by(self, lookout: Lookout) -> None:
         """Let another lookout ask about them from now on."""
@@ -161,8 +162,11 @@ class Breakpoints:
         self._watch()
 
     @contextmanager
-    def _with(self, description: BreakDescription, checks: Sequence[Check], trails: Sequence[Trail]) -> Iterator[None]:
-        self._watch(Breakpoint(0, description, checks, trails, self._timeline.machine.tick, self._where))
+    def _with(
+        self, description: BreakDescription, trigger: Trigger, checks: Sequence[Check], trails: Sequence[Trail]
+    ) -> Iterator[None]:
+        tick = self._timeline.machine.tick
+        self._watch(Breakpoint(0, description, checks, trails, tick, self._where, trigger=trigger))
         try:
             yield
         finally:

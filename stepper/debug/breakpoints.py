@@ -6,12 +6,14 @@ moment stops the run does not depend on how one came there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from stepper.debug.cause import Cause, Trigger
 from stepper.debug.checks import Check
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame
@@ -24,10 +26,6 @@ class BreakKind(StrEnum):
     AT = "break"
     WHEN = "when"
     LOG = "log"
-
-
-ANOMALY: Final = "anomaly"
-"""What the one for the next anomaly waits for; it stands before its sentences, for nobody has named its place."""
 
 
 class BreakDescription(Struct, frozen=True):
@@ -121,7 +119,8 @@ Observer = Callable[[Sequence[Frame]], None]
 
 
 class Breakpoint:
-    """A breakpoint of one run. `log` makes it a logpoint: it writes and never stops.
+    """A breakpoint of one run, or (number 0) what one movement waits for. `log` makes it a logpoint: it writes and
+    never stops.
 
     `where` is the graph from which the names in it are seen: the one that ran when it was set.
     """
@@ -135,8 +134,10 @@ class Breakpoint:
         base: int,
         where: Program,
         log: Observer | None = None,
+        trigger: Trigger = Trigger.BREAKPOINT,
     ) -> None:
         self.number = number
+        self.trigger = trigger
         self.description = description
         self.where = where
         self.checks = tuple(checks)
@@ -178,11 +179,9 @@ class Breakpoint:
             return self._ignored.reached is not None and tick > self._ignored.reached
         return True
 
-    def sentence(self, text: str) -> str:
-        """A sentence of its stop, with its number; of one that is the aim of a movement as it is."""
-        if self.number:
-            return f"breakpoint {self.number}: {text}"
-        return f"{ANOMALY}: {text}" if self.description.text == ANOMALY else text
+    def signed(self, causes: Iterable[Cause]) -> list[Cause]:
+        """Return what held as the causes of its stop: with its number, or as the anomaly or the aim that was sought."""
+        return [replace(cause, trigger=self.trigger, number=self.number) for cause in causes]
 
     # --- counting ------------------------------------------------------------------------------------------------
 

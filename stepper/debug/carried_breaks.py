@@ -8,24 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.checks import (
-    Check,
-    Sentences,
-    Test,
-    closed,
-    end_sentence,
-    iteration_in,
-    named,
-    plan_of,
-    shown,
-    where,
-)
+from stepper.debug.cause import CauseKind, Grown, LoopEnds, Moved, Repeats, Stuck
+from stepper.debug.checks import Causes, Check, Test, closed, iteration_in, plan_of
 from stepper.debug.data_break_words import DataBreak, Word
+from stepper.debug.locations import brief_of, carried_of, change_of, file_of, location_of
 from stepper.debug.recall import Trail
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason, MergedInput
 from stepper.engine.program import Kind, LoopPlan, Program, Value
+from stepper.ir.sites import layer_site
 
 LONGEST_PERIOD: Final = 64
 """Iterations after which a state that comes again is found."""
@@ -42,7 +34,7 @@ def loop_checks(wanted: DataBreak, program: Program, timeline: Timeline) -> Made
     """What a data breakpoint asks of one loop's body."""
     plan = plan_of(program, timeline.machine.compiled)
     if wanted.word in _ENDS:
-        test = _ends(_ENDS[wanted.word], len(program.path))
+        test = _ends(wanted.word, len(program.path), file_of(timeline.machine.compiled))
         return [Check(program, closed(program), test, at_entry=wanted.word is Word.END)], []
     carried = [entry for entry in plan.merged if entry.result != entry.parameter]
     if not carried:
@@ -82,27 +74,31 @@ _ENDS: Final[dict[Word, Callable[[Frame], bool]]] = {
 }
 
 
-def _ends(holds: Callable[[Frame], bool], depth: int) -> Test:
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+def _ends(word: Word, depth: int, file: str) -> Test:
+    holds = _ENDS[word]
+
+    def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
         if not holds(frame):
             return None
         activation = frame.activation
-        assert activation is not None
-        turned: Sentences = ()
-        if not activation.condition and activation.iteration >= 0:
-            turned = (f"the condition became false {where(frame)}",)
-        return (*turned, end_sentence(frame))
+        assert activation is not None and activation.ended is not None
+        layer = activation.operation.layer
+        ends = LoopEnds(
+            kind=CauseKind(word),
+            location=location_of(stack[: depth + 1], file, layer),
+            loop=layer_site(layer, file),
+            ended=activation.ended,
+            limit=activation.limit,
+            executed=activation.iteration + 1,
+            turned=not activation.condition and activation.iteration >= 0,
+        )
+        return (ends,)
 
     return test
 
 
 # --- what a loop carries --------------------------------------------------------------------------------------------
-
-
-def _edge(plan: LoopPlan, entry: MergedInput) -> str:
-    """A back edge for sentences."""
-    return f"the carried value '{plan.program.parameter(entry.parameter).name}'"
 
 
 def same(a: Value, b: Value) -> bool:
@@ -120,7 +116,7 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _stuck(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:
-    depth = len(plan.program.path)
+    depth, file = len(plan.program.path), file_of(timeline.machine.compiled)
 
     def stuck(stack: Sequence[Frame]) -> frozenset[int]:
         values = stack[depth].values
@@ -128,21 +124,28 @@ def _stuck(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timel
 
     trail = Trail(timeline, plan.program, stuck)
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         now = stuck(stack)
         if not now or iteration_in(stack[depth]) < 0:
             return None
         new = now - (trail.past(stack) or frozenset())
-        frame = stack[depth]
-        came = f"is stuck: {where(frame)} it came out as it went in"
-        entries = [entry for entry in carried if entry.parameter in new]
-        return tuple(f"{_edge(plan, e)} {came}, {shown(frame.values[e.result])}" for e in entries) or None
+        found = [
+            Stuck(
+                kind=CauseKind.STUCK,
+                location=location_of(stack[: depth + 1], file, plan.program.parameter(entry.parameter)),
+                carried=carried_of(plan.program, entry, file),
+                value=brief_of(stack[depth].values[entry.result]),
+            )
+            for entry in carried
+            if entry.parameter in new
+        ]
+        return tuple(found) or None
 
     return test, [trail]
 
 
 def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:
-    depth = len(plan.program.path)
+    depth, file = len(plan.program.path), file_of(timeline.machine.compiled)
     results = sorted({entry.result for entry in carried})
 
     def state(stack: Sequence[Frame]) -> _State:
@@ -156,7 +159,7 @@ def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], time
         reach = range(1, min(LONGEST_PERIOD, iteration - back) + 1)
         return next((length for length in reach if trail.past(stack, back + length) == now), None)
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
         activation = frame.activation
         if activation is None or activation.iteration < 1 or activation.ended is not None:
@@ -167,7 +170,17 @@ def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], time
         length = period(stack, now, 0)
         if length is None or period(stack, trail.past(stack), 1) is not None:
             return None
-        return _period_sentences(frame, plan, length)
+        layer = activation.operation.layer
+        repeats = Repeats(
+            kind=CauseKind.PERIOD,
+            location=location_of(stack[: depth + 1], file, layer),
+            loop=layer_site(layer, file),
+            iteration=activation.iteration,
+            period=length,
+            varies=bool(plan.sliced or plan.current_iteration) or _has_memory(plan.program),
+            limit=activation.limit,
+        )
+        return (repeats,)
 
     return test, [trail]
 
@@ -179,19 +192,6 @@ def _condensed(values: list[Value]) -> _State:
 def _bytes(value: Value) -> bytes:
     content = repr(value.tolist()).encode() if value.dtype.kind in "TO" else value.tobytes()
     return content if len(content) <= _SHORT else hashlib.blake2b(content, digest_size=16).digest()
-
-
-def _period_sentences(frame: Frame, plan: LoopPlan, length: int) -> Sentences:
-    activation = frame.activation
-    assert activation is not None
-    loop, before = named(activation.operation.layer), activation.iteration - length
-    again = f"all carried values of {loop} are after iteration {activation.iteration} what they were after {before}"
-    what = f"{again}: they repeat with period {length}"
-    if plan.sliced or plan.current_iteration or _has_memory(plan.program):
-        return (what, "its other inputs are not the same in each iteration, so it may leave this course")
-    if activation.limit is None:
-        return (what, "nothing else goes into its iterations, so the loop can never end")
-    return (what, f"nothing else goes into its iterations, so only the trip count ({activation.limit}) ends the loop")
 
 
 def _has_memory(program: Program) -> bool:
@@ -225,7 +225,7 @@ def distance(a: Value, b: Value) -> float:
 
 
 def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:
-    depth, factor = len(plan.program.path), wanted.limit
+    depth, factor, file = len(plan.program.path), wanted.limit, file_of(timeline.machine.compiled)
 
     def outcome(stack: Sequence[Frame]) -> dict[int, float]:
         return {entry.parameter: magnitude(stack[depth].values[entry.result]) for entry in carried}
@@ -242,7 +242,7 @@ def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timelin
             initial = trail.at(stack, 0)[entry.parameter]
         return initial
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
         if iteration_in(frame) < 0:
             return None
@@ -250,17 +250,25 @@ def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timelin
         for entry in carried:
             now, start = magnitude(frame.values[entry.result]), began_with(stack, entry)
             if start > 0 and now > factor * start >= magnitude(frame.values[entry.parameter]):
-                text = f"{_edge(plan, entry)} has grown beyond {factor:g} times what it began with"
-                found.append(f"{text}: {now:g} {where(frame)}, {start:g} at first")
+                grown = Grown(
+                    kind=CauseKind.GROW,
+                    location=location_of(stack[: depth + 1], file, plan.program.parameter(entry.parameter)),
+                    carried=carried_of(plan.program, entry, file),
+                    address="",
+                    factor=factor,
+                    magnitude=now,
+                    first=start,
+                )
+                found.append(grown)
         return tuple(found) or None
 
     return test, [trail]
 
 
-def _diff(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], _timeline: Timeline) -> tuple[Test, Any]:
-    depth, limit = len(plan.program.path), wanted.limit
+def _diff(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:
+    depth, limit, file = len(plan.program.path), wanted.limit, file_of(timeline.machine.compiled)
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
         if iteration_in(frame) < 0:
             return None
@@ -269,23 +277,16 @@ def _diff(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], _timeli
             before, now = frame.values[entry.parameter], frame.values[entry.result]
             far = distance(now, before)
             if far > limit:
-                text = f"{_edge(plan, entry)} changed by {far:g} {where(frame)}, more than {limit:g}"
-                found.append(f"{text}: {change(before, now)}")
+                moved = Moved(
+                    kind=CauseKind.DIFF,
+                    location=location_of(stack[: depth + 1], file, plan.program.parameter(entry.parameter)),
+                    carried=carried_of(plan.program, entry, file),
+                    address="",
+                    distance=far,
+                    limit=limit,
+                    change=change_of(before, now),
+                )
+                found.append(moved)
         return tuple(found) or None
 
     return test, []
-
-
-def change(before: Value, now: Value) -> str:
-    """From what to what, and where: of several elements the first that differs, and how many."""
-    if now.size == 1 or now.shape != before.shape or now.dtype != before.dtype:
-        return f"from {shown(before)} to {shown(now)}"
-    a, b = np.asarray(before), np.asarray(now)
-    with np.errstate(all="ignore"):
-        differs = ~((a == b) | ((a != a) & (b != b))) if a.dtype.names is None else a != b
-    places = np.flatnonzero(differs)
-    if not places.size:
-        return "in nothing but the sign of a zero or the bits of a NaN"
-    first = np.unravel_index(int(places[0]), now.shape)
-    at = ",".join(str(int(index)) for index in first)
-    return f"{places.size} of {now.size} elements, the first at [{at}] from {a[first]} to {b[first]}"

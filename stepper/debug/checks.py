@@ -7,18 +7,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.debug.inspection_text import array_text
+from stepper.debug.cause import Cause
 from stepper.engine.frames import Frame
-from stepper.engine.loops import EndReason
-from stepper.engine.program import CompiledModel, LoopPlan, Program, Value
+from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.ir.model import Layer
 
 BEGUN: Final = -1
 """The place at which an iteration (or a side of an If) has got its inputs."""
 
-Sentences = tuple[str, ...]
-Test = Callable[[Sequence[Frame]], Sentences | None]
-"""Given the stack at a moment: sentences that say what holds, or None where it does not."""
+Causes = tuple[Cause, ...]
+Test = Callable[[Sequence[Frame]], Causes | None]
+"""Given the stack at a moment: what holds, as data, or None where nothing does."""
 
 
 class Check(Struct, frozen=True, eq=False):
@@ -89,29 +88,3 @@ def place_text(program: Program, index: int) -> str:
     what = moments.get(index) or f"after {named(program.operations[index].layer)}"
     inside = " > ".join(map(named, program.path))
     return f"{what} in {inside}" if inside else f"{what} in the model's own graph"
-
-
-def where(frame: Frame) -> str:
-    """A frame for sentences: `in iteration 7 of Loop 'decoder'`."""
-    activation = frame.activation
-    if activation is None:
-        return "in the model's own graph"
-    layer = activation.operation.layer
-    return f"in iteration {activation.iteration} of {named(layer)}" if layer.is_loop else f"in {named(layer)}"
-
-
-def shown(value: Value) -> str:
-    """A value for sentences: its number alone where it is one of rank 0, else with type and shape."""
-    return str(value.item()) if value.ndim == 0 and value.dtype.names is None else array_text(value)
-
-
-def end_sentence(frame: Frame) -> str:
-    """Why the loop of this frame ends, as a sentence."""
-    activation = frame.activation
-    assert activation is not None and activation.ended is not None
-    loop, count = named(activation.operation.layer), activation.iteration + 1
-    reason = activation.ended
-    is_limit = reason in (EndReason.TRIP_COUNT, EndReason.SLICES)
-    text = f"{reason} ({activation.limit})" if is_limit else str(reason)
-    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
-    return f"{loop} is about to end {ran}: {text}"

@@ -9,9 +9,11 @@ import numpy as np
 
 from stepper.debug.addresses import Address, Target, resolve
 from stepper.debug.addresses_atlas import Atlas
+from stepper.debug.cause import CauseKind, Unevaluated
 from stepper.debug.checks import BEGUN, bodies, closed, is_body, iteration_in
 from stepper.debug.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.debug.expressions import Expression, parse
+from stepper.debug.locations import file_of, location_of
 from stepper.debug.recall import Trail
 from stepper.debug.reference_breaks import Reading
 from stepper.debug.timeline import Timeline
@@ -127,6 +129,7 @@ class Condition:
         self.program = program
         self.index = index
         compiled = timeline.machine.compiled
+        self.file = file_of(compiled)
         targets = {address: _visible(address, compiled, program, index) for address in expression.addresses}
         if expression.references and timeline.reference is None:
             raise UsageError("there is no reference here: ref() is for runs that are compared; name one first")
@@ -256,6 +259,12 @@ def _nodes(part: object) -> Iterator[Node]:
             yield from _nodes(item)
 
 
-def failure(condition: Condition, error: StepperError) -> str:
-    """That a condition could not be evaluated, as a sentence."""
-    return f"the condition '{condition.expression.text}' cannot be evaluated here: {str(error).splitlines()[0]}"
+def unevaluated(condition: Condition, error: StepperError, stack: Sequence[Frame]) -> Unevaluated:
+    """Return that a condition could not be evaluated at a moment."""
+    location = location_of(stack[: len(condition.program.path) + 1], condition.file)
+    return Unevaluated(
+        kind=CauseKind.UNKNOWN,
+        location=location,
+        expression=condition.expression.text,
+        message=str(error).splitlines()[0],
+    )

@@ -344,7 +344,7 @@ class Debugger:
         if reason is None:
             reason = reason_of(self.machine, event, self.lookout.found_at)
         found = self.lookout.found if reason is Reason.BREAK else None
-        self.stop = describe(self.machine, reason, () if found is None else tuple(found.details))
+        self.stop = describe(self.machine, reason, () if found is None else tuple(found.causes))
         if found is not None:
             self.breakpoints.stopped()
         self.timeline.show()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.addresses_syntax import NotWritable
-from stepper.debug.checks import shown
 from stepper.debug.conditions import Condition, condition_at
+from stepper.debug.locations import shown
 from stepper.debug.recall import Trail
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.cause import Cause, Trigger
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
@@ -34,7 +35,8 @@ class Stop(Struct, frozen=True):
 
     `done` is the operation that was just executed, `next` the one that comes next in the same frame; both None where
     the frame is between iterations, begins or ends. `closed` says that the iteration has just been closed: its pieces
-    are recorded, and whether it was the last is known. `details` are sentences of what made it stop.
+    are recorded, and whether it was the last is known. `causes` are what held where a breakpoint, or the aim of the
+    movement, stopped it.
     """
 
     tick: int
@@ -45,7 +47,25 @@ class Stop(Struct, frozen=True):
     done: Operation | None
     next: Operation | None
     closed: bool
-    details: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+    @property
+    def cause(self) -> Cause | None:
+        """The first of the causes: one that somebody waited for before the aim of a movement; None without any."""
+        waited = (cause for cause in self.causes if cause.trigger is not Trigger.AIM)
+        return next(waited, self.causes[0] if self.causes else None)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if a breakpoint or an anomaly stopped the run, not the aim of the movement."""
+        return self.reason is Reason.BREAK and any(cause.trigger is not Trigger.AIM for cause in self.causes)
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The causes in sentences."""
+        from stepper.debug.cause_texts import stop_sentences  # a run begins without any
+
+        return stop_sentences(self.causes)
 
 
 class Mark(Struct, frozen=True):
@@ -55,10 +75,10 @@ class Mark(Struct, frozen=True):
     branch: str
 
 
-def describe(machine: Machine, reason: Reason, details: tuple[str, ...] = ()) -> Stop:
+def describe(machine: Machine, reason: Reason, causes: tuple[Cause, ...] = ()) -> Stop:
     """The moment at which a machine stands now."""
     if not machine.stack:
-        return Stop(machine.tick, reason, "model", 0, None, None, None, closed=False, details=details)
+        return Stop(machine.tick, reason, "model", 0, None, None, None, closed=False, causes=causes)
     frame = machine.stack[-1]
     running = frame.phase is Phase.RUNNING
     operations = frame.program.operations
@@ -67,7 +87,7 @@ def describe(machine: Machine, reason: Reason, details: tuple[str, ...] = ()) ->
     iteration = iteration_of(frame)
     closed = not running and iteration is not None
     where = place(machine.stack)
-    return Stop(machine.tick, reason, where, len(machine.stack), iteration, done, following, closed, details)
+    return Stop(machine.tick, reason, where, len(machine.stack), iteration, done, following, closed, causes)
 
 
 def iteration_of(frame: Frame) -> int | None:

@@ -12,25 +12,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepper.debug.checks import Check, Guard, Sentences, Test, iteration_in, named, where
+from stepper.debug.cause import CauseKind, NonFinite
+from stepper.debug.checks import Causes, Check, Guard, Test, iteration_in
 from stepper.debug.data_break_words import Word
+from stepper.debug.locations import file_of, operation_location
+from stepper.debug.nan_origins import first_element, nan_origin
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
 _TESTS = {Word.NAN: np.isnan, Word.INF: np.isinf}
-_TITLES = {Word.NAN: "NaN", Word.INF: "Inf"}
 
 
 def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
     """A check for each operation of the model but the exceptions, as (id of the program, index)."""
     checks: list[Check] = []
     for program, given in _given(compiled):
-        guard = _guard(program)
+        guard, file = _guard(program), file_of(compiled)
         for index, operation in enumerate(program.operations):
             # What a loop or an If gives out was computed, and seen, inside of it.
             if (id(program), index) not in exceptions and operation.outputs and not operation.plans:
-                checks.append(Check(program, index, _test(word, program, operation, given), guard=guard))
+                checks.append(Check(program, index, _test(word, program, operation, given, file), guard=guard))
     return checks
 
 
@@ -110,10 +112,10 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
     return total - total == 0.0
 
 
-def _test(word: Word, program: Program, operation: Operation, given: Given) -> Test:
+def _test(word: Word, program: Program, operation: Operation, given: Given, file: str) -> Test:
     depth = len(program.path)
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
         output = next((slot for slot in operation.outputs if holds_any(word, frame.values[slot])), None)
         if output is None:
@@ -121,39 +123,26 @@ def _test(word: Word, program: Program, operation: Operation, given: Given) -> T
         dirty = [slot for slot in operation.inputs if holds_any(word, frame.values[slot])]
         if not all(given.has(slot, frame) for slot in dirty):
             return None
-        return _sentences(word, frame, operation, output)
+        return (_cause(word, stack[: depth + 1], operation, output, file, given=bool(dirty)),)
 
     return test
 
 
-def _sentences(word: Word, frame: Frame, operation: Operation, slot: int) -> Sentences:
-    value = np.asarray(frame.values[slot])
-    places = np.flatnonzero(_TESTS[word](value))
-    first = ",".join(str(int(index)) for index in np.unravel_index(int(places[0]), value.shape))
-    port = f", output {operation.outputs.index(slot)}" if len(operation.outputs) > 1 else ""
-    title, which = _TITLES[word], f"element [{first}], {places.size} of {value.size} elements"
-    return (
-        f"{title} appears in {named(operation.layer)}{port} {where(frame)}: {which}",
-        _inputs_sentence(word, frame, operation),
+def _cause(
+    word: Word, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
+) -> NonFinite:
+    value = np.asarray(frames[-1].values[slot])
+    mask = _TESTS[word](value)
+    element = first_element(mask)
+    origin = nan_origin(frames[-1], operation, operation.outputs.index(slot), element, file)
+    return NonFinite(
+        kind=CauseKind(word),
+        location=operation_location(frames, file, operation, slot),
+        element=element,
+        count=int(mask.sum()),
+        size=int(value.size),
+        operands=origin.operands,
+        given=given,
+        arithmetic=origin.arithmetic,
+        formula=origin.formula,
     )
-
-
-def _inputs_sentence(word: Word, frame: Frame, operation: Operation) -> str:
-    """Which inputs of the operation were clean."""
-    sources = frame.program.graph.sources[operation.layer.id]
-    clean: list[str] = []
-    dirty: list[str] = []
-    for index, source in enumerate(sources):
-        if source is None:
-            continue
-        layer = frame.program.graph.by_id[source.layer]
-        text = f"{index} ({named(layer)})"
-        slot = frame.program.slots[source.layer, source.output]
-        (dirty if holds_any(word, frame.values[slot]) else clean).append(text)
-    title = _TITLES[word]
-    if not sources:
-        return "the operation has no inputs"
-    if not dirty:
-        return f"all its inputs were clean: {', '.join(clean)}"
-    came = f"{title} was in input {', '.join(dirty)} already, as the run was given it"
-    return f"{came}; clean: {', '.join(clean)}" if clean else f"{came}; no input was clean"

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepper.debug.carried_breaks import change, distance
-from stepper.debug.checks import Check, Sentences, named, where
+from stepper.debug.carried_breaks import distance
+from stepper.debug.cause import CauseKind, Differs
+from stepper.debug.checks import Causes, Check
 from stepper.debug.data_break_words import DataBreak
+from stepper.debug.locations import change_of, location_of
 from stepper.debug.reference_values import Level, ReferenceValues, Spot
 from stepper.debug.scopes import frame_of
 from stepper.element_types import Array
@@ -49,33 +51,41 @@ def levels_of(stack: Sequence[Frame]) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def difference_checks(wanted: DataBreak, reference: ReferenceValues, programs: Sequence[Program]) -> list[Check]:
+def difference_checks(
+    wanted: DataBreak, reference: ReferenceValues, programs: Sequence[Program], file: str
+) -> list[Check]:
     """What `diff>X` asks of every operation of these graphs: that it is not further from the reference."""
     return [
-        difference_check(wanted, reference, program, index, slot)
+        difference_check(wanted, reference, program, index, slot, file)
         for program in programs
         for index, operation in enumerate(program.operations)
         for slot in operation.outputs
     ]
 
 
-def difference_check(wanted: DataBreak, reference: ReferenceValues, program: Program, index: int, slot: int) -> Check:
+def difference_check(
+    wanted: DataBreak, reference: ReferenceValues, program: Program, index: int, slot: int, file: str
+) -> Check:
     """The same of one value, after the operation at this index."""
     reading, depth = Reading(program, slot), len(program.path)
     key = next(key for key, found in program.slots.items() if found == slot)
     layer = program.graph.by_id[key[0]]
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         ours, theirs = stack[depth].values[slot], reading.at(stack, reference)
         if ours is None or theirs is None:
             return None
-        if ours.shape != theirs.shape:
-            shapes = f"{list(ours.shape)} against {list(theirs.shape)}"
-            return (f"{named(layer)} has another shape than in {reference.title} {where(stack[depth])}: {shapes}",)
-        far = distance(np.asarray(ours), np.asarray(theirs))
-        if not far > wanted.limit:
+        far = None if ours.shape != theirs.shape else distance(np.asarray(ours), np.asarray(theirs))
+        if far is not None and not far > wanted.limit:
             return None
-        text = f"{named(layer)} is {far:g} from {reference.title} {where(stack[depth])}, more than {wanted.limit:g}"
-        return (f"{text}: {change(np.asarray(theirs), np.asarray(ours))}",)
+        differs = Differs(
+            kind=CauseKind.REFERENCE,
+            location=location_of(stack[: depth + 1], file, layer),
+            reference=reference.title,
+            distance=far,
+            limit=wanted.limit,
+            change=change_of(np.asarray(theirs), np.asarray(ours)),
+        )
+        return (differs,)
 
     return Check(program, index, test)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, ValidationError
 
 from stepper.debug.addresses import Target, address_of, parse_address, resolve
 from stepper.debug.breakpoint_list import Counts
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted, Expected
+from stepper.debug.cause import Cause, cause_data, causes_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments import Mark, Reason
 from stepper.debug.recording.blobs import BlobWriter
@@ -61,11 +62,11 @@ class KeptLabels(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """A session; `branch` is the one that goes on, `reason` and `details` say why it stands where it does."""
+    """A session; `branch` is the one that goes on, `reason` and `causes` say why it stands where it does."""
 
     branch: str
     reason: Reason
-    details: tuple[str, ...]
+    causes: tuple[Cause, ...]
     max_iterations: int | None
     breakpoints: tuple[KeptBreakpoint, ...]
     expected: tuple[Expected, ...]
@@ -89,7 +90,7 @@ def present(debugger: Debugger) -> Kept:
     return Kept(
         branches.name,
         debugger.stop.reason,
-        debugger.stop.details,
+        debugger.stop.causes,
         debugger.machine.max_iterations,
         tuple(KeptBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
         debugger.breakpoints.expected,
@@ -131,7 +132,7 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
         "version": VERSION,
         "branch": kept.branch,
         "reason": kept.reason,
-        "details": list(kept.details),
+        "causes": [cause_data(cause) for cause in kept.causes],
         "max_iterations": kept.max_iterations,
     }
     return {
@@ -180,7 +181,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
         kept = Kept(
             _text(session["branch"]),
             Reason(session["reason"]),
-            tuple(_text(detail) for detail in session["details"]),
+            _causes(session.get("causes", [])),  # an older program kept sentences
             None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
             tuple(_breakpoint(row, compiled) for row in recording.kept("breakpoint")),
             tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
@@ -286,6 +287,13 @@ def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) 
 
 def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:
     return compiled.programs[_integer(row["where"])]
+
+
+def _causes(data: Any) -> tuple[Cause, ...]:
+    try:
+        return causes_of(data)
+    except ValidationError:
+        raise SessionError("keeps causes of its stop that are none") from None
 
 
 def _text(data: Any) -> str:

@@ -197,7 +197,7 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
         debugger.breakpoints.expect(pattern, where)
     for one in saved.breakpoints:
         debugger.breakpoints.put_back(one.number, one.description, one.where, one.counts)
-    debugger.stop = describe(machine, saved.reason, saved.details)
+    debugger.stop = describe(machine, saved.reason, saved.causes)
     timeline.show()
     for number, text in saved.watches:
         debugger.watches.put_back(number, text, timeline)

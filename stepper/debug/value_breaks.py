@@ -6,15 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stepper import element_types
-from stepper.debug.addresses import Address, numpy_index
+from stepper.debug.addresses import numpy_index
 from stepper.debug.break_targets import Place, value_place
-from stepper.debug.carried_breaks import change, distance, magnitude, same
-from stepper.debug.checks import BEGUN, Check, Guard, Sentences, closed, is_body, iteration_in, named, where
-from stepper.debug.conditions import Condition, failure
+from stepper.debug.carried_breaks import distance, magnitude, same
+from stepper.debug.cause import (
+    Became,
+    Cause,
+    CauseKind,
+    Changed,
+    FormChanged,
+    Grown,
+    Location,
+    Moved,
+    PortForm,
+    Reached,
+)
+from stepper.debug.checks import BEGUN, Causes, Check, Guard, closed, is_body, iteration_in
+from stepper.debug.conditions import Condition, unevaluated
 from stepper.debug.data_break_words import DataBreak, Word
+from stepper.debug.locations import carried_of, change_of, file_of, location_of
 from stepper.debug.recall import Trail
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
+from stepper.engine.loops import MergedInput
 from stepper.engine.program import Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ops.axes import shape_text
@@ -26,18 +40,18 @@ Made = tuple[list[Check], list[Trail]]
 
 def becomes_true(condition: Condition, timeline: Timeline) -> Made:
     """A check that holds where the condition is true and was not in the iteration before (or there is none)."""
-    program, depth, text = condition.program, len(condition.program.path), condition.expression.text
+    program = condition.program
     trail = Trail(timeline, program, condition.holds) if is_body(program) else None
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         try:
             holds = condition.holds(stack)
             before = trail is not None and trail.past(stack)
         except StepperError as error:
-            return (failure(condition, error),)
+            return (unevaluated(condition, error, stack),)
         if trail is not None:
             trail.put(stack, holds)
-        return (f"'{text}' became true {where(stack[depth])}",) if holds and not before else None
+        return (_became(condition, stack, was_false=True),) if holds and not before else None
 
     # What the trail needs it puts there itself, so it is not to be told of closed iterations.
     return [Check(program, condition.index, test)], list(condition.trails)
@@ -45,15 +59,20 @@ def becomes_true(condition: Condition, timeline: Timeline) -> Made:
 
 def is_true(condition: Condition) -> Check:
     """A check that holds wherever the condition is true."""
-    depth, text = len(condition.program.path), condition.expression.text
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         try:
-            return (f"'{text}' is true {where(stack[depth])}",) if condition.holds(stack) else None
+            return (_became(condition, stack, was_false=False),) if condition.holds(stack) else None
         except StepperError as error:
-            return (failure(condition, error),)
+            return (unevaluated(condition, error, stack),)
 
     return Check(condition.program, condition.index, test)
+
+
+def _became(condition: Condition, stack: Sequence[Frame], *, was_false: bool) -> Became:
+    location = location_of(stack[: len(condition.program.path) + 1], condition.file)
+    text = condition.expression.text
+    return Became(kind=CauseKind.EXPRESSION, location=location, expression=text, was_false=was_false)
 
 
 # --- one value ------------------------------------------------------------------------------------------------------
@@ -76,48 +95,64 @@ def value_checks(wanted: DataBreak, timeline: Timeline, program: Program) -> Mad
         except IndexError:
             return None  # it has no such element in this iteration
 
-    keeps_first = wanted.word is Word.GROW
+    keeps_first, target, file = wanted.word is Word.GROW, place.target, file_of(timeline.machine.compiled)
     trail = Trail(timeline, place.program, value, keeps_first=keeps_first)
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
-        frame = stack[depth]
-        iteration = iteration_in(frame)
-        if iteration < 1:
+    def test(stack: Sequence[Frame]) -> Causes | None:
+        if iteration_in(stack[depth]) < 1:
             return None
         now, before = value(stack), trail.past(stack)
-        if now is None or before is None:
-            return _came_or_went(wanted.address, frame, now, before)
+        if now is None and before is None:
+            return None
         first = trail.at(stack, 0) if keeps_first else None
-        sentence = _compared(wanted, frame, now, before, first)
-        return None if sentence is None else (sentence,)
+        compared = _came_or_went if now is None or before is None else _compared
+        location = location_of(stack[: depth + 1], file, target.layer)
+        cause = compared(wanted, location, now, before, first)
+        return None if cause is None else (cause,)
 
     return [Check(place.program, place.index, test)], [trail]
 
 
-def _came_or_went(address: Address | None, frame: Frame, now: Value | None, before: Value | None) -> Sentences | None:
-    if now is None and before is None:
-        return None
-    return (f"{address} {'is there for the first time' if before is None else 'is no longer there'} {where(frame)}",)
+def _came_or_went(
+    wanted: DataBreak, location: Location, _now: Value | None, before: Value | None, _first: Value | None
+) -> Cause:
+    appeared = before is None
+    kind = CauseKind.CHANGES
+    return Changed(kind=kind, location=location, address=str(wanted.address), change=None, appeared=appeared)
 
 
-def _compared(wanted: DataBreak, frame: Frame, now: Value, before: Value, first: Value | None) -> str | None:
-    """The sentence where a value differs as it was asked for from that of the iteration before."""
-    address, limit = wanted.address, wanted.limit
+def _compared(wanted: DataBreak, location: Location, now: Value, before: Value, first: Value | None) -> Cause | None:
+    """What is to be said where a value differs as it was asked for from that of the iteration before."""
+    address, limit = str(wanted.address), wanted.limit
     if wanted.word is Word.CHANGES:
         if same(now, before):
             return None
-        return f"{address} changed {where(frame)} {change(before, now)}"
+        change = change_of(before, now)
+        return Changed(kind=CauseKind.CHANGES, location=location, address=address, change=change)
     if wanted.word is Word.DIFF:
         far = distance(now, before)
-        return (
-            f"{address} changed by {far:g} {where(frame)}, more than {limit:g}: {change(before, now)}"
-            if far > limit
-            else None
+        if not far > limit:
+            return None
+        return Moved(
+            kind=CauseKind.DIFF,
+            location=location,
+            carried=None,
+            address=address,
+            distance=far,
+            limit=limit,
+            change=change_of(before, now),
         )
     start = 0.0 if first is None else magnitude(first)
     if start > 0 and magnitude(now) > limit * start >= magnitude(before):
-        beyond = f"{address} has grown beyond {limit:g} times its first value {where(frame)}"
-        return f"{beyond}: {magnitude(now):g}, {start:g} at first"
+        return Grown(
+            kind=CauseKind.GROW,
+            location=location,
+            carried=None,
+            address=address,
+            factor=limit,
+            magnitude=magnitude(now),
+            first=start,
+        )
     return None
 
 
@@ -131,7 +166,7 @@ def shape_checks(program: Program, timeline: Timeline) -> Made:
 
     Of operations in a row only the first is reported, of which no computed input differs.
     """
-    depth = len(program.path)
+    depth, file = len(program.path), file_of(timeline.machine.compiled)
 
     slots = [operation.outputs for operation in program.operations]
 
@@ -158,18 +193,19 @@ def shape_checks(program: Program, timeline: Timeline) -> Made:
         operation = program.operations[index]
         computed = [slot for slot in operation.inputs if slot in program.computed_at]
 
-        def test(stack: Sequence[Frame]) -> Sentences | None:
+        def test(stack: Sequence[Frame]) -> Causes | None:
             before = trail.past(stack)
             if before is None or any(differs(stack, before, slot) for slot in computed):
                 return None
-            changed = [slot for slot in operation.outputs if differs(stack, before, slot)]
-            frame = stack[depth]
-            what = "; ".join(
-                f"{_form_text(before[slot])} became {_form_text(_form(frame.values[slot]))}" for slot in changed
+            forms = tuple(
+                PortForm(output, _form_text(before[slot]), _form_text(_form(stack[depth].values[slot])))
+                for output, slot in enumerate(operation.outputs)
+                if differs(stack, before, slot)
             )
-            return (
-                (f"the shape or type of {named(operation.layer)} changed {where(frame)}: {what}",) if changed else None
-            )
+            if not forms:
+                return None
+            location = location_of(stack[: depth + 1], file, operation.layer)
+            return (FormChanged(kind=CauseKind.SHAPE, location=location, outputs=forms),)
 
         return Check(program, index, test, guard=guard)
 
@@ -188,34 +224,42 @@ def _form_text(form: _Form | None) -> str:
 # --- a place --------------------------------------------------------------------------------------------------------
 
 
-def at_place(place: Place, condition: Condition | None, *, prompt: bool) -> Check:
-    """A check that holds at a place, in its iterations, where the condition is true."""
+def at_place(place: Place, condition: Condition | None, file: str, *, prompt: bool) -> Check:
+    """A check that holds at a place, in its iterations, where the condition is true; `file` is that of the model."""
     depth, holds = len(place.program.path), None if condition is None else condition.holds
 
-    def test(stack: Sequence[Frame]) -> Sentences | None:
+    def test(stack: Sequence[Frame]) -> Causes | None:
         try:
             if holds is not None and not holds(stack):
                 return None
         except StepperError as error:
-            return (failure(condition, error),) if condition is not None and place.is_now(stack) else None
+            return (unevaluated(condition, error, stack),) if condition is not None and place.is_now(stack) else None
         if not place.is_now(stack):
             return None
-        reason = "" if condition is None else f", and '{condition.expression.text}' is true"
-        return (*_edge_sentence(place, stack[depth]), f"{place.what} {where(stack[depth])}{reason}")
+        entry = _passed(place, stack[depth])
+        reached = Reached(
+            kind=CauseKind.REACHED,
+            location=location_of(stack[: depth + 1], file, place.layer),
+            what=place.what,
+            condition="" if condition is None else condition.expression.text,
+            edge=None if entry is None else carried_of(place.program, entry, file),
+            passing=None if entry is None else iteration_in(stack[depth]) - (place.index == BEGUN),
+        )
+        return (reached,)
 
     return Check(place.program, place.index, test, prompt=prompt, may_hold=holds)
 
 
-def _edge_sentence(place: Place, frame: Frame) -> Sentences:
-    """What passes over a back edge at this place, as a sentence."""
+def _passed(place: Place, frame: Frame) -> MergedInput | None:
+    """The back edge over which a value passes at this place; None where none does."""
     if place.target is None or not is_body(place.program) or place.index not in (BEGUN, closed(place.program)):
-        return ()
+        return None
     activation = frame.activation
     assert activation is not None
     plan: Any = activation.plan
     outward = place.index != BEGUN
     entries = [one for one in plan.merged if place.target.slot == (one.result if outward else one.parameter)]
     if not entries or (outward and activation.ended is not None) or (not outward and activation.iteration == 0):
-        return ()
-    passing = activation.iteration if outward else activation.iteration - 1
-    return (f"the back edge on line {entries[0].line} carries it from iteration {passing} to {passing + 1}",)
+        return None
+    found: MergedInput = entries[0]
+    return found

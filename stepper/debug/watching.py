@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.breakpoints import Breakpoint
+from stepper.debug.cause import Cause
 from stepper.debug.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame, Phase
@@ -28,11 +29,11 @@ Asked = tuple[int, Check, Breakpoint]
 
 
 class Stopped(Struct):
-    """A moment at which the run is to stop: whose breakpoints, and their sentences."""
+    """A moment at which the run is to stop: whose breakpoints, and what held."""
 
     tick: int
     owners: list[Breakpoint] = field(default_factory=list)
-    details: list[str] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
 
 
 class Section:
@@ -245,16 +246,16 @@ class Lookout:
                 continue
             if self.found is not None and not self._backward and tick > self.found.tick:
                 break
-            sentences = check.test(stack)
-            if sentences is not None and owner.passed(tick, forward=not self._backward):
-                self._stop(tick, owner, sentences, stack)
+            causes = check.test(stack)
+            if causes is not None and owner.passed(tick, forward=not self._backward):
+                self._stop(tick, owner, causes, stack)
         self._examined = max(examined, self.machine.tick)
         if index == section.last:
             for trail in section.trails:
                 trail.note(stack)
         return self.found is not None and not self._backward
 
-    def _stop(self, tick: int, owner: Breakpoint, sentences: Sequence[str], stack: Sequence[Frame]) -> None:
+    def _stop(self, tick: int, owner: Breakpoint, causes: Sequence[Cause], stack: Sequence[Frame]) -> None:
         if self._counts_only:
             return
         if owner.log is not None:
@@ -265,4 +266,4 @@ class Lookout:
             self.found = Stopped(tick)
         if owner not in self.found.owners:
             self.found.owners.append(owner)
-        self.found.details += [owner.sentence(sentence) for sentence in sentences]
+        self.found.causes += owner.signed(causes)

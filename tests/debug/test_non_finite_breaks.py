@@ -30,6 +30,7 @@ def test_nan_appears_and_the_clean_inputs_are_named(tmp_path: Path) -> None:
     assert run.continue_().details == (
         "breakpoint 1: NaN appears in Divide 'ratio' in iteration 2 of TensorIterator 'divide': "
         "element [0,1], 1 of 2 elements",
+        "breakpoint 1: 0 / 0 gives NaN",
         "breakpoint 1: all its inputs were clean: 0 (Add 'whole'), 1 (Parameter 'b')",
     )
 

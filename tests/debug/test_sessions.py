@@ -188,7 +188,7 @@ CHANGES: dict[str, Change] = {
     "another version": with_row("session", put("version", 99)),
     "an unknown reason": with_row("session", put("reason", "fun")),
     "an unknown branch": with_row("session", put("branch", "nowhere")),
-    "details that are numbers": with_row("session", put("details", [1])),
+    "causes that are numbers": with_row("session", put("causes", [1])),
     "a limit that is none": with_row("session", put("max_iterations", -1)),
     "a breakpoint at nothing": with_row("breakpoint", put("text", "nothing_at_all")),
     "a breakpoint of no kind": with_row("breakpoint", put("kind", "joke")),

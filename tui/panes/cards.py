@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.debug.breakpoints import ANOMALY
+from stepper.debug.cause import Trigger
+from stepper.debug.cause_texts import further, name_of, title
 from stepper.debug.frame_views import FrameView
-from stepper.debug.moments import Reason, Stop
 from stepper.debug.non_finite_causes import Birth, birth_of, cause_of_inf, cause_of_nan
 from stepper.debug.statistics import statistics
 from stepper.debug.views import ValueView
@@ -43,29 +43,9 @@ _KEYS: Final = (
 """Commands, whose keys are named, and what they lead to."""
 
 
-_STOPPING: Final = ("breakpoint ", f"{ANOMALY}: ")
-"""How the sentences of what stops a run begin."""
-
-
 def is_stop(state: State) -> bool:
     """Whether there is something to say about why the run stands here."""
-    if state.failure:
-        return True
-    stop = state.stop
-    return stop is not None and was_stopped(stop)
-
-
-def was_stopped(stop: Stop) -> bool:
-    """Whether a breakpoint or an anomaly stopped the run, not the aim of the movement."""
-    return stop.reason is Reason.BREAK and any(detail.startswith(_STOPPING) for detail in stop.details)
-
-
-def stop_title(stop: Stop) -> tuple[str, str]:
-    """What stopped the run in a few words, and which breakpoint it was, or that it was an anomaly."""
-    first = next((detail for detail in stop.details if detail.startswith(_STOPPING)), "")
-    which, _, sentence = first.partition(": ")
-    plain = _NAMES_IN_SENTENCES.sub("", sentence).partition(": ")[0]
-    return printable(plain), which
+    return bool(state.failure) or (state.stop is not None and state.stop.is_interrupted)
 
 
 class StopCard(Pane):
@@ -78,12 +58,12 @@ class StopCard(Pane):
     def heading(self, width: int) -> list[Row]:
         """What happened, in red."""
         state = self.state
-        stop = state.stop
+        cause = None if state.stop is None else state.stop.cause
         words, note = "error of the run", ""
-        if not state.failure and stop is not None and stop.details:
-            words, note = stop_title(stop)
-        if width < _WIDE:
-            words, note = words.partition(" in iteration")[0], note.removeprefix("breakpoint ").rjust(2)
+        if not state.failure and cause is not None:
+            words, note = title(cause, is_short=width < _WIDE), name_of(cause)
+            if width < _WIDE:
+                note = (str(cause.number) if cause.trigger is Trigger.BREAKPOINT else note).rjust(2)
         room = width - 9 - len(note)
         head: Row = [
             (GLYPHS["focus"], "bad"),
@@ -104,15 +84,10 @@ class StopCard(Pane):
         return [*rows, *(how or self._detail_rows(width)), [], self._keys(width)]
 
     def _detail_rows(self, width: int) -> list[Row]:
-        """The sentences of the breakpoints."""
-        details = self.state.stop.details if self.state.stop is not None else ()
-        rows: list[Row] = []
-        for place, detail in enumerate(details[:3]):
-            sentence = detail.partition(": ")[2] or detail
-            if not place:  # its beginning is the heading
-                sentence = _NAMES_IN_SENTENCES.sub("", sentence).partition(": ")[2]
-            rows += _fact("found", printable(sentence), width) if sentence else []
-        return rows
+        """What there is to say beside the heading."""
+        stop = self.state.stop
+        texts = [text for cause in (() if stop is None else stop.causes) for text in further(cause)]
+        return [row for text in texts[:3] for row in _fact("found", printable(text), width)]
 
     def _how_rows(self, width: int) -> list[Row]:
         """How a NaN or an Inf comes about, and where what is dirty in the inputs was born."""

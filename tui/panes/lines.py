@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from stepper.debug.cause_texts import name_of
 from stepper.debug.moments import Reason
 from tui.keymap import Keymap, footer
 from tui.keys import KEYS
 from tui.names import layer_name, operation_names
 from tui.panes.base import Line
-from tui.panes.cards import stop_title, was_stopped
 from tui.panes.frames import limit_text
 from tui.rows import Cell, Row, cell_len, clip, printable, spread, width_of
 from tui.state import State
@@ -88,10 +88,11 @@ class TopBar(Line):
         if state.stop is None:
             return "reading", "dim"
         word = _REASONS[state.stop.reason]
-        if state.stop.reason is Reason.BREAK and not was_stopped(state.stop):
+        cause = state.stop.cause
+        if state.stop.reason is Reason.BREAK and (cause is None or not state.stop.is_interrupted):
             return "paused", "dim"
-        if state.stop.reason is Reason.BREAK:
-            return f"{word}: {stop_title(state.stop)[1]}", "bad"
+        if cause is not None:
+            return f"{word}: {name_of(cause)}", "bad"
         return word, "dim"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stepper.debug.cause import cause_data
 from stepper.debug.commands.session import Answer, Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.expression_values import described
@@ -13,6 +14,8 @@ from stepper.debug.slots import current
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Phase
 from stepper.engine.program import Operation
+from stepper.ir.model import Model
+from stepper.ir.sites import layer_data
 
 _UNSAID = (Reason.MOVED, Reason.BREAK)
 
@@ -97,8 +100,10 @@ def stop_data(debugger: Debugger) -> dict[str, Any]:
         "depth": stop.depth,
         "iteration": stop.iteration,
         "closed": stop.closed,
-        "done": _operation_data(stop.done),
-        "next": _operation_data(stop.next),
+        "done": _operation_data(stop.done, debugger.model),
+        "next": _operation_data(stop.next, debugger.model),
+        "cause": None if stop.cause is None else cause_data(stop.cause),
+        "causes": [cause_data(cause) for cause in stop.causes],
         "details": list(stop.details),
         "branch": branches.name,
         "edited": branches.is_edited,
@@ -110,8 +115,8 @@ def stop_data(debugger: Debugger) -> dict[str, Any]:
     }
 
 
-def _operation_data(operation: Operation | None) -> dict[str, Any] | None:
+def _operation_data(operation: Operation | None, model: Model) -> dict[str, Any] | None:
     if operation is None:
         return None
-    data = {"type": operation.layer.type, "name": operation.layer.name, "id": operation.layer.id}
+    data = layer_data(operation.layer, model)
     return {**data, "computed_by": operation.computed_by} if operation.computed_by else data

@@ -1,0 +1,389 @@
+"""Why a run stopped, as plain frozen data: what held at the moment, in which operation, iteration and line of the file.
+
+Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in cause_texts.py.
+Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infinity", "-Infinity".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, convert
+
+from stepper.engine.loops import EndReason
+from stepper.ir.model import BodyRole
+from stepper.ir.sites import LayerSite
+from stepper.records import as_data
+
+Scalar = bool | int | float | str
+"""The value of an element; NaN and the infinities as text."""
+Element = tuple[int, ...]
+
+
+class Trigger(StrEnum):
+    """What waited for it: a breakpoint, the search for the next anomaly, the aim of a movement, or the run itself."""
+
+    BREAKPOINT = "breakpoint"
+    ANOMALY = "anomaly"
+    AIM = "aim"
+    ERROR = "error"
+
+
+class CauseKind(StrEnum):
+    """What held."""
+
+    REACHED = "reached"
+    EXPRESSION = "expression"
+    UNKNOWN = "unknown"
+    NAN = "nan"
+    INF = "inf"
+    SHAPE = "shape"
+    CONDITION = "cond"
+    LIMIT = "limit"
+    LAST = "last"
+    END = "end"
+    STUCK = "stuck"
+    PERIOD = "period"
+    GROW = "grow"
+    DIFF = "diff"
+    CHANGES = "changes"
+    REFERENCE = "reference"
+    ERROR = "error"
+
+
+# --- places and values ----------------------------------------------------------------------------------------------
+
+
+class Enclosure(Struct, frozen=True):
+    """A loop or an If around a place: which body of it runs, and in which iteration (None: of an If, or before the
+    first).
+    """
+
+    layer: LayerSite
+    body: BodyRole
+    iteration: int | None
+
+
+class Location(Struct, frozen=True):
+    """Where in a run: an operation (None: none in particular), the index of its output, and what is around it, from the
+    outside inwards.
+    """
+
+    operation: LayerSite | None = None
+    output: int | None = None
+    path: tuple[Enclosure, ...] = ()
+
+    @property
+    def iteration(self) -> int | None:
+        """The iteration of the innermost loop; None outside of every loop."""
+        return next((one.iteration for one in reversed(self.path) if one.body == "body"), None)
+
+
+class TensorBrief(Struct, frozen=True):
+    """A tensor in few words: its type and shape; `text` has its numbers, too, where they are few."""
+
+    type: str
+    shape: tuple[int, ...]
+    text: str
+
+
+class ValueChange(Struct, frozen=True):
+    """How one value differs from another: `count` of `size` elements, `first` the first of them, from what to what.
+
+    `first` is None where the values are compared as a whole, because there is one element or another type or shape.
+    """
+
+    before: TensorBrief
+    now: TensorBrief
+    count: int = 0
+    size: int = 0
+    first: Element | None = None
+    first_before: str = ""
+    first_now: str = ""
+
+
+class Carried(Struct, frozen=True):
+    """A back edge of a loop: from which Result to which Parameter of its body, and the line of the edge."""
+
+    result: LayerSite
+    parameter: LayerSite
+    line: int
+
+
+# --- how a NaN or an Inf appears ------------------------------------------------------------------------------------
+
+
+class Arithmetic(StrEnum):
+    """Why an operation gives a NaN or an Inf that none of its inputs has."""
+
+    DIVISION_BY_ZERO = "division by zero"
+    ZERO_BY_ZERO = "0 / 0"
+    INF_BY_INF = "Inf / Inf"
+    INF_MINUS_INF = "Inf - Inf"
+    ZERO_TIMES_INF = "0 * Inf"
+    OVERFLOW = "overflow"
+    LOG_OF_ZERO = "logarithm of 0"
+    LOG_OF_NEGATIVE = "logarithm of a negative number"
+    ROOT_OF_NEGATIVE = "square root of a negative number"
+    POWER_OF_NEGATIVE = "broken power of a negative number"
+    OUT_OF_DOMAIN = "outside of the domain"
+    INF_IN_SUM = "Inf in a sum"
+    UNKNOWN = "unknown"
+
+
+class Operand(Struct, frozen=True):
+    """An input of an operation: what computes it, its type and shape, and how many of its elements are NaN or infinite.
+
+    `element` is the one that the element spoken of is made of (None: of several), `value` what it is.
+    """
+
+    input: int
+    layer: LayerSite
+    output: int
+    type: str
+    shape: tuple[int, ...]
+    nan: int
+    inf: int
+    element: Element | None = None
+    value: Scalar | None = None
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no element is NaN or infinite."""
+        return not (self.nan or self.inf)
+
+
+class Step(StrEnum):
+    """What a link of a chain says of its value."""
+
+    COMPUTED = "computed"
+    BORN = "born"
+    BACK_EDGE = "back edge"
+    INITIAL = "initial value"
+    SLICE = "slice"
+    INVARIANT = "invariant input"
+    BRANCH_INPUT = "input of a branch"
+    LAST_VALUE = "last value"
+    SCAN = "scan output"
+    BRANCH_OUTPUT = "output of a branch"
+    NUMBER = "iteration number"
+    GIVEN = "model input"
+    CONSTANT = "constant"
+    EDITED = "set by the user"
+    NO_ITERATION = "no iteration ran"
+    UNSEEN = "not looked at"
+
+
+class Link(Struct, frozen=True):
+    """A value on the way back: where it is, which element (None: no one in particular), and what it is.
+
+    `step` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
+    or of the back edge that it came through (0: none). `operands` are the inputs of an operation; `arithmetic` is why
+    a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
+    """
+
+    location: Location
+    type: str
+    shape: tuple[int, ...]
+    element: Element | None
+    value: Scalar | None
+    step: Step
+    line: int = 0
+    operands: tuple[Operand, ...] = ()
+    arithmetic: Arithmetic | None = None
+    formula: str = ""
+    follows: int | None = None
+
+
+class Chain(Struct, frozen=True):
+    """Where a value comes from, link by link, back in time. `stopped` says why it ends before its beginning, if so."""
+
+    links: tuple[Link, ...]
+    stopped: str = ""
+
+    @property
+    def birth(self) -> Link | None:
+        """The link at which it begins; None where that was not found."""
+        return self.links[-1] if self.links and not self.stopped else None
+
+
+# --- causes ---------------------------------------------------------------------------------------------------------
+
+
+class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
+    """What held at a stop. `number` is that of the breakpoint (0: none); `location` is where the run stands by it."""
+
+    kind: CauseKind
+    location: Location
+    trigger: Trigger = Trigger.BREAKPOINT
+    number: int = 0
+
+
+class What(StrEnum):
+    """What happened at a place where a breakpoint is."""
+
+    RAN = "ran"
+    BEGAN = "an iteration began"
+    CAME_IN = "got its value"
+    WENT_OUT = "went out"
+
+
+class Reached(Cause, frozen=True, kw_only=True):
+    """The run came to a place; `condition` is the expression that is true there. `edge` carries its value at this
+    moment, from the iteration `passing` to the next.
+    """
+
+    what: What
+    condition: str = ""
+    edge: Carried | None = None
+    passing: int | None = None
+
+
+class Became(Cause, frozen=True, kw_only=True):
+    """An expression is true; `was_false`: and was not in the iteration before."""
+
+    expression: str
+    was_false: bool
+
+
+class Unevaluated(Cause, frozen=True, kw_only=True):
+    """An expression cannot be evaluated here; `message` says why."""
+
+    expression: str
+    message: str
+
+
+class NonFinite(Cause, frozen=True, kw_only=True):
+    """A NaN or Inf (`kind`) appears in an output: `element` is the first of the `count` of `size` that have it.
+
+    `operands` are all inputs of the operation, at that element where one can be named. `given`: an input has it
+    already, as the run was given it. `arithmetic` and `formula` say how it is made of them (None: it is not). `chain`
+    begins at the element, and goes back through what was NaN or infinite already; empty where nothing was.
+    """
+
+    element: Element
+    count: int
+    size: int
+    operands: tuple[Operand, ...]
+    given: bool
+    arithmetic: Arithmetic | None
+    formula: str
+    chain: Chain = Chain(())
+
+
+class PortForm(Struct, frozen=True):
+    """Type and shape of an output in the iteration before, and now."""
+
+    output: int
+    before: str
+    now: str
+
+
+class FormChanged(Cause, frozen=True, kw_only=True):
+    """The shape or type of outputs of an operation changed from one iteration to the next."""
+
+    outputs: tuple[PortForm, ...]
+
+
+class LoopEnds(Cause, frozen=True, kw_only=True):
+    """A loop is about to end; `executed` iterations ran. `turned`: its condition became false in the last of them.
+
+    `ended` is why it ends, `limit` the most iterations that it could run (None: unlimited).
+    """
+
+    loop: LayerSite
+    ended: EndReason
+    limit: int | None
+    executed: int
+    turned: bool
+
+
+class Stuck(Cause, frozen=True, kw_only=True):
+    """A carried value came out of an iteration as it went in."""
+
+    carried: Carried
+    value: TensorBrief
+
+
+class Repeats(Cause, frozen=True, kw_only=True):
+    """All that a loop carries is as it was `period` iterations before. `varies`: its other inputs are not the same in
+    each iteration; `limit` is its trip count (None: unlimited).
+    """
+
+    loop: LayerSite
+    iteration: int
+    period: int
+    varies: bool
+    limit: int | None
+
+
+class Grown(Cause, frozen=True, kw_only=True):
+    """A carried value, or the one at an address, has grown beyond `factor` times what it began with."""
+
+    carried: Carried | None
+    address: str
+    factor: float
+    magnitude: float
+    first: float
+
+
+class Moved(Cause, frozen=True, kw_only=True):
+    """A carried value, or the one at an address, changed by `distance` in an iteration, more than `limit`."""
+
+    carried: Carried | None
+    address: str
+    distance: float
+    limit: float
+    change: ValueChange
+
+
+class Changed(Cause, frozen=True, kw_only=True):
+    """The value at an address is another than one iteration before; without `change` it came or went (`appeared`)."""
+
+    address: str
+    change: ValueChange | None
+    appeared: bool = False
+
+
+class Differs(Cause, frozen=True, kw_only=True):
+    """A value is `distance` from that of a reference, more than `limit`; or of another shape (`distance` is None)."""
+
+    reference: str
+    distance: float | None
+    limit: float
+    change: ValueChange
+
+
+class RunFailed(Cause, frozen=True, kw_only=True):
+    """The run met an error and stands before the operation that failed."""
+
+    message: str
+
+
+AnyCause = (
+    Reached
+    | Became
+    | Unevaluated
+    | NonFinite
+    | FormChanged
+    | LoopEnds
+    | Stuck
+    | Repeats
+    | Grown
+    | Moved
+    | Changed
+    | Differs
+    | RunFailed
+)
+
+
+def cause_data(cause: Cause) -> dict[str, Any]:
+    """Return a cause as JSON has it, `form` being the name of its type."""
+    return {"form": type(cause).__name__, **as_data(cause)}
+
+
+def causes_of(data: Any) -> tuple[Cause, ...]:
+    """Return the causes that were written with `cause_data`. Raise msgspec.ValidationError for what is none."""
+    found: tuple[Cause, ...] = convert(data, tuple[AnyCause, ...])
+    return found

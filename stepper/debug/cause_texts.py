@@ -1,0 +1,368 @@
+"""Why a run stopped, in words: the one place where sentences are written from causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Final
+
+from stepper.debug.cause import (
+    Arithmetic,
+    Became,
+    Carried,
+    Cause,
+    CauseKind,
+    Chain,
+    Changed,
+    Differs,
+    Element,
+    FormChanged,
+    Grown,
+    Link,
+    Location,
+    LoopEnds,
+    Moved,
+    NonFinite,
+    Operand,
+    Reached,
+    Repeats,
+    RunFailed,
+    Scalar,
+    Stuck,
+    Trigger,
+    Unevaluated,
+    ValueChange,
+    What,
+)
+from stepper.debug.nan_reasons import number_text
+from stepper.engine.loops import EndReason
+
+# --- a stop ---------------------------------------------------------------------------------------------------------
+
+
+def stop_sentences(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Return all that is to be said of why a run stopped, each sentence with what waited for it."""
+    return tuple(f"{heading(cause)}{text}" for cause in causes for text in sentences(cause))
+
+
+def heading(cause: Cause) -> str:
+    """Return what stands before a sentence: `breakpoint 2: `, `anomaly: `; empty for the aim of a movement."""
+    return f"{name_of(cause)}: " if name_of(cause) else ""
+
+
+def name_of(cause: Cause) -> str:
+    """Return what waited for it: `breakpoint 2`, `anomaly`; empty for the aim of a movement."""
+    if cause.trigger is Trigger.BREAKPOINT:
+        return f"breakpoint {cause.number}"
+    return str(cause.trigger) if cause.trigger is Trigger.ANOMALY else ""
+
+
+def title(cause: Cause, *, is_short: bool = False) -> str:
+    """Return what happened in a few words, without names: `NaN appears in Divide in iteration 2 of Loop`.
+
+    `is_short` leaves out where.
+    """
+    inside = where(cause.location, named=False)
+    return _title(cause).replace(f" {inside}", "") if is_short else _title(cause)
+
+
+def further(cause: Cause) -> tuple[str, ...]:
+    """Return what the sentences say beside the title."""
+    first, *others = sentences(cause)
+    beside = first.partition(": ")[2]
+    return (*([beside] if beside else []), *others)
+
+
+@singledispatch
+def sentences(cause: Cause) -> tuple[str, ...]:
+    """Return what held, in sentences; the first says what, the others how it came to it."""
+    raise TypeError(f"there are no words for {type(cause).__name__}")
+
+
+@singledispatch
+def _title(cause: Cause) -> str:
+    return sentences(cause)[0].partition(": ")[0]
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def where(location: Location, *, named: bool = True) -> str:
+    """Return the innermost graph: `in iteration 7 of Loop 'decoder'`; not `named`: `in iteration 7 of Loop`."""
+    if not location.path:
+        return "in the model's own graph"
+    inner = location.path[-1]
+    text = str(inner.layer) if named else inner.layer.type
+    return f"in iteration {inner.iteration} of {text}" if inner.body == "body" else f"in {text}"
+
+
+def element_text(element: Element | None) -> str:
+    """Return the index of an element: `[0,3]`; empty for that of a scalar, and for none."""
+    return f"[{','.join(map(str, element))}]" if element else ""
+
+
+def scalar_text(value: Scalar | None) -> str:
+    """Return an element in four digits."""
+    if isinstance(value, str):
+        return value.replace("Infinity", "Inf")
+    if isinstance(value, float):
+        return number_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _listed(operands: Sequence[Operand]) -> str:
+    return ", ".join(f"{one.input} ({one.layer})" for one in operands)
+
+
+def _edge(carried: Carried | None, address: str) -> str:
+    return address if carried is None else f"the carried value '{carried.parameter.name}'"
+
+
+def change_text(change: ValueChange) -> str:
+    """Return from what to what: of several elements the first that differs, and how many."""
+    if change.first is None and change.size:
+        return "in nothing but the sign of a zero or the bits of a NaN"
+    if change.first is None:
+        return f"from {change.before.text} to {change.now.text}"
+    at = f"[{','.join(map(str, change.first))}]"
+    numbers = f"from {change.first_before} to {change.first_now}"
+    return f"{change.count} of {change.size} elements, the first at {at} {numbers}"
+
+
+# --- places and expressions -----------------------------------------------------------------------------------------
+
+
+@sentences.register
+def _reached(cause: Reached) -> tuple[str, ...]:
+    reason = f", and '{cause.condition}' is true" if cause.condition else ""
+    text = f"{_happened(cause, named=True)} {where(cause.location)}{reason}"
+    if cause.edge is None or cause.passing is None:
+        return (text,)
+    passes = f"carries it from iteration {cause.passing} to {cause.passing + 1}"
+    return (f"the back edge on line {cause.edge.line} {passes}", text)
+
+
+@_title.register
+def _reached_title(cause: Reached) -> str:
+    return f"{_happened(cause, named=False)} {where(cause.location, named=False)}"
+
+
+def _happened(cause: Reached, *, named: bool) -> str:
+    layer = cause.location.operation
+    assert layer is not None, "a place has one"
+    text = str(layer) if named else layer.type
+    return f"an iteration of {text} has begun" if cause.what is What.BEGAN else f"{text} {cause.what}"
+
+
+@sentences.register
+def _became(cause: Became) -> tuple[str, ...]:
+    return (f"'{cause.expression}' {'became' if cause.was_false else 'is'} true {where(cause.location)}",)
+
+
+@_title.register
+def _became_title(cause: Became) -> str:
+    is_true = "became" if cause.was_false else "is"
+    return f"'{cause.expression}' {is_true} true {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _unevaluated(cause: Unevaluated) -> tuple[str, ...]:
+    return (f"the condition '{cause.expression}' cannot be evaluated here: {cause.message}",)
+
+
+# --- NaN and Inf ----------------------------------------------------------------------------------------------------
+
+_WORDS: Final = {CauseKind.NAN: "NaN", CauseKind.INF: "Inf"}
+
+
+def _appears(cause: NonFinite, *, named: bool) -> str:
+    operation, output = cause.location.operation, cause.location.output
+    assert operation is not None, "NaN and Inf appear in one"
+    text = str(operation) if named else operation.type
+    port = f", output {output}" if output is not None and named else ""
+    return f"{_WORDS[cause.kind]} appears in {text}{port} {where(cause.location, named=named)}"
+
+
+@sentences.register
+def _non_finite(cause: NonFinite) -> tuple[str, ...]:
+    at = f"[{','.join(map(str, cause.element))}]"
+    first = f"{_appears(cause, named=True)}: element {at}, {cause.count} of {cause.size} elements"
+    return (
+        first,
+        *(text for text in (how_sentence(cause), inputs_sentence(cause), chain_sentence(cause.chain)) if text),
+    )
+
+
+@_title.register
+def _non_finite_title(cause: NonFinite) -> str:
+    return _appears(cause, named=False)
+
+
+def how_sentence(cause: NonFinite) -> str:
+    """Return how it is made: `Inf / Inf gives NaN`; empty where an input has it already, or nothing is known."""
+    return "" if cause.given else reason_text(cause.arithmetic, cause.formula, _WORDS[cause.kind])
+
+
+def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str:
+    """Return a reason with what it gives; an overflow, which says what it exceeds, as it is."""
+    if not formula or arithmetic is None:
+        return ""
+    return formula if arithmetic is Arithmetic.OVERFLOW else f"{formula} gives {result}"
+
+
+def inputs_sentence(cause: NonFinite) -> str:
+    """Return which inputs have NaN or Inf, and which are clean: have neither."""
+    if not cause.operands:
+        return "the operation has no inputs"
+    clean = [one for one in cause.operands if one.is_finite]
+    if len(clean) == len(cause.operands):
+        return f"all its inputs were clean: {_listed(clean)}"
+    parts = []
+    with_nan = [one for one in cause.operands if one.nan]
+    with_inf = [one for one in cause.operands if one.inf]
+    for word, dirty in (("NaN", with_nan), ("Inf", with_inf)):
+        if dirty:
+            given = ", as the run was given it" if cause.given and word == _WORDS[cause.kind] else ""
+            parts.append(f"{word} was in input {_listed(dirty)} already{given}")
+    return "; ".join([*parts, f"clean: {_listed(clean)}" if clean else "no input was clean"])
+
+
+# --- chains ---------------------------------------------------------------------------------------------------------
+
+
+def chain_sentence(chain: Chain) -> str:
+    """Return where what was in the inputs came from, in one sentence; empty where nothing is known of it."""
+    return ""
+
+
+def link_text(link: Link) -> str:
+    """Return a link in one line."""
+    return ""
+
+
+# --- shapes and loops -----------------------------------------------------------------------------------------------
+
+
+@sentences.register
+def _form_changed(cause: FormChanged) -> tuple[str, ...]:
+    forms = "; ".join(f"{one.before} became {one.now}" for one in cause.outputs)
+    return (f"the shape or type of {cause.location.operation} changed {where(cause.location)}: {forms}",)
+
+
+@_title.register
+def _form_changed_title(cause: FormChanged) -> str:
+    operation = cause.location.operation
+    assert operation is not None, "one operation has changed"
+    return f"the shape or type of {operation.type} changed {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _loop_ends(cause: LoopEnds) -> tuple[str, ...]:
+    turned = (f"the condition became false {where(cause.location)}",) if cause.turned else ()
+    is_limit = cause.ended in (EndReason.TRIP_COUNT, EndReason.SLICES)
+    reason = f"{cause.ended} ({cause.limit})" if is_limit else str(cause.ended)
+    count = cause.executed
+    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
+    return (*turned, f"{cause.loop} is about to end {ran}: {reason}")
+
+
+@_title.register
+def _loop_ends_title(cause: LoopEnds) -> str:
+    if cause.turned:
+        return f"the condition became false {where(cause.location, named=False)}"
+    count = cause.executed
+    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
+    return f"{cause.loop.type} is about to end {ran}"
+
+
+@sentences.register
+def _stuck(cause: Stuck) -> tuple[str, ...]:
+    came = f"is stuck: {where(cause.location)} it came out as it went in"
+    return (f"{_edge(cause.carried, '')} {came}, {cause.value.text}",)
+
+
+@_title.register
+def _stuck_title(cause: Stuck) -> str:
+    return "the carried value is stuck"
+
+
+@sentences.register
+def _repeats(cause: Repeats) -> tuple[str, ...]:
+    before = cause.iteration - cause.period
+    again = f"all carried values of {cause.loop} are after iteration {cause.iteration} what they were after {before}"
+    what = f"{again}: they repeat with period {cause.period}"
+    if cause.varies:
+        return (what, "its other inputs are not the same in each iteration, so it may leave this course")
+    if cause.limit is None:
+        return (what, "nothing else goes into its iterations, so the loop can never end")
+    return (what, f"nothing else goes into its iterations, so only the trip count ({cause.limit}) ends the loop")
+
+
+@_title.register
+def _repeats_title(cause: Repeats) -> str:
+    return f"the carried values of {cause.loop.type} repeat with period {cause.period}"
+
+
+@sentences.register
+def _grown(cause: Grown) -> tuple[str, ...]:
+    numbers = f"{cause.magnitude:g}", f"{cause.first:g} at first"
+    if cause.carried is None:
+        beyond = f"{cause.address} has grown beyond {cause.factor:g} times its first value {where(cause.location)}"
+        return (f"{beyond}: {numbers[0]}, {numbers[1]}",)
+    text = f"{_edge(cause.carried, '')} has grown beyond {cause.factor:g} times what it began with"
+    return (f"{text}: {numbers[0]} {where(cause.location)}, {numbers[1]}",)
+
+
+@_title.register
+def _grown_title(cause: Grown) -> str:
+    what = "the carried value" if cause.carried is not None else cause.address
+    return f"{what} has grown beyond {cause.factor:g} times what it began with"
+
+
+@sentences.register
+def _moved(cause: Moved) -> tuple[str, ...]:
+    text = f"{_edge(cause.carried, cause.address)} changed by {cause.distance:g} {where(cause.location)}"
+    return (f"{text}, more than {cause.limit:g}: {change_text(cause.change)}",)
+
+
+@_title.register
+def _moved_title(cause: Moved) -> str:
+    what = "the carried value" if cause.carried is not None else cause.address
+    return f"{what} changed by {cause.distance:g} {where(cause.location, named=False)}, more than {cause.limit:g}"
+
+
+@sentences.register
+def _changed(cause: Changed) -> tuple[str, ...]:
+    if cause.change is None:
+        came = "is there for the first time" if cause.appeared else "is no longer there"
+        return (f"{cause.address} {came} {where(cause.location)}",)
+    return (f"{cause.address} changed {where(cause.location)} {change_text(cause.change)}",)
+
+
+@_title.register
+def _changed_title(cause: Changed) -> str:
+    return f"{cause.address} changed {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _differs(cause: Differs) -> tuple[str, ...]:
+    operation, inside = cause.location.operation, where(cause.location)
+    if cause.distance is None:
+        shapes = f"{list(cause.change.now.shape)} against {list(cause.change.before.shape)}"
+        return (f"{operation} has another shape than in {cause.reference} {inside}: {shapes}",)
+    text = f"{operation} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
+    return (f"{text}: {change_text(cause.change)}",)
+
+
+@_title.register
+def _differs_title(cause: Differs) -> str:
+    operation, inside = cause.location.operation, where(cause.location, named=False)
+    assert operation is not None, "one operation differs"
+    if cause.distance is None:
+        return f"{operation.type} has another shape than in {cause.reference} {inside}"
+    return f"{operation.type} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
+
+
+@sentences.register
+def _run_failed(cause: RunFailed) -> tuple[str, ...]:
+    return (cause.message,)
