@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
+from stepper.engine.endings import Origin
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
 from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
@@ -68,13 +70,33 @@ def _tensor(tensor: Tensor) -> str:
 def _loop(loop: Loop) -> list[str]:
     opened = f", opened from {loop.opened_from}" if loop.opened_from else ""
     lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.id}, line {loop.line}{opened})"]
-    if loop.trip_count is not None:
-        lines.append(f"  trip count   {loop.trip_count}")
-    if loop.condition is not None:
-        lines.append(f"  condition    {loop.condition}")
+    lines += [f"  {word:12} {text}" for word, text in _control(loop)]
     lines += [f"  {_entry(entry)}" for entry in loop.entries]
     lines += [f"  back edge    {begin} -> {end}  (line {line})" for begin, end, line in loop.back_edges]
     return [*lines, f"  body         {_counted(loop.operations)}"]
+
+
+def _control(loop: Loop) -> Iterator[tuple[str, str]]:
+    """Yield what begins and ends a loop, or chooses the side of an If, line by line."""
+    control = loop.control
+    if loop.type.startswith("If-"):
+        yield "condition", _origin(control.condition, "not connected")
+    elif loop.type.startswith("TensorIterator-"):
+        ports = " and ".join(map(str, control.slices_of))
+        yield "trip count", f"as many as input {ports} has slices" if ports else "as its outputs say"
+    else:
+        yield "trip count", _origin(control.trip_count, "not connected: unlimited")
+        yield "starts if", _origin(control.condition, "not connected: the first iteration runs")
+        yield "goes on if", _origin(control.goes_on, "not connected")
+
+
+def _origin(origin: Origin | None, absent: str) -> str:
+    if origin is None:
+        return absent
+    output = "" if origin.output is None else f", output {origin.output}"
+    value = "" if origin.value is None else f" = {origin.value}"
+    shape = "" if origin.shape is None else f" of shape {list(origin.shape)}"
+    return f"{origin.type} '{origin.name}'{output}{value}{shape}"
 
 
 def _entry(entry: Entry) -> str:

@@ -6,16 +6,14 @@ Plain data for `stepper inspect` and for whoever wants to show a model; needs no
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from msgspec import Struct
 
 from stepper.element_types import ElementType
 from stepper.engine.compiler import unsupported_layers
-from stepper.engine.roles import RoleError, control_inputs, output_role, parameter_type, roles_of
+from stepper.engine.endings import Control, control
+from stepper.engine.roles import RoleError, output_role, parameter_type, roles_of
 from stepper.engine.run import output_names
-from stepper.errors import ModelError
-from stepper.ir.constants import constant_value
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
 from stepper.ops.departures import Departure, Use, departures
@@ -44,7 +42,7 @@ class Entry(Struct, frozen=True):
 
 
 class Loop(Struct, frozen=True):
-    """One TensorIterator, Loop or If; `trip_count` and `condition` say in words where they come from.
+    """One TensorIterator, Loop or If, and what controls it.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
     """
@@ -55,8 +53,7 @@ class Loop(Struct, frozen=True):
     id: int
     line: int
     opened_from: str | None
-    trip_count: str | None
-    condition: str | None
+    control: Control
     entries: tuple[Entry, ...]
     back_edges: tuple[tuple[str, str, int], ...]
     operations: dict[str, int]
@@ -135,7 +132,6 @@ def _path(path: tuple[Layer, ...]) -> str:
 
 def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> Loop:
     entries = [entry for body in layer.bodies for entry in _entries(layer, body)]
-    trip_count, condition = _control(model, graph, layer)
     back_edges = tuple(
         (_layer_text(body.graph, edge.from_layer), _layer_text(body.graph, edge.to_layer), edge.line)
         for body in layer.bodies
@@ -149,8 +145,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
         id=layer.id,
         line=layer.line,
         opened_from=layer.opened_from,
-        trip_count=trip_count,
-        condition=condition,
+        control=control(model, graph, layer),
         entries=tuple(entries),
         back_edges=back_edges,
         operations=_counts(inner),
@@ -194,41 +189,3 @@ def _input_role(layer: Layer, entry: InputMapping) -> str:
     except RoleError as error:
         return f"cannot be: {error}"
     return roles.role_of(entry)
-
-
-def _control(model: Model, graph: Graph, layer: Layer) -> tuple[str | None, str | None]:
-    """Where the trip count and the condition come from, in words."""
-    if layer.type == "If":
-        return None, _origin(model, graph, layer, 0)
-    if layer.type == "TensorIterator":
-        sliced = [entry for entry in layer.bodies[0].inputs if entry.slicing is not None]
-        ports = " and ".join(str(entry.input) for entry in sliced)
-        return (f"as many as input {ports} has slices" if sliced else "as its outputs say"), None
-    trip_count, condition = control_inputs(layer, layer.bodies[0], graph)
-    absent = ("not connected: unlimited", "not connected: the first iteration runs")
-    origins = [
-        text if index is None else _origin(model, graph, layer, index)
-        for index, text in zip((trip_count, condition), absent, strict=True)
-    ]
-    return origins[0], origins[1]
-
-
-def _origin(model: Model, graph: Graph, layer: Layer, index: int) -> str:
-    if index >= len(layer.inputs):
-        return "not connected"
-    source = graph.sources[layer.id][index]
-    if source is None:
-        return "not connected"
-    producer = graph.by_id[source.layer]
-    if producer.type == "Constant":
-        return f"Constant '{producer.name}'{_value(model, producer)}"
-    output = f", output {source.output}" if len(producer.outputs) > 1 else ""
-    return f"{producer.type} '{producer.name}'{output}"
-
-
-def _value(model: Model, constant: Layer) -> str:
-    try:
-        value: Any = constant_value(model, constant)
-    except ModelError:
-        return ""
-    return f" = {value.reshape(-1)[0]}" if value.size == 1 else f" of shape {list(value.shape)}"

@@ -30,7 +30,7 @@ from stepper.export.svg import extent, svg
 from stepper.export.tables import trace_csv, trace_json
 from stepper.export.themes import Theme
 from stepper.export.views_ports import ports_figure
-from stepper.export.views_static import model_figure, rolled_figure
+from stepper.export.views_static import loop_facts, model_figure, rolled_figure
 from stepper.export.views_unrolled import iteration_figures, unrolled_figure
 from stepper.ir.model import Model
 
@@ -98,12 +98,16 @@ class Request(Struct, frozen=True):
 
 
 class Picture(Struct, frozen=True):
-    """A figure that can be written in every format, and that shows itself in a notebook."""
+    """A figure that can be written in every format, and that shows itself in a notebook.
+
+    `loop_facts` are what the file says of the beginning and the end of a loop that was run.
+    """
 
     figure: Figure
     request: Request = field(default_factory=Request)
     place: LoopPlace | None = None
     trace: LoopTrace | None = None
+    loop_facts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.figure.title}. {self.figure.description}"
@@ -135,7 +139,7 @@ class Picture(Struct, frozen=True):
             return trace_json(self.trace, self.request.choice)
         if format is Format.CSV:
             return trace_csv(self.trace, self.request.choice)
-        figures = iteration_figures(self.trace, self.request.choice)
+        figures = iteration_figures(self.trace, self.request.choice, self.loop_facts)
         if not figures:
             raise UsageError("the loop ran no iteration, so there is none for a slider to show")
         return html(figures, self.request.theme)
@@ -213,7 +217,8 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Reques
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     if wanted is None and trace.left_out:
         request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
-    return Picture(unrolled_figure(trace, request.choice), request, place, trace)
+    facts = loop_facts(model, place)
+    return Picture(unrolled_figure(trace, request.choice, facts), request, place, trace, facts)
 
 
 def default_view(model: Model, *, has_inputs: bool) -> View:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from stepper.export.arrange import arrange_level, title_width
 from stepper.export.drawing import Drawing, largest, size_of
 from stepper.export.figure import Figure, Node, Thumbnail
-from stepper.export.svg import inline_svg, line_class, look_of, style
+from stepper.export.looks import style_sheet
+from stepper.export.svg import inline_svg, line_class, look_of
 from stepper.export.themes import FONT, Theme, variables
 
 _SCRIPT = """
@@ -108,7 +109,7 @@ def html(figures: Sequence[Figure], theme: Theme = Theme.AUTO) -> str:
 <meta name="description" content="{escape(first.description)}">
 <title>{title}</title>
 <style>
-{variables(theme, ":root")}{_PAGE}{style(theme)}</style>
+{variables(theme, ":root")}{_PAGE}{style_sheet(theme)}</style>
 </head>
 <body>
 <h1>{title}</h1>

@@ -12,8 +12,8 @@ from stepper.export.tables import markdown_table, plain_markdown, port_rows, tra
 def markdown(figure: Figure, place: LoopPlace | None, trace: LoopTrace | None) -> str:
     """The whole page: title, what is seen, the flowchart, the port map of a loop, the iterations of a run."""
     lines = [f"# {plain_markdown(figure.title)}", "", plain_markdown(figure.description), ""]
-    lines += ["```mermaid", mermaid(figure).rstrip("\n"), "```", ""]
-    lines += [f"- {plain_markdown(fact)}" for fact in (*figure.facts, *figure.notes)]
+    lines += ["```mermaid", mermaid(figure, below=False).rstrip("\n"), "```", ""]
+    lines += [f"- {plain_markdown(fact)}" for fact in figure.below]
     if place is not None and place.layer.is_loop:
         head = ("", "in the body", "role", "outside", "slicing")
         lines += ["", "## Port map", "", *markdown_table(head, port_rows(place.layer))]

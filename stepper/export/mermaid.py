@@ -20,8 +20,8 @@ _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
 _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
-def mermaid(figure: Figure) -> str:
-    """The figure as a flowchart."""
+def mermaid(figure: Figure, *, below: bool = True) -> str:
+    """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted."""
     lines = [
         "flowchart LR" if figure.arrangement is Arrangement.COLUMNS else "flowchart TD",
         f"  accTitle: {_plain(figure.title)}",
@@ -41,7 +41,8 @@ def mermaid(figure: Figure) -> str:
         lines.append(f"  class {','.join(marked)} marked")
     if idle:
         lines += ["  classDef idle stroke-dasharray:3 3,opacity:0.6", f"  class {','.join(idle)} idle"]
-    lines += [f"  legend{number}[{_text(text)}]" for number, text in enumerate(figure.legends)]
+    if below and figure.below:
+        lines += [f"  below[{_text(*figure.below)}]", "  style below fill:none,stroke:none,text-align:left"]
     return "\n".join([*lines, ""])
 
 

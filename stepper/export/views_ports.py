@@ -34,7 +34,7 @@ def ports_figure(model: Model, place: LoopPlace) -> Figure:
         edges=tuple(made.edges),
         clusters=(Cluster(BODY, Kind.LOOP, "body"),),
         arrangement=Arrangement.COLUMNS,
-        facts=tuple(loop_facts(model, place)),
+        facts=loop_facts(model, place),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from stepper.engine.outline import Loop, outline
+from typing import Final
+
+from stepper.engine.endings import Origin, control
 from stepper.export.choice import Choice
 from stepper.export.figure import Cluster, EdgeKind, Figure, Kind
 from stepper.export.graph_parts import Parts, kind_of, loop_label
-from stepper.export.places import LoopPlace
+from stepper.export.places import LoopPlace, loops_of
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
+
+NO_LIMIT: Final = 2**63 - 1
+"""The trip count that converters write where there is no limit."""
 
 
 def model_figure(model: Model, choice: Choice) -> Figure:
@@ -16,7 +21,7 @@ def model_figure(model: Model, choice: Choice) -> Figure:
     parts = Parts(choice)
     parts.add_graph(model.graph, None, None, "", "")
     name = excerpt(model.name) or "the model"
-    loops = [loop for loop in outline(model).loops if loop.type != "If"]
+    loops = [place for place in loops_of(model) if place.layer.is_loop]
     description = (
         f"The graph of {name}: {len(model.graph.layers)} layers, {_count(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
@@ -43,28 +48,61 @@ def rolled_figure(model: Model, place: LoopPlace, choice: Choice) -> Figure:
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
-        facts=tuple(facts),
+        facts=facts,
     )
 
 
-def loop_facts(model: Model, place: LoopPlace) -> list[str]:
-    """Where the trip count and the condition of a loop come from, as far as the file says."""
-    found = loop_outline(model, place)
-    facts = []
-    if found.trip_count is not None:
-        facts.append(f"trip count: {excerpt(found.trip_count)}")
-    if found.condition is not None:
-        facts.append(f"condition: {excerpt(found.condition)}")
-    return facts
+def loop_facts(model: Model, place: LoopPlace) -> tuple[str, ...]:
+    """Return what begins and ends a loop, a line each, as far as the file says."""
+    found = control(model, place.outer, place.layer)
+    if not place.layer.is_loop:
+        return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
+    if place.layer.type == "TensorIterator":
+        ports = " and ".join(map(str, found.slices_of))
+        return (
+            f"as many iterations as input {ports} has slices" if ports else "as many iterations as its outputs say",
+        )
+    is_exact = _is_always(found.condition) and _is_always(found.goes_on)
+    return _starts(found.condition), _goes_on(found.goes_on), _limit(found.trip_count, "" if is_exact else "at most ")
 
 
-def loop_outline(model: Model, place: LoopPlace) -> Loop:
-    """What the outline of the model says of one loop."""
-    layer = place.layer
-    return next(
-        loop for loop in outline(model).loops if (loop.id, loop.line, loop.name) == (layer.id, layer.line, layer.name)
-    )
+def _starts(condition: Origin | None) -> str:
+    if condition is None or _is_always(condition):
+        return "starts always"
+    return f"never starts: {_named(condition)}" if condition.value is False else f"starts if {_truth(condition)}"
+
+
+def _is_always(condition: Origin | None) -> bool:
+    return condition is None or condition.value is True
+
+
+def _goes_on(condition: Origin | None) -> str:
+    if condition is None or _is_always(condition):
+        return "no condition ends it"
+    if condition.value is False:
+        return f"ends after the first iteration: {_named(condition)}"
+    return f"goes on while {_truth(condition)}"
+
+
+def _limit(trip_count: Origin | None, most: str) -> str:
+    count = None if trip_count is None else trip_count.value
+    if trip_count is None or (count is not None and (count < 0 or count == NO_LIMIT)):
+        return "no limit on iterations"
+    if count is None:
+        return f"{most}as many iterations as {_named(trip_count)} says"
+    return f"{most}{_count(int(count), 'iteration')}"
+
+
+def _truth(condition: Origin) -> str:
+    return f"{_named(condition)} is true"
+
+
+def _named(origin: Origin) -> str:
+    """Such as `keep_going (NotEqual)`."""
+    output = "" if origin.output is None else f", output {origin.output}"
+    value = "" if origin.value is None else f" = {str(origin.value).lower()}"
+    return f"{excerpt(origin.name)} ({origin.type}{output}){value}"
 
 
 def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

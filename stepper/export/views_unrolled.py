@@ -23,9 +23,12 @@ from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text
 
 
-def unrolled_figure(trace: LoopTrace, choice: Choice) -> Figure:
-    """The figure of one traced activation; iterations that were not kept become an ellipsis."""
-    return _Unrolled(trace, replace(choice, fold_accumulators=False)).figure()
+def unrolled_figure(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> Figure:
+    """The figure of one traced activation; iterations that were not kept become an ellipsis.
+
+    `facts` are what the file says of its beginning and its end.
+    """
+    return _Unrolled(trace, replace(choice, fold_accumulators=False), facts).figure()
 
 
 class _Stage(Struct, frozen=True):
@@ -46,17 +49,17 @@ class _Stage(Struct, frozen=True):
         return f"S[{self.begin}]" if self.end == self.begin + 1 else f"S[{self.begin}] to S[{self.end - 1}]"
 
 
-def iteration_figures(trace: LoopTrace, choice: Choice) -> list[Figure]:
+def iteration_figures(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> list[Figure]:
     """For each iteration kept the body with its back edges and what was computed then: all alike but for the texts."""
-    made = _Unrolled(trace, choice)
+    made = _Unrolled(trace, choice, facts)
     return [made.rolled(stage) for stage in made.stages if stage.trace is not None]
 
 
 class _Unrolled:
     """One trace on its way to a figure."""
 
-    def __init__(self, trace: LoopTrace, choice: Choice) -> None:
-        self.trace, self.choice = trace, choice
+    def __init__(self, trace: LoopTrace, choice: Choice, facts: tuple[str, ...]) -> None:
+        self.trace, self.choice, self.facts = trace, choice, (trace.ended, *facts)
         self.layer, self.body = trace.place.layer, trace.place.body
         self.roles: Roles = roles_of(self.layer)
         self.drawn: BodyGraph = body_graph(self.body.graph, self.body, choice.folding(self.body.graph))
@@ -86,7 +89,7 @@ class _Unrolled:
             edges=tuple(parts.edges),
             clusters=tuple(parts.clusters),
             arrangement=Arrangement.STACK,
-            facts=(trace.ended,),
+            facts=self.facts,
         )
 
     def rolled(self, stage: _Stage) -> Figure:
@@ -107,7 +110,7 @@ class _Unrolled:
             nodes=tuple(nodes),
             edges=tuple(parts.edges),
             clusters=(outermost, *frames),
-            facts=(self.trace.ended,),
+            facts=self.facts,
             notes=(f"iteration {stage.begin} of {self.trace.count:,}",),
         )
 

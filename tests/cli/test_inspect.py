@@ -21,7 +21,8 @@ outputs
   1  scan   f32[?]
 Loop 'sums'  (Loop-5, id 5, line N)
   trip count   Constant 'trip_count' = 5
-  condition    Constant 'condition' = True
+  starts if    Constant 'condition' = True
+  goes on if   Constant 'true' = True
   input        input 2 -> Parameter 0 'item': sliced, axis 0, start 0, end -1, stride 1, part_size 1  (line N)
   input        input 3 -> Parameter 1 'total': merged  (line N)
   output       Result 5 'result' -> output 0: last value  (line N)
@@ -79,6 +80,8 @@ def test_json_says_the_same_in_data(call: Call, model: Path) -> None:
         ("execution condition", None, "Result 7 'true_result'"),
     ]
     assert loop["entries"][3]["slicing"] == {"axis": 0, "start": -1, "end": 0, "stride": -1, "part_size": 1}
+    control = loop["control"]
+    assert [control[word]["value"] for word in ("trip_count", "condition", "goes_on")] == [5, True, True]
     (edge,) = loop["back_edges"]
     assert (edge["from"], edge["to"]) == ("Result 5 'result'", "Parameter 1 'total'")
     assert report["operations"]["Loop"] == 1 and report["without_kernel"] == []
@@ -111,7 +114,9 @@ def test_control_values_that_come_at_run_time_name_their_source(call: Call, tmp_
     count, go = net.parameter("n", "i64"), net.apply("LogicalNot", net.parameter("stop", "boolean"), name="go")
     net.result(net.loop("l", body, count, go, [carried(net.constant(1.0), state, result)], [last(result)])[0])
     out = call("inspect", net.write(tmp_path)).out
-    assert "  trip count   Parameter 'n'\n  condition    LogicalNot 'go'\n" in out
+    assert (
+        "  trip count   Parameter 'n'\n  starts if    LogicalNot 'go'\n  goes on if   Constant 'true' = True\n" in out
+    )
 
 
 def test_what_has_no_kernel_is_listed_with_its_place(call: Call, tmp_path: Path) -> None:

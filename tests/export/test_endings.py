@@ -1,0 +1,97 @@
+"""Every figure of a loop says when it starts, what it goes on for, and how many iterations there are at most."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.export.exporter import draw
+from stepper.export.places import loops_of
+from stepper.export.views_static import loop_facts
+from stepper.ir.model import Model
+from tests.export.runs import picture, sample
+from tests.models import Graph, Value, carried, last, sliced
+
+
+def counting(trip_count: int | str, starts: bool | str, goes_on: bool | str, folder: Path) -> Model:
+    """A loop that doubles h; a word is the name of what computes the value."""
+    net = Graph()
+    h = net.parameter("h", "f32", ())
+    go = net.parameter("go", "boolean", ())
+    body = net.body()
+    inside = body.parameter("h", "f32", ())
+    result = body.result(body.apply("Add", inside, inside, name="h_next"), "h_result")
+    keep: Value
+    if isinstance(goes_on, str):
+        bound = body.constant(np.float32(100))
+        keep = body.result(body.apply("Less", inside, bound, element_type="boolean", name=goes_on), "keep_result")
+    else:
+        keep = body.result(body.constant(goes_on, np.bool_, "keep"), "keep_result")
+    count = net.parameter(trip_count, "i64", ()) if isinstance(trip_count, str) else trip_count
+    begin = net.apply("LogicalNot", go, name=starts) if isinstance(starts, str) else starts
+    net.result(net.loop("doubling", body, count, begin, [carried(h, inside, result)], [last(result)], keep)[0])
+    return net.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("trip_count", "starts", "goes_on", "facts"),
+    [
+        (10, True, True, ("starts always", "no condition ends it", "10 iterations")),
+        (1, True, "small", ("starts always", "goes on while small (Less) is true", "at most 1 iteration")),
+        (-1, "ready", "small", ("starts if ready (LogicalNot) is true", "goes on while small (Less) is true",
+                                "no limit on iterations")),
+        (2**63 - 1, True, "small", ("starts always", "goes on while small (Less) is true", "no limit on iterations")),
+        ("n", True, True, ("starts always", "no condition ends it", "as many iterations as n (Parameter) says")),
+        ("n", "ready", True, ("starts if ready (LogicalNot) is true", "no condition ends it",
+                              "at most as many iterations as n (Parameter) says")),
+        (3, False, "small", ("never starts: condition (Constant) = false", "goes on while small (Less) is true",
+                             "at most 3 iterations")),
+        (3, True, False, ("starts always", "ends after the first iteration: keep (Constant) = false",
+                          "at most 3 iterations")),
+    ],
+)  # fmt: skip
+def test_a_loop_says_what_begins_and_ends_it(
+    trip_count: int | str, starts: bool | str, goes_on: bool | str, facts: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = counting(trip_count, starts, goes_on, tmp_path)
+    assert loop_facts(model, loops_of(model)[0]) == facts
+
+
+def test_a_tensor_iterator_has_as_many_iterations_as_slices_and_an_if_a_condition(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", "f32", (4, 2))
+    body = net.body()
+    row = body.parameter("row", "f32", (1, 2))
+    result = body.result(body.apply("Negative", row))
+    net.result(net.tensor_iterator("rows", body, [sliced(x, row)], [last(result)])[0])
+    model = net.read(tmp_path)
+    assert loop_facts(model, loops_of(model)[0]) == ("as many iterations as input 0 has slices",)
+    collatz = sample("while_loop")
+    assert loop_facts(collatz, loops_of(collatz)[1]) == ("then runs if is_even (Equal) is true, otherwise else",)
+
+
+ENDING = (
+    "starts if start_is_not_one (NotEqual) is true",
+    "goes on while keep_going (NotEqual) is true",
+    "no limit on iterations",
+)
+
+
+@pytest.mark.parametrize("format", ["svg", "dot", "mermaid", "md", "html"])
+@pytest.mark.parametrize("view", ["rolled", "ports", "unrolled"])
+def test_every_view_says_it_in_every_format(view: str, format: str) -> None:
+    if format == "html" and view != "unrolled":
+        pytest.skip("a page shows a run")
+    text = unescape(picture("while_loop", view).written(format).decode())
+    shown = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), text).replace("\\", "")
+    assert all(line in shown for line in ENDING)
+    assert "condition: " not in shown or view == "unrolled"
+
+
+def test_a_model_counts_its_loops_without_its_ifs(tmp_path: Path) -> None:
+    assert "1 loop." in picture("while_loop", "model").figure.description
+    assert "2 loops." in draw(sample("nested_loop"), view="model").figure.description
