@@ -219,7 +219,7 @@ def test_the_slider_redraws_thumbnails_as_svg_has_them(tmp_path: Path) -> None:
 
 def path_heights(markup: str) -> list[float]:
     """How high the points of a sparkline are, from 0 to 1."""
-    path, area = re.search(r'class="spark" d="([^"]*)"', markup), re.search(r'data-area="([^"]*)"', markup)
+    path, area = re.search(r'class="spark"[^>]* d="([^"]*)"', markup), re.search(r'data-area="([^"]*)"', markup)
     if path is None or area is None:
         return []
     _, y, _, height = map(float, area[1].split())
