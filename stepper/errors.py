@@ -24,6 +24,10 @@ class UsageError(StepperError):
     exit_code = 2
 
 
+class OutputError(UsageError):
+    """A file cannot be written, or must not be: the disk is full, or it is one that the run reads."""
+
+
 class ModelError(StepperError):
     """The model's files are malformed, or say something that cannot be; the message names file, line and layer."""
 

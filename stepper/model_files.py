@@ -15,6 +15,14 @@ CONVERTED: Final = {
 }
 """Suffixes of the formats that OpenVINO converts, and what each is called."""
 
+WEIGHTS_SUFFIX: Final = ".bin"
+
+WEIGHTS_BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
+"""Suffixes of files with the weights of models of other formats."""
+
+MODEL_SUFFIXES: Final = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
+"""Suffixes of all files that belong to a model."""
+
 
 def is_model_path(word: str) -> bool:
     """Whether a word of the command line names a model's file rather than a command or an option."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.output_files import ProtectedFiles
 from tui.driver import Driver
 from tui.durable import Durable, Reopen
 from tui.messages import Made, Refused
@@ -17,6 +18,13 @@ from tui.messages import Made, Refused
 if TYPE_CHECKING:
     from tui.inputs import InputChoices, Opening
     from tui.loading import Load, Outcome
+
+
+def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:
+    """A debugger on these inputs, which keeps their files from being written over."""
+    debugger = opening.make(inputs)
+    debugger.protected += files
+    return debugger
 
 
 class Choosing(Durable):
@@ -43,7 +51,7 @@ class Choosing(Durable):
         """Run the model on these inputs; the main screen opens when the run stands at its start."""
         if self.inputs is None:
             raise UsageError("the model's inputs were given")
-        make = partial(self.inputs.opening.make, inputs)
+        make = partial(_made, self.inputs.opening, inputs, self.inputs.files)
         if self.driver.is_open:
             self.driver.pause()
             keep = self.keeping_other()

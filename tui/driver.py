@@ -26,6 +26,7 @@ from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
+from stepper.output_files import ProtectedFiles
 from tui.event_log import EventLog, Kind
 from tui.lists import ListsTaker
 from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
@@ -157,6 +158,11 @@ class Driver:
             if busy:
                 self._debugger.pause()
         return busy
+
+    @property
+    def protected(self) -> ProtectedFiles:
+        """The files that must not be written over."""
+        return self._debugger.protected if self.is_open else ProtectedFiles()
 
     @property
     def compiled(self) -> CompiledModel:

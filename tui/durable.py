@@ -114,6 +114,7 @@ class Durable(Stage):
     def go_on_with(self, found: tuple[Debugger, str]) -> None:
         """Another debugger in place of the present one."""
         debugger, sentence = found
+        debugger.protected += self.driver.protected
         while self.close_view():
             pass
         log, statistic = self.driver.log, self.state.statistic

@@ -9,6 +9,7 @@ from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.export.choice import Choice
 from stepper.export.exporter import Format, Request, View, default_depth, picture
+from stepper.output_files import FIGURES, Target
 from tui.stage import Stage
 
 
@@ -26,12 +27,11 @@ def export_figure(app: Stage, text: str) -> None:
         def machine() -> Machine:
             return Machine(debugger.machine.compiled, debugger.inputs, max_iterations=debugger.machine.max_iterations)
 
+        target = Target(path, FIGURES[written_as], debugger.protected)
+        target.check()
         request = Request(view, place, choice=Choice(depth=default_depth(view)))
         content = picture(debugger.model, machine, request).written(written_as)
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        target.write(content)
         return f"{path} written"
 
     app.driver.ask(drawn, app.say)

@@ -17,8 +17,10 @@ from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.roles import parameter_type
+from stepper.engine.specs import file_of
 from stepper.errors import UsageError
 from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.output_files import ProtectedFile, ProtectedFiles
 from tui.loading import STOPPED, Load, Loader, Outcome
 from tui.rows import printable
 
@@ -244,6 +246,12 @@ class InputChoices:
             size = None if array is None or dimension.axis >= array.ndim else array.shape[dimension.axis]
             return size, f"by {choice.source}"
         return dimension.size, "typed" if dimension.size is not None else "Enter types"
+
+    @property
+    def files(self) -> ProtectedFiles:
+        """The files from which values come."""
+        read = ((one.parameter.name, file_of(one.spec)) for one in self.choices)
+        return ProtectedFiles(tuple(ProtectedFile(file, f"input '{name}'") for name, file in read if file is not None))
 
     @property
     def ready(self) -> int:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from stepper.errors import UsageError
+from stepper.output_files import SVG, Target
 from tui.actions import action
 from tui.stage import Stage
 
@@ -32,10 +33,7 @@ def _export_screen(app: Stage, text: str) -> None:
     if not text.endswith(".svg"):
         raise UsageError("the name of a file that ends in .svg is expected")
     picture = app.export_screenshot(title=app.state.model)
-    try:
-        Path(text).write_text(picture, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{text}: cannot be written: {error.strerror}") from None
+    Target(Path(text), SVG, app.driver.protected).write(picture.encode())
     app.say(f"{text} written")
 
 

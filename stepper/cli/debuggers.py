@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
+from stepper.cli.protected import protected_files
 from stepper.cli.specs import given_inputs
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
@@ -34,7 +35,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         from stepper.engine.sequences import open_sequences  # few want it
 
         model = open_sequences(model)
-    return Debugger(
+    debugger = Debugger(
         model,
         dict(inputs.items()),
         options.rules or Rules.SPEC,
@@ -42,6 +43,8 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         max_iterations=options.max_iterations,
         partner=partner,
     )
+    debugger.protected += protected_files(options)
+    return debugger
 
 
 def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.cli.archives import write_archive
+from stepper.cli.archives import write_arrays
 from stepper.cli.engine_options import is_usual, opened_model, partner_of
 from stepper.cli.printing import say
+from stepper.cli.protected import protected_files
 from stepper.cli.specs import given_inputs
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
@@ -25,7 +26,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
-from stepper.errors import FINDING, UsageError
+from stepper.errors import FINDING, OutputError, UsageError
 from stepper.export.choice import Choice, Highlight, Values, patterns
 from stepper.export.exporter import Format, Placer, Request, View, default_depth, default_view, picture
 from stepper.export.numpy_code import numpy_code
@@ -34,14 +35,16 @@ from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
+from stepper.output_files import ARRAYS, FIGURES, Target, writing_all
 
-_SUFFIXES: Final = {".mmd": "mermaid", ".gv": "dot", ".py": "numpy", ".markdown": "md", ".htm": "html"}
 _WITHOUT_A_VIEW: Final = ("html", "json", "csv")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and write, or check; 0 if all went well, 1 for a file that is out of date."""
-    format = options.format or _format_of(options.check or options.output)
+    format = options.format or _format_of(options)
+    options.protected = protected_files(options)
+    target = _target(options, format)
     model, machine = _subject(options)
     if format == "numpy":
         written, beside = _numpy_code(options, model)
@@ -51,16 +54,50 @@ def execute(options: argparse.Namespace) -> int:
         return max(_check(Path(options.check), written), _check_beside(Path(options.check), beside))
     if beside and options.output in (None, "-"):
         raise UsageError("the code reads its larger constants from an .npz beside it; write it to a file with -o")
-    _write(options.output, written)
-    if beside:
-        write_archive(str(Path(options.output).with_suffix(".npz")), beside)
+    if target is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.flush()
+    elif beside:
+        _write_both(target, written, beside)
+    else:
+        target.write(written)
     return 0
 
 
-def _format_of(path: str | None) -> str:
-    suffix = "" if path is None else Path(path).suffix
-    word = _SUFFIXES.get(suffix, suffix.removeprefix("."))
-    return word if word == "numpy" or word in list(Format) else Format.SVG
+def _format_of(options: argparse.Namespace) -> str:
+    """The format that a file's suffix names; without any it is SVG. UsageError for a suffix that names none."""
+    path = options.check or options.output
+    suffix = "" if path is None else Path(path).suffix.lower()
+    if not suffix:
+        return Format.SVG
+    found = next((name for name, kind in FIGURES.items() if suffix in kind.suffixes), None)
+    if found is None:
+        known = ", ".join(suffix for kind in FIGURES.values() for suffix in kind.suffixes)
+        option = "-o" if options.check is None else "--check"
+        raise UsageError(f"{option} {path}: {suffix} names no format; there are {known}, or say with --as which")
+    return found
+
+
+def _target(options: argparse.Namespace, format: str) -> Target | None:
+    """Where it goes; None for stdout, and where nothing is written. OutputError where that may not be."""
+    if options.check is not None or options.output in (None, "-"):
+        return None
+    target = Target(Path(options.output), FIGURES[format], options.protected, "-o")
+    target.check()
+    return target
+
+
+def _write_both(target: Target, code: bytes, constants: Mapping[str, Array]) -> None:
+    """Write the code, and the constants beside it; both or neither."""
+    beside = Target(target.path.with_suffix(ARRAYS.suffixes[0]), ARRAYS, target.protected, target.option)
+    if beside.path.exists() and not target.path.exists():
+        raise OutputError(
+            f"{target}: its constants would be written over {beside.path}, which is there already; choose another name"
+        )
+    with writing_all((target, beside)) as (file, archive):
+        file.write(code)
+        write_arrays(archive, constants)
 
 
 # --- the model and its run ------------------------------------------------------------------------------------------
@@ -180,19 +217,6 @@ def _check_beside(path: Path, arrays: Mapping[str, Array]) -> int:
     if not arrays:
         return 0
     beside = path.with_suffix(".npz")
-    with tempfile.TemporaryDirectory() as folder:
-        now = Path(folder) / beside.name
-        write_archive(str(now), arrays)
-        return _check(beside, now.read_bytes())
-
-
-def _write(target: str | None, content: bytes) -> None:
-    if target in (None, "-"):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-        return
-    try:
-        Path(str(target)).write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
+    now = io.BytesIO()
+    write_arrays(now, arrays)
+    return _check(beside, now.getvalue())

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from stepper.cli.progress import Progress
+from stepper.cli.protected import protected_files
 from stepper.debug.debugger import Debugger
+from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
 
 
 def is_there(options: argparse.Namespace) -> bool:
@@ -17,6 +19,8 @@ def is_there(options: argparse.Namespace) -> bool:
 
 def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
     """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
+    if options.session is not None:
+        check_target(options)
     if not is_there(options):
         return {}
     from stepper.debug.recording import open_recording  # most start without a session, and need not wait for SQLite
@@ -26,6 +30,12 @@ def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
         options.rules = options.rules or recording.origin.rules
         options.open_sequences = options.open_sequences or recording.origin.open_sequences
         return dict(enumerate(recording.inputs().values()))
+
+
+def check_target(options: argparse.Namespace) -> None:
+    """Raise OutputError where the session may not be kept in the file that is named."""
+    protected = protected_files(options).but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)
+    Target(Path(options.session), SESSION, protected, "--session").check()
 
 
 def restore(options: argparse.Namespace, debugger: Debugger) -> str:

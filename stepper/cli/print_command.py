@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.cli.archives import whole_file
 from stepper.cli.printing import output_width, say
+from stepper.cli.protected import protected_files
 from stepper.cli.values import print_json
 from stepper.debug.inspection_text import by_text, titled_lines, value_lines
 from stepper.debug.recording import open_recording
@@ -25,6 +25,7 @@ from stepper.debug.recording.reading import Recording
 from stepper.debug.summaries import Summary
 from stepper.errors import UsageError
 from stepper.ops.axes import shape_text
+from stepper.output_files import ARRAY, Target
 from stepper.plain_values import json_number, storable, tensor_json
 
 _MOST_SHOWN: Final = 100
@@ -39,11 +40,14 @@ def execute(options: argparse.Namespace) -> int:
     chosen = [name for name in ("csv", "json", "npy") if getattr(options, name)]
     if len(chosen) > 1:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} are two forms of the same; choose one")
+    target = Target(Path(options.npy), ARRAY, protected_files(options), "--npy") if options.npy else None
+    if target is not None:
+        target.check()
     with open_recording(options.trace) as recording:
         selections = select(recording, options.addresses)
         _ensure_there(recording, selections, options.addresses)
-        if options.npy:
-            _write_array(selections, options)
+        if target is not None:
+            _write_array(selections, options, target)
         elif options.csv:
             _write_rows(selections, options)
         elif options.json:
@@ -217,14 +221,14 @@ def _ensure_recorded(found: Found, selection: Selection) -> None:
 # --- .npy -----------------------------------------------------------------------------------------------------------
 
 
-def _write_array(selections: list[Selection], options: argparse.Namespace) -> None:
+def _write_array(selections: list[Selection], options: argparse.Namespace, target: Target) -> None:
     """One array: of one moment its value, of several these along a new first dimension, written as they are read."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])
         what = "writes values, not statistics" if options.stats else f"writes one value, these are several: {names}"
         raise UsageError(f"--npy {what}")
     (selection,) = selections
-    with whole_file(Path(options.npy)) as file:
+    with target.writing() as file:
         count = selection.count()
         written, form = 0, None
         for found in selection.walk():

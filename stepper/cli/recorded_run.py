@@ -18,6 +18,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.run import LoopLog
 from stepper.errors import UsageError
 from stepper.ir import read
+from stepper.output_files import ProtectedFiles
 
 if TYPE_CHECKING:
     from stepper.debug.recording import Recorder
@@ -58,6 +59,16 @@ def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
     path, inputs = origin(options)
     partner = partner_of(options, read(path))
     return resume(options.resume, path, inputs, max_iterations=options.max_iterations, partner=partner)
+
+
+def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
+    """The model of the recording to go on with, which the options need not name."""
+    if options.resume is None:
+        return ProtectedFiles()
+    from stepper.debug.recording import open_recording
+
+    with open_recording(options.resume) as recording:
+        return ProtectedFiles.of_model(recording.model_path(options.model_path))
 
 
 def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepper.cli import recorded_run
@@ -11,6 +12,7 @@ from stepper.cli.archives import write_archive
 from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
+from stepper.cli.protected import protected_files
 from stepper.cli.specs import given_inputs
 from stepper.cli.values import as_json, described, excerpt, print_json
 from stepper.engine.compiler import compile_model
@@ -21,8 +23,9 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
-from stepper.errors import FINDING, UsageError
+from stepper.errors import FINDING, OutputError, UsageError
 from stepper.ops.limits import LARGEST_TENSOR
+from stepper.output_files import ARRAYS, RECORDING, RECORDING_FILE, Target
 from stepper.records import as_data
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
+    target = _targets(options)
     outputs: Outputs | None
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
@@ -45,13 +49,38 @@ def execute(options: argparse.Namespace) -> int:
             return FINDING
     else:
         outputs = _run(options) if options.resume is None else _resume(options)
-    if options.outputs is not None:
-        write_archive(options.outputs, outputs)
+    trouble = _written(options, target, outputs)
     if options.json:
         print_json(_report(options, outputs))
     else:
         _print(options, outputs)
+    if trouble is not None:
+        sys.stdout.flush()
+        raise trouble
     return 0
+
+
+def _targets(options: argparse.Namespace) -> Target | None:
+    """Where the outputs go; None for nowhere and for stdout. OutputError where a file of the run may not be written."""
+    protected = protected_files(options) + recorded_run.protected_files_of(options)
+    if options.trace is not None:
+        Target(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
+    if options.outputs in (None, "-"):
+        return None
+    target = Target(Path(options.outputs), ARRAYS, protected, "-o")
+    target.check()
+    return target
+
+
+def _written(options: argparse.Namespace, target: Target | None, outputs: Outputs) -> OutputError | None:
+    """Write the outputs. What is wrong with their file is returned: there is a report to be printed before."""
+    if options.outputs is None:
+        return None
+    try:
+        write_archive(target, outputs)
+    except OutputError as error:
+        return error
+    return None
 
 
 def _run(options: argparse.Namespace) -> Outputs:

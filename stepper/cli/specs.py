@@ -21,12 +21,12 @@ _COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: list[str]) -> dict[str | int, Any]:
     """Position -> array from the options of the command line; an `--input` goes before the same key of `--inputs`."""
     parameters = model.graph.parameters
-    fixed = {position: _shape(text) for position, text in _by_position(parameters, _pairs(shapes, "--shape")).items()}
+    fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
     if archive is not None:
         arrays = read_archive(Path(archive))
         found.update(_by_position(parameters, {_plain_key(parameters, key): arrays[key] for key in arrays}).items())
-    texts = _pairs(specs, "--input")
+    texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     for position, text in _by_position(parameters, texts).items():
         found[position] = value_of(parameters[position], text, fixed.get(position))
@@ -42,12 +42,12 @@ def given_texts(
 ) -> tuple[dict[int, str], dict[int, tuple[int, ...]]]:
     """Position -> SPEC and position -> shape from the same options, nothing read but the keys of the archive."""
     parameters = model.graph.parameters
-    fixed = {position: _shape(text) for position, text in _by_position(parameters, _pairs(shapes, "--shape")).items()}
+    fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[int, str] = {}
     if archive is not None:
         keys = {_plain_key(parameters, key): f"{archive}:{key}" for key in archive_keys(Path(archive))}
         found.update(_by_position(parameters, keys))
-    texts = _pairs(specs, "--input")
+    texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     found.update(_by_position(parameters, texts))
     if rest is not None:
@@ -74,16 +74,17 @@ def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[
     return found
 
 
-def _pairs(texts: list[str], option: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
+def pairs(texts: list[str], option: str) -> dict[str, str]:
+    """NAME -> VALUE of options written NAME=VALUE. Raise UsageError for what is not, and for a name given twice."""
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.rpartition("=") if text.count("=") == 1 else text.partition("=")
         if not equals or not name:
             raise UsageError(f"{option} '{text}' is no NAME=VALUE")
-        if name in pairs:
+        if name in found:
             raise UsageError(f"{option} gives '{name}' twice")
-        pairs[name] = value
-    return pairs
+        found[name] = value
+    return found
 
 
 def _shape(text: str) -> tuple[int, ...]:

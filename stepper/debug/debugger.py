@@ -30,6 +30,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Model
+from stepper.output_files import ProtectedFiles
 
 if TYPE_CHECKING:
     from stepper.debug.moments_found import Found
@@ -76,6 +77,7 @@ class Debugger:
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
         self.labels = Labels()
+        self.protected = ProtectedFiles.of_model(self.model.path)
         self.stop = describe(self.machine, Reason.START)
 
     reference = ReferenceOfTimeline()

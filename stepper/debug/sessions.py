@@ -32,6 +32,7 @@ from stepper.debug.timeline import Timeline
 from stepper.debug.what_if import ORIGINAL, edit_again
 from stepper.engine.program import CompiledModel
 from stepper.errors import SessionError, UsageError
+from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, ProtectedFiles, Target
 
 LARGEST_LAYOUT: Final = 2**16
 """Characters of the JSON of a layout."""
@@ -61,6 +62,7 @@ def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any]
     """
     path, machine = Path(path), debugger.machine
     _check_layout(layout)
+    session_target(path, debugger.protected).check()
 
     def rows(blobs: BlobWriter) -> kept.Rows:
         found = to_rows(present(debugger), machine.compiled, blobs)
@@ -72,6 +74,11 @@ def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any]
         kept.update(path, rows)
     else:
         kept.create(path, machine, debugger.inputs, rows)
+
+
+def session_target(path: Path, protected: ProtectedFiles) -> Target:
+    """A file as one to keep a session in: none that the run reads, unless it is a session or a recording itself."""
+    return Target(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
 
 
 def _check_layout(layout: Mapping[str, Any] | None) -> None:

@@ -41,6 +41,15 @@ def value_of(
     raise UsageError(f"input '{parameter.name}': '{text}' is no value; {wanted}")
 
 
+def file_of(text: str) -> Path | None:
+    """Return the file that a SPEC reads, None where it reads none."""
+    text = text.strip()
+    path, colon, _key = text.rpartition(":")
+    if colon and path.endswith(".npz"):
+        return Path(path)
+    return Path(text) if text.endswith(".npy") and not text.startswith(("[", '"')) else None
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)

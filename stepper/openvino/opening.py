@@ -21,7 +21,7 @@ from stepper.errors import ModelError, UsageError
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
-from stepper.model_files import CONVERTED
+from stepper.model_files import CONVERTED, WEIGHTS_BESIDE
 from stepper.openvino.runtime import complaint, ensure_installed
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"
-_BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
-"""Suffixes of files with a model's weights; their contents may be large, so that size and time must do."""
 
 
 def open_model(source: str | Path | Model | openvino.Model, told: Callable[[str], None] | None = None) -> Model:
@@ -101,7 +99,10 @@ def _convert(path: Path, target: Path) -> None:
 
 
 def _content_hash(path: Path) -> str:
-    """A hash of the file, and of name, size and time of those beside it that may hold its weights."""
+    """A hash of the file, and of name, size and time of those beside it that may hold its weights.
+
+    The contents of these may be large, so that size and time must do.
+    """
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12))
@@ -114,7 +115,7 @@ def _content_hash(path: Path) -> str:
 
 
 def _weights_beside(path: Path) -> Iterator[Path]:
-    yield from (other for other in path.parent.iterdir() if other.suffix.lower() in _BESIDE and other.is_file())
+    yield from (other for other in path.parent.iterdir() if other.suffix.lower() in WEIGHTS_BESIDE and other.is_file())
     if path.name == "saved_model.pb" and (variables := path.parent / "variables").is_dir():
         yield from (other for other in variables.iterdir() if other.is_file())
 

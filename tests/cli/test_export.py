@@ -55,10 +55,22 @@ def test_without_a_file_it_goes_to_stdout(
 
 
 def test_the_suffix_of_the_file_says_the_format(tmp_path: Path) -> None:
-    for suffix, begin in (("dot", "digraph"), ("gv", "digraph"), ("mmd", "flowchart"), ("md", "# "), ("other", "<svg")):
-        file = tmp_path / f"figure.{suffix}"
+    for suffix, begin in (("dot", "digraph"), ("gv", "digraph"), ("mmd", "flowchart"), ("md", "# "), ("", "<svg")):
+        file = (tmp_path / "figure").with_suffix(f".{suffix}" if suffix else "")
         assert main(["export", MODEL, "-o", str(file), "-q"]) == 0
         assert file.read_text().startswith(begin)
+
+
+def test_a_suffix_that_names_no_format_is_refused_with_those_that_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", MODEL, "-o", str(tmp_path / "figure.xyz"), "-q"]) == 2
+    captured = capsys.readouterr()
+    assert ".xyz names no format; there are .dot, .gv, .svg" in captured.err and captured.err.count("\n") == 1
+    assert main(["export", MODEL, "--as", "svg", "-o", str(tmp_path / "figure.png")]) == 2
+    assert ".png is the suffix of PNG, and SVG would be written" in capsys.readouterr().err
+    assert main(["export", MODEL, "--as", "svg", "-o", str(tmp_path / "figure.xyz"), "-q"]) == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["figure.xyz"]
 
 
 def test_with_inputs_the_run_is_drawn_and_json_has_all_of_it(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

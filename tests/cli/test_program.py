@@ -214,7 +214,8 @@ def test_a_failure_while_writing_leaves_the_old_file_and_no_partial_one(
 
     monkeypatch.setattr("numpy.lib.format.write_array", full)
     called = call("run", model, *INPUT, "-o", target)
-    assert called == (2, "", f"stepper: {target}: cannot be written: No space left on device\n")
+    assert called.code == 2 and called.err == f"stepper: {target}: cannot be written: No space left on device\n"
+    assert called.out.startswith("outputs\n  final  f32[1]  114\n")
     assert target.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 3
 
 

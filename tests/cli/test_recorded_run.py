@@ -56,7 +56,10 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
         (["run", "--resume", "x", "--record", "all"], "no other way"),
         ([*RUN, "--trace", "x", "--break", "nothing_like_it"], "nothing_like_it"),
         ([*RUN, "--trace", "x", "--break", "balance_next if max("], "max("),
-        ([*RUN, "--trace", str(SAMPLE / "model.bin")], "is there already"),
+        (
+            [*RUN, "--trace", str(SAMPLE / "model.bin")],
+            "model.bin: that is the weights of the model",
+        ),
         ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
         ([*RUN, "--trace", "x", "--record-iters", "a"], "no range of iterations"),
         ([*RUN, "--trace", "x", "--record-ops", "("], "no regular expression"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from stepper.debug.commands.stops import moved
 from stepper.debug.commands.topics import TOPICS, topic_lines
 from stepper.debug.moments import Mark
 from stepper.errors import StepperError, UsageError
+from stepper.output_files import ARRAY, COMMANDS, ProtectedFiles, Target
 from stepper.plain_values import storable
 
 _MOST_SOURCES: Final = 8
@@ -35,8 +35,11 @@ def _save(session: Session, text: str) -> Answer:
     words = text.rsplit(maxsplit=1)
     if len(words) != 2 or not words[1].endswith(".npy"):
         raise UsageError("a value and the name of a file that ends in .npy are expected")
+    target = Target(Path(words[1]), ARRAY, session.debugger.protected)
+    target.check()
     value = storable(evaluated(session, words[0]))
-    _write(words[1], lambda path: np.save(path, value, allow_pickle=False))
+    with target.writing() as file:
+        np.save(file, value, allow_pickle=False)
     return Answer((f"{words[1]} written",), {"file": words[1], "shape": list(value.shape)})
 
 
@@ -66,15 +69,9 @@ def _history(session: Session, text: str) -> Answer:
     lines = tuple(session.history)
     if not text:
         return Answer(lines, {"commands": list(lines)})
-    _write(text, lambda path: path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8"))
+    content = "".join(f"{line}\n" for line in lines)
+    Target(Path(text), COMMANDS, session.debugger.protected).write(content.encode("utf-8", "surrogateescape"))
     return Answer((f"{len(lines)} commands written to {text}",), {"file": text})
-
-
-def _write(name: str, write: Callable[[Path], object]) -> None:
-    try:
-        write(Path(name))
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be written: {error.strerror}") from None
 
 
 @command("source", syntax="FILE", help="carry out the commands of a file")
@@ -82,6 +79,7 @@ def _source(session: Session, text: str) -> Answer:
     if session.sources >= _MOST_SOURCES:
         raise UsageError(f"{_MOST_SOURCES} files of commands are inside one another already")
     script = script_lines(required(text, "a file"))
+    session.debugger.protected += ProtectedFiles.of_file(text, "a script of this session")
     lines: list[str] = []
     session.sources += 1
     try:

@@ -37,6 +37,7 @@ from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError
 from stepper.ir.model import Source
+from stepper.output_files import ProtectedFiles
 from stepper.plain_values import json_number, tensor_json
 from stepper.records import as_data
 
@@ -136,6 +137,8 @@ def _label(session: Session, text: str) -> Answer:
         raise UsageError('expected a value, a file of labels ("with blanks" in quotes) and the key in a JSON object')
     target = _target_called(session, words[0])
     labels = read_labels(Path(words[1]), *words[2:]) if len(words) > 1 else ()
+    if labels:
+        session.debugger.protected += ProtectedFiles.of_file(words[1], "a file of labels")
     session.debugger.labels.put(target, labels)
     if not labels:
         return Answer((f"{words[0]} is shown as numbers",), {"value": words[0], "labels": 0})

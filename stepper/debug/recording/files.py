@@ -15,6 +15,7 @@ from typing import Final
 from stepper.debug.recording import schema
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.ir.excerpts import excerpt
+from stepper.output_files import cannot_be_written, usual_mode
 
 _MAGIC: Final = b"SQLite format 3\0"
 _LEAST_LENGTH: Final = 2**20
@@ -26,6 +27,17 @@ PAGE_SIZE: Final = 8192
 
 LONGEST_QUERY: Final = 60.0
 """Seconds after which a query is given up: only a file made to do so asks for more."""
+
+_WRITING: Final = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
+_READING: Final = frozenset(
+    (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
+)
+_SAID: Final = {
+    sqlite3.SQLITE_FULL: "no space left on the disk",
+    sqlite3.SQLITE_READONLY: "it may not be written (Permission denied)",
+    sqlite3.SQLITE_BUSY: "another program is writing to it",
+    sqlite3.SQLITE_LOCKED: "another program is writing to it",
+}
 
 _UNREADABLE: Final = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
 
@@ -43,8 +55,30 @@ def errors_named(path: Path) -> Iterator[None]:
     except MemoryError:
         raise SessionError(f"{path}: asks for more memory than there is") from None
     except _UNREADABLE as error:
-        reason = excerpt(" ".join(str(error).split()) or type(error).__name__, _LONGEST_MESSAGE)
-        raise SessionError(f"{path}: cannot be read as a recording: {reason}") from None
+        if is_about_writing(error):
+            raise cannot_be_written(path, writing_reason(error)) from None
+        raise SessionError(f"{path}: cannot be read as a recording: {_reason(error)}") from None
+
+
+def is_about_writing(error: Exception) -> bool:
+    """True for an error of SQLite that comes of the disk rather than of what is in the file."""
+    code = getattr(error, "sqlite_errorcode", None)  # None: of Python's own checks
+    return code is not None and code & 0xFF in _WRITING and code not in _READING
+
+
+def writing_error(path: Path, error: sqlite3.Error) -> StepperError:
+    """What an error of SQLite becomes while a file is written."""
+    return cannot_be_written(path, writing_reason(error))
+
+
+def writing_reason(error: Exception) -> str:
+    """Why a file cannot be written."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return _reason(error) if code is None else _SAID.get(code & 0xFF, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    return excerpt(" ".join(str(error).split()) or type(error).__name__, _LONGEST_MESSAGE)
 
 
 def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
@@ -128,7 +162,7 @@ def new_file(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        raise cannot_be_written(path, error.strerror or str(error)) from None
     os.close(handle)
     try:
         connection = sqlite3.connect(name, isolation_level=None)
@@ -139,18 +173,12 @@ def new_file(path: Path) -> Iterator[sqlite3.Connection]:
             schema.create(connection)
             yield connection
             connection.execute("COMMIT")
-        Path(name).chmod(0o666 & ~_umask())
+        Path(name).chmod(usual_mode())
         os.link(name, path)  # unlike a renamed file, a link does not replace one that appeared meanwhile
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        raise cannot_be_written(path, error.strerror or str(error)) from None
     except sqlite3.Error as error:
-        raise UsageError(f"{path}: cannot be written: {error}") from None
+        raise writing_error(path, error) from None
     finally:
         with contextlib.suppress(OSError):
             Path(name).unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -67,7 +67,7 @@ def update(path: Path, rows: Callable[[BlobWriter], Rows]) -> None:
             _forget_values(connection, kept)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise SessionError(f"cannot be written: {error}") from None
+            raise files.writing_error(path, error) from None
         finally:
             connection.close()
 

@@ -20,6 +20,7 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
+from stepper.output_files import RECORDING, ProtectedFiles, Target
 
 Beginning = tuple[list[Reference], Activations]
 """References to the inputs in the file, and the activations that are under way."""
@@ -42,6 +43,7 @@ def record(
     UsageError where the file is there already or cannot be made.
     """
     path, choice = Path(path), choice or Choice()
+    Target(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
     with files.new_file(path) as connection:
         references, activations = _fill(connection, path, machine, inputs, choice)
     recorder = Recorder(machine, _logged(files.connect(path, writable=True)), path, choice, pace or Pace())

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from stepper.debug.recording import files
 from stepper.debug.recording.activations import Activations, Entry
 from stepper.debug.recording.batches import Batch, BatchWriter, Row
 from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
@@ -282,7 +283,7 @@ class Recorder:
         try:
             yield
         except sqlite3.Error as error:
-            raise SessionError(f"{self.path}: cannot be written: {error}") from None
+            raise files.writing_error(self.path, error) from None
         except SessionError as error:
             raise SessionError(f"{self.path}: {error}") from None
 
