@@ -66,15 +66,18 @@ def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-def measure(ours: Any, theirs: Any, tolerance: Tolerance) -> Measure | None:
-    """The distance between two values; None where they are the same, NaN at the same places included."""
+def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Measure | None:
+    """The distance between two values; None where they are the same, NaN at the same places included.
+
+    `extra` is a distance that is allowed on top of the tolerance, of each element or of all.
+    """
     if ours.shape != theirs.shape:
         return _incomparable(ours, theirs, f"shape {shape_text(ours.shape)} against {shape_text(theirs.shape)}")
     if agree_exactly(ours, theirs):
         return None
     if STRING_DTYPE in (ours.dtype, theirs.dtype):
         return _incomparable(ours, theirs, "texts differ")
-    return _numbers(np.asarray(ours), np.asarray(theirs), tolerance)
+    return _numbers(np.asarray(ours), np.asarray(theirs), tolerance, extra)
 
 
 def _incomparable(ours: Any, theirs: Any, problem: str) -> Measure:
@@ -84,7 +87,7 @@ def _incomparable(ours: Any, theirs: Any, problem: str) -> Measure:
     return Measure(math.inf, math.inf, None, None, size, size, _LARGEST_RATIO, (), None, None, problem=problem)
 
 
-def _numbers(ours: Array, theirs: Array, tolerance: Tolerance) -> Measure | None:
+def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Measure | None:
     a, b = _wide(ours), _wide(theirs)
     if tolerance.saturates and ours.dtype == theirs.dtype == np.float32:
         a, b = _saturated(a), _saturated(b)
@@ -97,6 +100,8 @@ def _numbers(ours: Array, theirs: Array, tolerance: Tolerance) -> Measure | None
         finite = np.isfinite(a) & np.isfinite(b)
         gap = np.where(same, 0.0, np.where(finite, _gap(ours, theirs, a, b), np.inf))
         allowed = tolerance.absolute + tolerance.relative * np.where(finite, np.abs(b), 0.0)
+        if extra is not None:
+            allowed = allowed + extra
         steps = _steps(ours, theirs)
         outside = gap > allowed
         if tolerance.ulp and steps is not None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from stepper.compare.metrics import Measure, measure
 from stepper.compare.origin_of_error import recomputed
 from stepper.compare.reference import Outcome
+from stepper.compare.rounding import inputs_of, measure_output
 from stepper.compare.tolerances import Tolerance, Tolerances
 from stepper.debug.reference_breaks import levels_of
 from stepper.debug.reference_values import ReferenceValues, Spot
@@ -120,7 +121,8 @@ def _operation_difference(
         if ours is None or other is None:
             continue
         tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
-        found = measure(np.asarray(ours), np.asarray(other), tolerance)
+        inputs = inputs_of(frame, operation)
+        found = measure_output(operation, output, inputs, np.asarray(ours), np.asarray(other), tolerance)
         rank = -1.0 if found is None else found.ratio
         if worst is None or rank > worst[0]:
             worst = rank, output, found, other
@@ -157,9 +159,8 @@ def _made_here(
         results = [frame.values[slot] for slot in operation.outputs]
     if results is None or output >= len(results):
         return None
-    left = measure(
-        np.asarray(results[output]), np.asarray(other), tolerances.of(operation.layer, np.asarray(other).dtype)
-    )
+    tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+    left = measure_output(operation, output, inputs.values, np.asarray(results[output]), np.asarray(other), tolerance)
     return (0.0, False) if left is None else (left.absolute, left.differs)
 
 

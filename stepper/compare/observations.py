@@ -85,7 +85,8 @@ Finding = Difference | LoopDifference | BranchDifference | Failure
 class Record(Struct):
     """One output of one layer over the whole run: how often it was compared and differed, first and worst.
 
-    The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values.
+    The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values, and
+    their distance where that is known already.
     `trace` is where it differed at all for the first time, within the tolerance too (of runs with the same kernels).
     """
 
@@ -97,13 +98,13 @@ class Record(Struct):
     trace: Difference | None = None
     first: Difference | None = None
     worst: Difference | None = None
-    candidate: tuple[float, Path, Any, Any] | None = None
+    candidate: tuple[float, Path, Any, Any, Measure | None] | None = None
 
-    def propose(self, ratio: float, path: Path, ours: Any, theirs: Any) -> None:
+    def propose(self, ratio: float, path: Path, ours: Any, theirs: Any, distance: Measure | None = None) -> None:
         """One more value outside of its tolerance, which may be the worst."""
         self.differing += 1
         if self.candidate is None or ratio > self.candidate[0]:
-            self.candidate = (ratio, path, ours, theirs)
+            self.candidate = (ratio, path, ours, theirs, distance)
 
 
 class LoopRecord(Struct):

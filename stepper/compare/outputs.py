@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from stepper.compare import patterns
-from stepper.compare.metrics import measure
 from stepper.compare.observations import Observations, OutputComparison
 from stepper.compare.reference import Reference
+from stepper.compare.rounding import measure_whole
 from stepper.compare.tolerances import Tolerances
 from stepper.debug.data_break_words import Word
 from stepper.debug.non_finite import holds_any
+from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.run import output_names
 
 
-def compare_outputs(machine: Machine, reference: Reference, tolerances: Tolerances, seen: Observations) -> None:
-    """Add a comparison of each to what was seen. Raises ReferenceFailed where the reference's own run did not end."""
+def compare_outputs(
+    machine: Machine, main: Frame, reference: Reference, tolerances: Tolerances, seen: Observations
+) -> None:
+    """Add a comparison of each to what was seen; `main` is the frame of the model's own graph.
+
+    Raises ReferenceFailed where the reference's own run did not end.
+    """
     for ours in machine.outputs or ():
         seen.nan_in_outputs |= holds_any(Word.NAN, ours)
     theirs = reference.outputs()
-    names = output_names(machine.compiled.model)
-    for position, (name, ours) in enumerate(zip(names, machine.outputs or (), strict=True)):
+    names = zip(main.program.results, output_names(machine.compiled.model), strict=True)
+    for position, ((slot, name), ours) in enumerate(zip(names, machine.outputs or (), strict=True)):
         other = theirs.get(position)
         if other is None:
             seen.outputs.append(OutputComparison(name, None, theirs_known=False))
             continue
         tolerance = tolerances.of(None, other.dtype)
-        distance = measure(ours, other, tolerance)
+        distance = measure_whole(main, slot, ours, other, tolerance)
         named = () if distance is None or not distance.differs else patterns.of_sequences(ours, other, tolerance)
         seen.outputs.append(OutputComparison(name, distance, patterns=named))

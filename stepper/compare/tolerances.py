@@ -18,12 +18,14 @@ class Tolerance(Struct, frozen=True):
     """Two numbers agree where |a - b| <= absolute + relative * |b|, or where they are at most `ulp` steps apart.
 
     `saturates`: the largest number of a type counts as infinite, for many a kernel begins a maximum with the lowest.
+    `rounds`: what rounding may leave of a sum of products is allowed, too (see rounding.py); not of one asked for.
     """
 
     relative: float = 0.0
     absolute: float = 0.0
     ulp: int = 0
     saturates: bool = False
+    rounds: bool = False
 
 
 EXACT: Final = Tolerance()
@@ -75,14 +77,15 @@ class Tolerances(Struct, frozen=True):
         if self.exact or self.relative is not None or self.absolute is not None or self.ulp:
             return self
         tenth = {
-            name: Tolerance(one.relative / 10, one.absolute / 10, saturates=True) for name, one in OTHER_KERNELS.items()
+            name: Tolerance(one.relative / 10, one.absolute / 10, saturates=True, rounds=True)
+            for name, one in OTHER_KERNELS.items()
         }
         return replace(self, by_name={**tenth, **self.by_name})
 
     def _of_float(self, type_name: str) -> Tolerance:
         default = (SAME_KERNELS if self.exact else OTHER_KERNELS).get(type_name, _COARSE)
         if self.relative is None and self.absolute is None and not self.ulp:
-            return default
+            return replace(default, rounds=True)
         asked = self.relative is not None or self.absolute is not None
         return Tolerance(
             (self.relative or 0.0) if asked or self.ulp else default.relative,

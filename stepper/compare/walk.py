@@ -39,7 +39,8 @@ from stepper.compare.reference import (
     path_of,
     step_of,
 )
-from stepper.compare.tolerances import Tolerances
+from stepper.compare.rounding import behind_sums, inputs_of, measure_output, measure_whole, rounds
+from stepper.compare.tolerances import Tolerance, Tolerances
 from stepper.compare.words import numbered
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
@@ -65,6 +66,8 @@ class Walk:
         self._done: list[int] = [0]
         self._alone: dict[int, int] = {}
         self._ahead: list[tuple[Frame, Difference, Record]] = []
+        self._sums: dict[int, frozenset[int]] = {}
+        self._main: Frame = machine.stack[0]
         self._births = Births(machine.compiled)
 
     def run(self) -> Observations:
@@ -239,19 +242,31 @@ class Walk:
             return
         tolerance = self.tolerances.of(layer, np.asarray(theirs).dtype)
         ratio = None if record.first is None else rough_ratio(ours, theirs, tolerance)
-        if ratio is not None:
+        if ratio is not None and (ratio <= 1 or not rounds(layer)):
             if ratio > 1:
                 record.propose(ratio, path, ours, theirs)
             return
-        distance = measure(ours, theirs, tolerance)
+        distance = self._measured(frame, place, ours, theirs, tolerance)
         if distance is None:
             return
         if record.trace is None and self.reference.is_exact:
             record.trace = self._traced(path, frame, found, place, distance)
         if distance.differs:
-            record.propose(distance.ratio, path, ours, theirs)
+            record.propose(distance.ratio, path, ours, theirs, distance)
             if record.first is None:
                 self._differs_first(path, frame, found, place, record, distance)
+
+    def _measured(self, frame: Frame, place: Place, ours: Any, theirs: Any, tolerance: Tolerance) -> Measure | None:
+        """The distance of a place's value from the reference's, rounding taken into account."""
+        layer, output, slot = place
+        program = frame.program
+        if layer.type == "Result":
+            if id(program) not in self._sums:
+                self._sums[id(program)] = behind_sums(program)
+            return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)])
+        operation = _operation(program, slot)
+        inputs = [] if operation is None else inputs_of(frame, operation)
+        return measure_output(operation, output, inputs, ours, theirs, tolerance)
 
     def _traced(self, path: Path, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
         """The very first difference of a place, without its values; of inputs that are the same to the last bit it is
@@ -305,9 +320,9 @@ class Walk:
     def _measure_the_worst(self) -> None:
         for record in self.observations.records.values():
             if record.candidate is not None and record.first is not None:
-                _ratio, path, ours, theirs = record.candidate
+                _ratio, path, ours, theirs, distance = record.candidate
                 tolerance = self.tolerances.of(record.layer, np.asarray(theirs).dtype)
-                distance = measure(ours, theirs, tolerance) or record.first.measure
+                distance = distance or measure(ours, theirs, tolerance) or record.first.measure
                 record.worst = replace(record.first, path=path, measure=distance, ours=None, theirs=None, patterns=())
                 record.candidate = None
 
@@ -376,7 +391,7 @@ class Walk:
         for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
             self._add(difference)
         try:
-            compare_outputs(self.machine, self.reference, self.tolerances, self.observations)
+            compare_outputs(self.machine, self._main, self.reference, self.tolerances, self.observations)
         except ReferenceFailed as failure:
             self._add(Failure((), None, str(failure), ours=False))
 
