@@ -1,10 +1,38 @@
-"""A debugger for the loops of a neural network: the public names.
+"""A debugger for the loops of a neural network: runs OpenVINO models with numpy, and opens TensorIterator, Loop and If.
 
-    model = stepper.read_model("model.xml")
-    outputs = stepper.run(model, {"x": array})            # by name, tensor name or position
-    machine = stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, {"x": array}))
-    for event in machine.run(stepper.Every.ITERATION):    # stops after each iteration of each loop
+Read. Wherever a model is expected, its path will do.
+
+    model = stepper.read_model("model.xml")             # open_model: also .onnx, .pb, .tflite, .pdmodel, openvino.Model
+    model = stepper.open_sequences(model)               # LSTMSequence, GRUSequence, RNNSequence as loops
+
+Run.
+
+    outputs = stepper.run(model, {"x": array})          # inputs by name, tensor name or position; outputs by name
+    outputs = stepper.run(model, {"x": array}, states=outputs.states)         # the variables go on
+    compiled = stepper.compile_model(model)             # once, for many runs: stepper.run(compiled, inputs)
+    machine = stepper.Machine(compiled, stepper.bind_inputs(model, {"x": array}))
+    for event in machine.run(stepper.Every.ITERATION):  # stops after each iteration of each loop
         print(event.kind, event.tick, event.frame.activation.iteration)
+
+Debug.
+
+    debugger = stepper.Debugger(model, {"x": array})
+    debugger.break_at("h_next", condition="max(h_next) > 2")
+    stop = debugger.continue_()                         # where it stopped, and why; each verb goes backward, too
+    debugger.evaluate("max(h_next)"), debugger.value("h@2:5")
+
+Draw.
+
+    stepper.draw(model, {"x": array}, values="stats")   # shows itself in a notebook; .written("svg") makes a file
+
+Compare.
+
+    comparison = stepper.compare_models(model, other, {"x": array})          # the first place where they part, and why
+
+Errors are `StepperError`s with one clear message: `UsageError` (a ValueError) for what cannot be asked, of it
+`ArgumentTypeError` (a TypeError), `MissingInputs` and `OutputError`; `ModelError`, `InputError`, `SessionError`,
+`ExecutionError`, `LimitReached`, `UnsupportedOperation`. They, models, compiled models, stops, snapshots and outputs
+can be pickled, so that a pool of processes runs one model on many inputs.
 
 Names are resolved when they are first used, so that `import stepper` costs nothing.
 """
@@ -12,20 +40,34 @@ Names are resolved when they are first used, so that `import stepper` costs noth
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
+    from typing import Any as _Any
+
+    from stepper.compare.comparison import compare_models as compare_models
     from stepper.debug.debugger import Debugger as Debugger
+    from stepper.debug.debugger import open_debugger as open_debugger
     from stepper.engine import Every as Every
     from stepper.engine import Machine as Machine
+    from stepper.engine import Outputs as Outputs
     from stepper.engine import compile_model as compile_model
     from stepper.engine.feeds import bind_inputs as bind_inputs
     from stepper.engine.run import run as run
     from stepper.engine.sequences import open_sequences as open_sequences
+    from stepper.errors import ArgumentTypeError as ArgumentTypeError
+    from stepper.errors import ExecutionError as ExecutionError
+    from stepper.errors import InputError as InputError
+    from stepper.errors import LimitReached as LimitReached
+    from stepper.errors import MissingInputs as MissingInputs
+    from stepper.errors import ModelError as ModelError
+    from stepper.errors import OutputError as OutputError
+    from stepper.errors import SessionError as SessionError
     from stepper.errors import StepperError as StepperError
+    from stepper.errors import UnsupportedOperation as UnsupportedOperation
+    from stepper.errors import UsageError as UsageError
     from stepper.export.exporter import draw as draw
     from stepper.ir import read as read_model
-    from stepper.openvino.opening import debugger as open_debugger
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
 
@@ -39,23 +81,49 @@ _HOMES = {
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
+    "Outputs": ("stepper.engine", "Outputs"),
     "open_model": ("stepper.openvino.opening", "open_model"),
-    "open_debugger": ("stepper.openvino.opening", "debugger"),
+    "open_debugger": ("stepper.debug.debugger", "open_debugger"),
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
+    "compare_models": ("stepper.compare.comparison", "compare_models"),
     "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
+    "UsageError": ("stepper.errors", "UsageError"),
+    "ArgumentTypeError": ("stepper.errors", "ArgumentTypeError"),
+    "MissingInputs": ("stepper.errors", "MissingInputs"),
+    "ModelError": ("stepper.errors", "ModelError"),
+    "InputError": ("stepper.errors", "InputError"),
+    "OutputError": ("stepper.errors", "OutputError"),
+    "SessionError": ("stepper.errors", "SessionError"),
+    "ExecutionError": ("stepper.errors", "ExecutionError"),
+    "LimitReached": ("stepper.errors", "LimitReached"),
+    "UnsupportedOperation": ("stepper.errors", "UnsupportedOperation"),
 }
+"""Each public name, and the module and the name there under which it lives."""
 
-_RUNNING = {"run", "compile_model", "Debugger", "open_debugger"}
+_OPENING = {"run", "compile_model", "open_sequences", "Debugger", "open_debugger", "compare_models", "draw"}
+"""The names that take a model of any kind, and compute in OpenVINO (where it is installed) what has no kernel here."""
 
 __all__ = [
+    "ArgumentTypeError",
     "Debugger",
     "Every",
+    "ExecutionError",
+    "InputError",
+    "LimitReached",
     "Machine",
+    "MissingInputs",
+    "ModelError",
     "OpenVINOPartner",
+    "OutputError",
+    "Outputs",
+    "SessionError",
     "StepperError",
+    "UnsupportedOperation",
+    "UsageError",
     "bind_inputs",
+    "compare_models",
     "compile_model",
     "draw",
     "open_debugger",
@@ -66,13 +134,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "debug":
-        return import_module("stepper.debug")
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__name__", "__version__"]
+
+
+def __getattr__(name: str) -> _Any:
+    if name in ("debug", "errors"):
+        return import_module(f"stepper.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'stepper' has no attribute '{name}'")
     module, attribute = _HOMES[name]
-    if name in _RUNNING:
-        # What has no kernel is OpenVINO's, where it is installed; the engine itself knows of no OpenVINO.
+    if name in _OPENING:
+        # The engine itself knows of no OpenVINO and of no other format; it hears of them here.
         import_module("stepper.openvino.partner").install_default()
+        import_module("stepper.ir.opening").set_opener(_open)
     return getattr(import_module(module), attribute)
+
+
+def _open(source: _Any) -> _Any:
+    return import_module("stepper.openvino.opening").open_model(source)

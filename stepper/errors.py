@@ -6,19 +6,29 @@ Exit codes: 0 done, 1 a finding, 2 usage, 3 a model or an input that cannot be r
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 FINDING: Final = 1
 """The exit code where something was found that was looked for."""
 
 
 class StepperError(Exception):
-    """Base of everything that this package raises on purpose; `str()` of it is the whole message."""
+    """Base of everything that this package raises on purpose; `str()` of it is the whole message.
+
+    Pickles with all that it carries, so that it comes back whole from another process.
+    """
 
     exit_code = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
 
-class UsageError(StepperError):
+
+def _again(kind: type[StepperError], arguments: tuple[Any, ...]) -> StepperError:
+    return kind.__new__(kind, *arguments)  # which takes them as they are, whatever the error is made from
+
+
+class UsageError(StepperError, ValueError):
     """What was asked for cannot be: an unknown name, a missing input, options that contradict each other."""
 
     exit_code = 2
@@ -28,13 +38,38 @@ class OutputError(UsageError):
     """A file cannot be written, or must not be: the disk is full, or it is one that the run reads."""
 
 
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument of a function has another type than it takes."""
+
+
+class TensorFacts(NamedTuple):
+    """An input or a variable of a model as an error carries it: `type` is None where any will do."""
+
+    name: str
+    type: str | None
+    shape: str
+    other_names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        others = f" (also: {', '.join(self.other_names)})" if self.other_names else ""
+        return f"{self.name}: {self.type or 'any type'}{self.shape}{others}"
+
+
+class MissingInputs(UsageError):
+    """Inputs of the model that nobody gave a value: `missing`, of `inputs` in all."""
+
+    def __init__(self, message: str, missing: tuple[TensorFacts, ...], inputs: int) -> None:
+        super().__init__(message)
+        self.missing, self.inputs = missing, inputs
+
+
 class ModelError(StepperError):
     """The model's files are malformed, or say something that cannot be; the message names file, line and layer."""
 
     exit_code = 3
 
 
-class InputError(StepperError):
+class InputError(StepperError, ValueError):
     """A value given for a model's input does not fit it, or its file cannot be read."""
 
     exit_code = 3

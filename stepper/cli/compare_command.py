@@ -10,7 +10,7 @@ from pathlib import Path
 from stepper.cli.engine_options import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
-from stepper.cli.specs import given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.cli.values import print_json
 from stepper.compare import report
 from stepper.compare.align_file import read_pairs
@@ -20,7 +20,6 @@ from stepper.compare.opening import open_reference
 from stepper.compare.tolerances import Tolerances, parse_tolerance
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
@@ -47,7 +46,7 @@ def _compared(options: argparse.Namespace) -> Comparison:
     model = opened_model(options)
     if options.open_sequences:
         model = open_sequences(model)
-    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     if is_model_path(options.reference):
         return _with_model(model, inputs, options)
     if options.align is not None:

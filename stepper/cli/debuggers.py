@@ -8,10 +8,9 @@ from typing import Any
 
 from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
 
@@ -24,7 +23,7 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
     model = opened_model(options)
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
     given = given_inputs(model, options.input, options.inputs, options.shape)
-    inputs = bind_inputs(model, {**(kept or {}), **given})
+    inputs = bound_inputs(model, {**(kept or {}), **given})
     return debugger_on(model, dict(enumerate(inputs)), options, memory)
 
 

@@ -16,12 +16,11 @@ from stepper.cli.archives import write_arrays
 from stepper.cli.engine_options import is_usual, opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, given_away
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
@@ -117,7 +116,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     opened = open_sequences(model) if options.open_sequences else model
     if not options.input and options.inputs is None and model.graph.parameters:
         return opened, None
-    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
 
 
@@ -128,7 +127,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
     with open_recording(options.model) as recording:
         model = read(recording.model_path(options.model_path))
         opened = open_sequences(model) if recording.origin.open_sequences else model
-        inputs = bind_inputs(model, dict(enumerate(recording.inputs().values())))
+        inputs = bound_inputs(model, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
     return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)

@@ -9,8 +9,9 @@ from typing import Any
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.data_break_words import Word
+from stepper.debug.found import Found
 from stepper.debug.inspection_text import by_text
-from stepper.debug.moments_found import Found, Which
+from stepper.debug.moments_found import Which
 from stepper.debug.recording import open_recording
 from stepper.debug.recording.non_finite import Findings, find_non_finite
 from stepper.debug.recording.search import find_recorded

@@ -10,11 +10,10 @@ from typing import Any
 
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
-from stepper.cli.specs import given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.cli.values import print_json
 from stepper.compare.passes import PassReport, Verdict, counts, pass_reports, runtime_difference
 from stepper.compare.tolerances import Tolerance
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING
 from stepper.openvino.peer import OpenVINOPeer
@@ -25,7 +24,7 @@ def execute(options: argparse.Namespace) -> int:
     """Compile, run after each pass, report; 1 where a pass changes the results, else 0."""
     ensure_installed("stepper passes")
     model = opened_model(options)
-    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     tolerance = Tolerance(options.rtol, options.atol)
     device, precision = options.device or "CPU", options.precision or "f32"
     found = pass_reports(model, inputs, device, precision, Rules(options.rules), tolerance, options.max_iterations)

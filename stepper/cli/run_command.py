@@ -13,11 +13,10 @@ from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.cli.values import as_json, described, excerpt, print_json
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import place
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
@@ -85,7 +84,7 @@ def _written(options: argparse.Namespace, target: Target | None, outputs: Output
 
 def _run(options: argparse.Namespace) -> Outputs:
     model = opened_model(options)
-    inputs = bind_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     machine = Machine(
         compile_model(
             open_sequences(model) if options.open_sequences else model, Rules(options.rules), partner_of(options, model)

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from stepper.element_types import Array
 from stepper.engine.array_files import archive_keys, read_archive
-from stepper.engine.feeds import input_names, position_of
+from stepper.engine.feeds import bind_inputs, input_names, missing_lines, position_of
 from stepper.engine.specs import value_of
-from stepper.errors import UsageError
+from stepper.errors import MissingInputs, UsageError
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
 
 T = TypeVar("T")
@@ -35,6 +37,18 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
             if position not in found:
                 found[position] = value_of(parameter, rest, fixed.get(position))
     return found
+
+
+def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
+    """One array for each Parameter, as `bind_inputs` has it; what is missing is asked for in the words of options."""
+    try:
+        return bind_inputs(model, given)
+    except MissingInputs as error:
+        lines = missing_lines(error.missing, error.inputs)
+        name = excerpt(error.missing[0].name)
+        lines.append(f"give each with --input '{name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
+        lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
+        raise MissingInputs("\n".join(lines), error.missing, error.inputs) from None
 
 
 def given_texts(

@@ -13,10 +13,9 @@ from typing import Any, Final
 from stepper.cli import kept_session
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.engine_options import opened_model, partner_of
-from stepper.cli.specs import given_inputs, given_texts
+from stepper.cli.specs import bound_inputs, given_inputs, given_texts
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.element_types import Array
-from stepper.engine.feeds import bind_inputs
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Model
 
@@ -79,7 +78,7 @@ def _all_inputs(
         return None
     try:
         given = given_inputs(model, options.input, options.inputs, options.shape)
-        return dict(enumerate(bind_inputs(model, {**kept, **given})))
+        return dict(enumerate(bound_inputs(model, {**kept, **given})))
     except (UsageError, InputError):
         return None
 

@@ -22,12 +22,14 @@ from stepper.compare.walk import Walk
 from stepper.compare.words import path_text
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
-from stepper.engine.rules import Rules
+from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
 from stepper.ir.model import Model
+from stepper.ir.opening import ModelSource, opened
 
 
 class Comparison(Struct, frozen=True):
@@ -47,22 +49,25 @@ class Comparison(Struct, frozen=True):
 
 
 def compare_models(
-    ours: Model,
-    theirs: Model,
-    inputs: Sequence[Array],
+    ours: ModelSource,
+    theirs: ModelSource,
+    inputs: Mapping[str | int, Any] | Sequence[Array],
     *,
     title: str = "",
-    rules: Rules = Rules.SPEC,
+    rules: str | Rules = Rules.SPEC,
     tolerances: Tolerances | None = None,
     given: Mapping[str, str] | None = None,
     max_iterations: int | None = None,
     partner: Partner | None = None,
 ) -> Comparison:
-    """Run two models on the same inputs, in lock step; `inputs` in the order of our Parameters, bound to `ours`.
+    """Run two models (or those of two paths) on the same inputs, in lock step: where they part first, and why.
 
-    `given` are pairs of names of layers that stand for each other; `partner` computes operations on both sides. Raises
-    ModelError where the reference cannot be run; that ours cannot is a finding.
+    `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
+    pairs of names of layers that stand for each other; `partner` computes operations on both sides. Raises ModelError
+    where the reference cannot be run; that ours cannot is a finding.
     """
+    ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
+    inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
     reference = compile_model(theirs, rules, partner)
     compiled, failure = _compiled(ours, rules, partner)
     constants = Constants(ours, compiled), Constants(theirs, reference)

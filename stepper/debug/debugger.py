@@ -7,11 +7,13 @@ an iteration got its inputs, after it was closed, and after a nested loop or bra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.labels import Labels
 from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
@@ -28,21 +30,19 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
+from stepper.engine.variables import bind_states
 from stepper.errors import StepperError, UsageError
-from stepper.ir.model import Model
+from stepper.ir.opening import ModelSource, opened
 from stepper.output_files import ProtectedFiles
-
-if TYPE_CHECKING:
-    from stepper.debug.moments_found import Found
-    from stepper.debug.series import PreviousValue, Series
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
 
 class Debugger:
-    """One debugged run of a model on given inputs.
+    """One debugged run of a model (or the path of one) on given inputs.
 
-    `memory` bounds what the history of the run may hold, in bytes; `partner` computes the operations that it claims.
+    `memory` bounds what the history of the run may hold, in bytes; `states` are variables of an earlier run;
+    `partner` computes the operations that it claims.
     The run stands at its start: nothing has run yet.
     Errors of the run are raised by the verb that meets them; the run then stands before the operation that failed, and
     every backward verb still works.
@@ -50,16 +50,20 @@ class Debugger:
 
     def __init__(
         self,
-        model: Model,
+        model: ModelSource,
         inputs: Mapping[str | int, Any],
         rules: str | Rules = Rules.SPEC,
         *,
         memory: int = DEFAULT_MEMORY,
         max_iterations: int | None = None,
+        states: Mapping[str, Any] | None = None,
         partner: Partner | None = None,
     ) -> None:
-        bound, compiled = bind_inputs(model, inputs), compile_model(model, Rules(rules), partner)
-        self._take(Machine(compiled, bound, max_iterations=max_iterations), bound, memory)
+        model = opened(model)
+        bound = bind_inputs(model, inputs)
+        compiled = compile_model(model, rules, partner)
+        machine = Machine(compiled, bound, max_iterations=max_iterations, states=bind_states(compiled, states))
+        self._take(machine, bound, whole_number("memory", memory, 1))
 
     @classmethod
     def of(cls, machine: Machine, inputs: Sequence[Array], *, memory: int = DEFAULT_MEMORY) -> Debugger:
@@ -104,15 +108,35 @@ class Debugger:
         """The loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
         return inspect_loop(self.machine, depth, differences=differences)
 
+    def evaluate(self, expression: str) -> Evaluated:
+        """The value of an expression here and now, such as "max(h)": an array, or a number of Python's. Nothing moves.
+
+        Raises ExpressionError for a text that is none, UsageError where it has no value here.
+        """
+        from stepper.debug import evaluation  # as expressions are: a run begins without any
+
+        return evaluation.evaluate(self.timeline, expression)
+
+    def value(self, address: str | Address) -> Array | Series:
+        """The value that an address names, read-only; of several iterations ("h@2:5") along a new first axis.
+
+        A `Series`, with the iterations and the array of each, where shapes change, and of a branch of an If, which does
+        not run in every iteration. Iterations still to come are computed; nothing moves. Raises UsageError where there
+        is no value, and where the run fails before the last of the iterations.
+        """
+        from stepper.debug import evaluation
+
+        return evaluation.value_of(self.timeline, address)
+
     def watch(self, expression: str) -> Watch:
         """Evaluate an expression at every stop from now on. ExpressionError for a text that is none."""
-        return self.watches.add(expression, self.timeline)
+        return self.watches.add(text("expression", expression), self.timeline)
 
     def find(
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """The moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.moments_found import find  # expressions; a run begins without any
+        from stepper.debug.moments_found import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
@@ -139,14 +163,17 @@ class Debugger:
 
         `hit`: from the N-th moment on, with `exactly` at that alone, counted from where the run stands now.
         """
+        text("target", target), text("condition", condition), whole_number("hit", hit, 0)
         return self.breakpoints.add(BreakDescription(BreakKind.AT, target, condition, hit, exactly, once=once))
 
     def break_when(self, what: str, *, hit: int = 0, exactly: bool = False, once: bool = False) -> Breakpoint:
         """Stop for something about values: a word of data_break_words, or an expression that becomes true."""
+        text("what", what), whole_number("hit", hit, 0)
         return self.breakpoints.add(BreakDescription(BreakKind.WHEN, what, hit=hit, exactly=exactly, once=once))
 
     def log_at(self, target: str, line: str, *, condition: str = "") -> Breakpoint:
         """Write a line with `{EXPRESSION}` parts to the sink of the breakpoints each time, and never stop."""
+        text("target", target), text("line", line), text("condition", condition)
         return self.breakpoints.add(BreakDescription(BreakKind.LOG, target, condition, line=line))
 
     def pause(self) -> None:
@@ -189,6 +216,7 @@ class Debugger:
 
     def next_iteration(self, count: int = 1) -> Stop:
         """The same place in a later iteration of this loop."""
+        count = _repeats(count)
         return self.goto_iteration(self._loop_iteration() + count)
 
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
@@ -197,7 +225,7 @@ class Debugger:
 
     def goto_tick(self, tick: int) -> Stop:
         """The moment after exactly `tick` moves, before or behind the present."""
-        if tick < 0:
+        if whole_number("tick", tick) < 0:
             raise UsageError(f"tick {tick} is before the start of the run, which is tick 0")
         self.timeline.goto(tick)
         return self._stopped(None)
@@ -214,7 +242,7 @@ class Debugger:
     def goto_iteration(self, iteration: int) -> Stop:
         """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs."""
         current = self._loop_iteration()
-        if iteration < 0:
+        if whole_number("iteration", iteration) < 0:
             present, event = self.machine.tick, self._out_of(self.depth, watched=False)
             if event is None or event.kind is not EventKind.LEFT:
                 return self._stopped(event)
@@ -231,12 +259,12 @@ class Debugger:
 
     def until(self, expression: str) -> Stop:
         """On to where the expression holds, or to the next stop. UsageError for one that is wrong."""
-        with self.breakpoints.until(expression):
+        with self.breakpoints.until(text("expression", expression)):
             return self.continue_()
 
     def run_to(self, address: str) -> Stop:
         """On to the next moment at what the address names (as a breakpoint does), or to the next stop."""
-        with self.breakpoints.target(address):
+        with self.breakpoints.target(text("address", address)):
             return self.continue_()
 
     # --- backward ------------------------------------------------------------------------------------------------
@@ -275,7 +303,7 @@ class Debugger:
 
     def previous_iteration(self, count: int = 1) -> Stop:
         """The same place in an earlier iteration of this loop."""
-        iteration = self._loop_iteration()
+        count, iteration = _repeats(count), self._loop_iteration()
         if count > iteration:
             raise UsageError(f"the loop is in iteration {iteration}; there is none {count} before it")
         return self.goto_iteration(iteration - count)
@@ -297,7 +325,7 @@ class Debugger:
 
     def branch(self, name: str) -> Stop:
         """Go on in another branch, where that stands; for a new name, in a new branch from here."""
-        return self._on_another_course(self.branches.go(name))
+        return self._on_another_course(self.branches.go(text("name", name)))
 
     def _on_another_course(self, tick: int | None) -> Stop:
         if tick is not None:
@@ -330,14 +358,14 @@ class Debugger:
 
     def _repeated(self, count: int, move: Callable[[], Event | None]) -> Stop:
         event = None
-        for _ in range(_positive(count)):
+        for _ in range(_repeats(count)):
             event = move()
             if event is None or event.kind <= EventKind.STOPPED:
                 break
         return self._stopped(event)
 
     def _repeated_back(self, count: int, move: Callable[[], bool]) -> Stop:
-        for _ in range(_positive(count)):
+        for _ in range(_repeats(count)):
             if not move():
                 return self.first() if self.machine.tick else self._stopped(None, Reason.NOWHERE)
         return self._stopped(None)
@@ -396,7 +424,12 @@ class Debugger:
         self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits)
 
 
-def _positive(count: int) -> int:
-    if count < 1:
+def _repeats(count: int) -> int:
+    if whole_number("count", count) < 1:
         raise UsageError(f"a repeat count is 1 or more, not {count}")
     return count
+
+
+def open_debugger(source: ModelSource, inputs: Mapping[str | int, Any], **options: Any) -> Debugger:
+    """A debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
+    return Debugger(source, inputs, **options)

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
 
-from msgspec import Struct
-
 from stepper.debug.addresses import Address, Target
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
 from stepper.debug.expressions import Expression, parse
+from stepper.debug.found import Found, Moment
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Activation, Frame, place
@@ -34,30 +33,6 @@ class Which(StrEnum):
     PREVIOUS = "previous"
     LAST = "last"
     ALL = "all"
-
-
-class Moment(Struct, frozen=True):
-    """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
-
-    tick: int
-    iteration: int | None
-    place: str
-
-
-class Found(Struct, frozen=True):
-    """What was found. `asked` counts the moments at which the expression was evaluated.
-
-    `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
-    the tick that was set; empty where it did, or was not asked to. `failures` counts the moments at which the
-    expression had no value, `failure` is the first reason.
-    """
-
-    moments: tuple[Moment, ...]
-    asked: int
-    more: bool
-    stopped: str
-    failures: int
-    failure: str
 
 
 def find(

@@ -5,6 +5,7 @@ Each question is one excursion: to where the asked iterations begin, forward thr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -22,12 +23,14 @@ from stepper.debug.addresses import (
 )
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
 from stepper.debug.expression_values import FUNCTIONS, ValueFailure
+from stepper.debug.found import PreviousValue, Series
 from stepper.debug.scopes import value_now
-from stepper.debug.statistics_difference import Differences, differences
+from stepper.debug.statistics_difference import differences
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.errors import UsageError
+from stepper.ops.limits import LARGEST_TENSOR
 
 MOST_POINTS: Final = 10_000
 MOST_ELEMENTS: Final = 4096
@@ -36,52 +39,28 @@ MOST_ELEMENTS: Final = 4096
 Read = Callable[[Any], Array]
 
 
-class Series(Struct, frozen=True, eq=False):
-    """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
-
-    Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
-    where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
-    the run did not get through all that were asked for: a pause, or an error; empty where it did.
-    """
-
-    name: str
-    iterations: tuple[int, ...]
-    values: tuple[Array, ...]
-    step: int
-    stopped: str
-    total: int
-
-
-class PreviousValue(Struct, frozen=True, eq=False):
-    """A value now and one iteration before; `change` is the difference, None where shapes differ.
-
-    `now` is None where it was not computed yet in the present iteration.
-    """
-
-    iteration: int
-    now: Array | None
-    before: Array
-    change: Differences | None
-
-
 def over_iterations(
     timeline: Timeline,
     address: str | Address,
     statistic: str | None = None,
     *,
     most: int | None = None,
+    whole: bool = False,
 ) -> Series:
     """A value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
 
     The address says which iterations (all, if it does not) and which part; a statistic is one of FUNCTIONS. Iterations
-    that are still to come are computed. With more than `most`, every second, fourth, ... is kept. May be interrupted by
-    a pause. Raises UsageError where no loop that computes the value runs here, and for a part or statistic that fails.
+    that are still to come are computed. With more than `most`, every second, fourth, ... is kept; with `whole` all are,
+    however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raises UsageError where no loop
+    that computes the value runs here, and for a part or statistic that fails.
     """
     address = parse_address(address) if isinstance(address, str) else address
     target = _target(timeline, address)
     depth = _loop_of(timeline, target)
     begin, end = _asked(timeline, target, depth)
-    collected = _Collected(_reader(address, statistic), begin, end, MOST_POINTS if most is None else most)
+    most = sys.maxsize if whole else MOST_POINTS if most is None else most
+    room = LARGEST_TENSOR.get() if whole else sys.maxsize
+    collected = _Collected(_reader(address, statistic, limited=not whole), begin, end, most, room)
     with excursion(timeline):
         machine = timeline.machine
 
@@ -95,7 +74,10 @@ def over_iterations(
     if collected.problem:
         raise UsageError(f"{address}: {collected.problem}")
     name = f"{statistic}({address})" if statistic else str(address)
-    return Series(name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped, collected.total)
+    in_branch = len(target.program.path) > depth
+    return Series(
+        name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped, collected.total, in_branch
+    )
 
 
 def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
@@ -130,6 +112,19 @@ def value_before(timeline: Timeline, target: Target) -> Any:
     if frame.program is target.program and (kept := slots.before(frame, target.slot)) is not None:
         return kept
     return value_in_iteration(timeline, target, iteration - 1)
+
+
+def value_in(timeline: Timeline, target: Target) -> Any:
+    """What a place holds now, or in the one iteration of the innermost loop that its address names. UsageError."""
+    if all(iterations is None for iterations in target.iterations):
+        return value_now(timeline.machine.stack, target)
+    depth = _loop_of(timeline, target)
+    return value_in_iteration(timeline, target, _asked(timeline, target, depth)[0])
+
+
+def part_of(address: Address, value: Any) -> Array:
+    """The part of a value that an address names, read-only. UsageError where the value has no such part."""
+    return _reader(address, None, limited=False)(value)
 
 
 def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> Any:
@@ -254,6 +249,7 @@ class _Collected(Struct):
     begin: int
     end: float
     most: int
+    room: int
     step: int = 1
     total: int = 0
     problem: str = ""
@@ -269,6 +265,10 @@ class _Collected(Struct):
                 self.values.append(self.read(value))
             except UsageError as error:
                 self.problem = str(error)
+                return True
+            self.room -= self.values[-1].nbytes
+            if self.room < 0:
+                self.problem = f"takes more than {LARGEST_TENSOR.get() / 2**20:,.0f} MB; ask for fewer iterations"
                 return True
             self.iterations.append(iteration)
             if len(self.values) > self.most:

@@ -18,22 +18,24 @@ from stepper import ops
 from stepper.engine import arithmetic, plans
 from stepper.engine.partners import Partner, computed_elsewhere, default_partner, no_kernel
 from stepper.engine.program import BranchPlan, CompiledModel, Kind, LoopPlan, Operation, Program, Step, Value, step_of
-from stepper.engine.rules import Rules
+from stepper.engine.rules import Rules, rules_called
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.opening import ModelSource, opened
 from stepper.ir.xml import Place
 
 _LARGEST_FOLDED = 256 * 2**20
 
 
-def compile_model(model: Model, rules: Rules = Rules.SPEC, partner: Partner | None = None) -> CompiledModel:
+def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: Partner | None = None) -> CompiledModel:
     """Settle everything that does not change from run to run.
 
-    `partner` computes the operations that it claims (see partners.py). Raises ModelError with the place for what the
-    file says but cannot be (an attribute, a port map, a missing .bin). An operation that nobody computes is no error
-    here: the run stops when it gets there.
+    `model` may be the path of one. `rules` is "spec" or "openvino". `partner` computes the operations that it claims
+    (see partners.py). Raises ModelError with the place for what the file says but cannot be (an attribute, a port map,
+    a missing .bin). An operation that nobody computes is no error here: the run stops when it gets there.
     """
+    model, rules = opened(model), rules_called(rules)
     notes: list[tuple[str, str]] = []
     programs: dict[int, Program] = {}
     partner = partner or default_partner()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index as integer_of
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from stepper import element_types
+from stepper.arguments import mapping
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.engine.roles import parameter_type
-from stepper.errors import InputError, UsageError
+from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ops.axes import shape_text
@@ -24,19 +25,25 @@ _PIECE = 2**20
 def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
     """One array for each Parameter of the model, in file order.
 
-    A key is a Parameter's name, one of its tensor names, or its position (int, or its digits). Raises UsageError for a
-    name that is unknown or ambiguous and for missing inputs, InputError for a value that does not fit.
+    A key is a Parameter's name, one of its tensor names, or its position (int, or its digits). The arrays are the run's
+    own (see `owned`): what is done to the caller's later changes nothing. Raises UsageError for a name that is unknown
+    or ambiguous, MissingInputs where there are too few, InputError for a value that does not fit.
     """
     parameters = model.graph.parameters
     found: dict[int, Any] = {}
-    for key, value in given.items():
+    for key, value in mapping("inputs", given).items():
         position = position_of(parameters, key)
         if position in found:
             raise UsageError(f"input '{key}' is given twice, by two of its names")
         found[position] = value
-    missing = [parameter for index, parameter in enumerate(parameters) if index not in found]
+    missing = [index for index in range(len(parameters)) if index not in found]
     if missing:
-        raise UsageError(_missing_text(model, missing))
+        facts = tuple(input_facts(parameters[index]) for index in missing)
+        keys = [_key_of(parameters, index) for index in missing[:3]]
+        names = ", ".join(f"{key!r}: array" for key in keys) + (", ..." if len(missing) > 3 else "")
+        advice = f"pass them by name or position: inputs={{{names}}}"
+        lines = missing_lines(facts, len(parameters))
+        raise MissingInputs("\n".join([*lines, advice]), facts, len(parameters))
     return [converted(parameter, found[index]) for index, parameter in enumerate(parameters)]
 
 
@@ -45,12 +52,17 @@ def input_names(parameter: Layer) -> tuple[str, ...]:
     return tuple(dict.fromkeys((parameter.name, *parameter.outputs[0].names)))
 
 
+def input_facts(parameter: Layer) -> TensorFacts:
+    """Name, other names, type and shape of an input, as errors carry them."""
+    element_type = parameter_type(parameter)
+    name, *others = input_names(parameter)
+    type = None if element_type is None else element_type.name
+    return TensorFacts(name, type, str(parameter_shape(parameter)), tuple(others))
+
+
 def describe_input(parameter: Layer) -> str:
     """`name: type[shape]`, with further tensor names."""
-    element_type = parameter_type(parameter)
-    others = input_names(parameter)[1:]
-    also = f" (also: {', '.join(others)})" if others else ""
-    return excerpt(f"{parameter.name}: {element_type or 'any type'}{parameter_shape(parameter)}{also}", _LONGEST_INPUT)
+    return excerpt(str(input_facts(parameter)), _LONGEST_INPUT)
 
 
 def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
@@ -75,17 +87,22 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     raise UsageError(f"the model has no input '{key}'; its inputs are {known}")
 
 
+def _key_of(parameters: tuple[Layer, ...], index: int) -> str | int:
+    """The name by which to pass an input, or its position where others have that name, too."""
+    name = parameters[index].name
+    is_unique = sum(name in input_names(parameter) for parameter in parameters) == 1
+    return excerpt(name) if is_unique else index
+
+
+def missing_lines(missing: Sequence[TensorFacts], inputs: int) -> list[str]:
+    """Which inputs nobody gave a value, a line each under a heading; the first 20 of them."""
+    lines = [f"{len(missing)} of the model's {inputs} inputs are missing:"]
+    lines += [f"  {excerpt(str(facts), _LONGEST_INPUT)}" for facts in missing[:_MOST_INPUTS]]
+    return lines + [f"  {text}" for text in _more(len(missing))]
+
+
 def _more(count: int) -> list[str]:
     return [f"and {count - _MOST_INPUTS} more"] if count > _MOST_INPUTS else []
-
-
-def _missing_text(model: Model, missing: list[Layer]) -> str:
-    lines = [f"{len(missing)} of the model's {len(model.graph.parameters)} inputs are missing:"]
-    lines += [f"  {describe_input(parameter)}" for parameter in missing[:_MOST_INPUTS]]
-    lines += [f"  {text}" for text in _more(len(missing))]
-    lines.append(f"give each with --input '{missing[0].name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
-    lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
-    return "\n".join(lines)
 
 
 def converted(parameter: Layer, value: Any) -> Array:
@@ -96,9 +113,11 @@ def converted(parameter: Layer, value: Any) -> Array:
     except ValueError as error:
         raise InputError(f"input '{parameter.name}' is no tensor: {error}") from None
     ensure_shape(parameter, array.shape)
-    if element_type is None:
-        return _frozen(array)
-    return _frozen(_cast(parameter, array, element_type))
+    found = array if element_type is None else cast(parameter.name, array, element_type)
+    if found is not array or isinstance(value, (list, tuple, int, float)):
+        found.flags.writeable = False  # newly made, so nobody else has it
+    settled: Array = owned(found)
+    return settled
 
 
 def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
@@ -108,7 +127,8 @@ def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
         raise InputError(f"input '{parameter.name}' has shape {shape_text(shape)}, expected {declared}")
 
 
-def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
+def cast(name: str, array: Array, element_type: ElementType, what: str = "input") -> Array:
+    """The array in this type; InputError, which says `what` of that name it is, where that loses values."""
     dtype = element_type.dtype
     if array.dtype == dtype:
         return array
@@ -116,7 +136,7 @@ def _cast(parameter: Layer, array: Array, element_type: ElementType) -> Array:
         return array.astype(STRING_DTYPE)
     if not (_is_numeric(array.dtype) and _is_numeric(dtype) and _survives(array, dtype)):
         raise InputError(
-            f"input '{parameter.name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
+            f"{what} '{name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
             "converting it would lose values; convert it yourself if that is meant"
         )
     with np.errstate(all="ignore"):
@@ -154,7 +174,30 @@ def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
     return bool(np.all(same))
 
 
-def _frozen(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def owned(value: Any) -> Any:
+    """The value as nobody else can change it: a read-only copy of an array that somebody may write to.
+
+    An array that is read-only down to the memory that it is in stays as it is, and so does a file that is mapped for
+    reading (`np.load(path, mmap_mode="r")`), however large. A number of numpy or Python is what it is.
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    if not _is_settled(value):
+        value = value.copy()
+        value.flags.writeable = False
+    return value
+
+
+def _is_settled(array: Array) -> bool:
+    """True if nothing on the way from the array to its memory can be written to."""
+    holder: Any = array
+    while isinstance(holder, np.ndarray):
+        if holder.flags.writeable:
+            return False
+        if holder.base is None:
+            return holder.flags.owndata
+        holder = holder.base
+    try:
+        return memoryview(holder).readonly
+    except TypeError:
+        return False

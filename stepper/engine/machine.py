@@ -23,9 +23,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stepper import element_types
+from stepper.arguments import whole_number
 from stepper.element_types import Array
 from stepper.engine import arithmetic, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
+from stepper.engine.feeds import owned
 from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
 from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, ensure_enough, execute
 from stepper.engine.rules import Notes, Rules
@@ -61,12 +63,14 @@ class Machine:
     ) -> None:
         self.compiled = compiled
         self.rules = compiled.rules
-        self.max_iterations = max_iterations
+        self.max_iterations = (
+            max_iterations if max_iterations is None else whole_number("max_iterations", max_iterations, 1)
+        )
         self.keep_values = keep_values
         self.notes = Notes()
         for where, text in compiled.notes:
             self.notes.add(where, text)
-        self.states: dict[str, Any] = dict(states or {})
+        self.states: dict[str, Any] = {name: owned(value) for name, value in (states or {}).items()}
         self.tick = 0
         self.outputs: tuple[Array, ...] | None = None
         self.on_loop_end: Observer | None = None
@@ -78,6 +82,7 @@ class Machine:
         for parameter, slot, value in zip(main.graph.parameters, main.parameters, inputs, strict=True):
             if self.rules is Rules.OPENVINO:
                 self._note_width(parameter, value)
+            value = owned(value)
             frame.values[slot] = value if self.rules is Rules.SPEC else arithmetic.narrowed(value)
         self.stack = [frame]
         self._context = contextvars.copy_context()

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from stepper.arguments import text
+from stepper.errors import ArgumentTypeError, UsageError
+
 
 class Rules(StrEnum):
     """Which rule book a run follows."""
@@ -23,6 +26,16 @@ class Rules(StrEnum):
     def other(self) -> Rules:
         """The rule book that this run does not follow."""
         return Rules.OPENVINO if self is Rules.SPEC else Rules.SPEC
+
+
+def rules_called(name: str | Rules) -> Rules:
+    """The rule book of that name. ArgumentTypeError for what is no name, UsageError for another one."""
+    try:
+        return Rules(text("rules", name))
+    except ArgumentTypeError:
+        raise
+    except ValueError:
+        raise UsageError(f"there is no rule book '{name}'; choose {' or '.join(Rules)}") from None
 
 
 class Note(NamedTuple):

@@ -16,10 +16,11 @@ from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, computed_elsewhere, operations_elsewhere
-from stepper.engine.program import Operation
+from stepper.engine.program import CompiledModel, Operation
 from stepper.engine.rules import Note, Rules
-from stepper.errors import UsageError
+from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import Model
+from stepper.ir.opening import ModelSource
 
 
 class LoopSummary(Struct):
@@ -84,13 +85,13 @@ class Outputs(dict[str, Array]):
     """The model's outputs by name, in the order of its Results; with what there is to say about the run.
 
     `loops` has one entry for each loop that was entered, `notes` name where the other rule book would differ,
-    `variables` are the values of ReadValue/Assign to be handed to the next inference. `computed_by` counts the
+    `states` are the variables (ReadValue, Assign) by name, to be handed to the next run. `computed_by` counts the
     operations of each type that a partner computes, by who that is; `elsewhere` names each of them.
     """
 
     loops: tuple[LoopSummary, ...]
     notes: tuple[Note, ...]
-    variables: dict[str, Any]
+    states: dict[str, Any]
     computed_by: dict[str, Counter[str]]
     elsewhere: tuple[ComputedElsewhere, ...]
 
@@ -106,26 +107,27 @@ class ComputedElsewhere(Struct, frozen=True):
 
 
 def run(
-    model: Model,
+    model: ModelSource,
     inputs: Mapping[str | int, Any],
     rules: str | Rules = Rules.SPEC,
     max_iterations: int | None = None,
-    variables: Mapping[str, Any] | None = None,
+    states: Mapping[str, Any] | None = None,
     partner: Partner | None = None,
 ) -> Outputs:
-    """Run the model once and return its outputs.
+    """Run a model once and return its outputs.
 
-    `inputs` maps names, tensor names or positions to arrays; `rules` is "spec" or "openvino"; `max_iterations` ends the
-    run with LimitReached where one loop wants more; `partner` computes the operations that it claims. Raises the
-    errors of stepper.errors, each with one clear message.
+    `model` is a Model, a CompiledModel (which has its rules and its partner), or the path of a model. `inputs` maps
+    names, tensor names or positions to arrays; `rules` is "spec" or "openvino"; `max_iterations` ends the run with
+    LimitReached where one loop wants more; `states` are variables of an earlier run, as its outputs' `states` has them;
+    `partner` computes the operations that it claims. Raises the errors of stepper.errors, each with one clear message.
     """
-    try:
-        chosen = Rules(rules)
-    except ValueError:
-        raise UsageError(f"there is no rule book '{rules}'; choose {' or '.join(Rules)}") from None
-    compiled = compile_model(model, chosen, partner)
+    compiled = model if isinstance(model, CompiledModel) else compile_model(model, rules, partner)
     machine = Machine(
-        compiled, bind_inputs(model, inputs), max_iterations=max_iterations, states=variables, keep_values=False
+        compiled,
+        bind_inputs(compiled.model, inputs),
+        max_iterations=max_iterations,
+        states=bind_states(compiled, states),
+        keep_values=False,
     )
     log = LoopLog()
     machine.on_loop_end = log.record
@@ -142,7 +144,7 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
     outputs = Outputs(zip(output_names(machine.compiled.model), arrays, strict=True))
     outputs.loops = log.summaries
     outputs.notes = tuple(machine.notes)
-    outputs.variables = machine.states
+    outputs.states = states_of(machine.compiled, machine.states)
     outputs.computed_by = computed_elsewhere(machine.compiled)
     outputs.elsewhere = tuple(
         ComputedElsewhere(program.name, op.layer.type, op.layer.name, op.layer.id, op.computed_by)

@@ -14,16 +14,19 @@ from msgspec.structs import replace
 from stepper.engine.graph_builder import GraphBuilder, Tensor, edges_of
 from stepper.engine.roles import parameter_type
 from stepper.engine.sequence_loops import SequenceOpener, input_ranks, is_sequence
+from stepper.ir import opening
 from stepper.ir.constants import constant_type
 from stepper.ir.model import Graph, Layer, Model, Source
+from stepper.ir.opening import ModelSource
 
 
-def open_sequences(model: Model) -> Model:
-    """The model with its recurrent sequences as loops; the model itself where it has none.
+def open_sequences(model: ModelSource) -> Model:
+    """The model (or that of a path) with its recurrent sequences as loops; the model itself where it has none.
 
     A loop has id, name and line of the sequence that it was; of the two of a bidirectional one NAME/forward has the id.
     A sequence that is not well-formed stays, for `compile_model` to say what is wrong with it.
     """
+    model = opening.opened(model)
     opened: dict[int, Graph] = {}
     for _path, graph in reversed(list(model.graphs())):  # inner before outer
         opened[id(graph)] = _opened(graph, opened)

@@ -33,6 +33,7 @@ from stepper.export.views_ports import ports_figure
 from stepper.export.views_static import loop_facts, model_figure, rolled_figure
 from stepper.export.views_unrolled import iteration_figures, unrolled_figure
 from stepper.ir.model import Model
+from stepper.ir.opening import ModelSource, opened
 
 SMALLEST_TEXT: Final = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""
@@ -229,7 +230,7 @@ def default_view(model: Model, *, has_inputs: bool) -> View:
 
 
 def draw(
-    model: Model,
+    model: ModelSource,
     inputs: Mapping[str | int, Any] | None = None,
     *,
     view: View | str | None = None,
@@ -240,13 +241,15 @@ def draw(
     depth: int | None = None,
     partner: Partner | None = None,
 ) -> Picture:
-    """A figure of a model, or of a run of it where there are inputs; a notebook shows it as it is.
+    """A figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it as it is.
 
     `partner` computes the operations that it claims. `written("svg")` and the other formats give the content of a
     file. Raises the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.feeds import bind_inputs
+
+    model = opened(model)
 
     def machine() -> Machine:
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))

@@ -22,7 +22,7 @@ from stepper.engine.program import CompiledModel, Kind, Operation, Program
 from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
-from stepper.errors import UsageError
+from stepper.errors import StepperError, UsageError
 from stepper.export.numpy_calls import PACKAGE
 from stepper.export.numpy_graphs import Scope, Writer
 from stepper.export.numpy_literals import dtype_text, text
@@ -69,6 +69,8 @@ def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = No
     file = _File(compile_model(model))
     try:
         return file.whole() if loop is None else file.of_loop(*_found(file.compiled, loop))
+    except StepperError:
+        raise
     except (ArithmeticError, IndexError, SyntaxError, ValueError) as error:
         # A model that no run would get through either: an axis of no tensor, a condition without an element.
         raise UsageError(f"{model.path}: has no form as numpy code: {excerpt(str(error))}") from error

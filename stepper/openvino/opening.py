@@ -12,28 +12,24 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from stepper.errors import ModelError, UsageError
+from stepper.errors import ArgumentTypeError, ModelError, UsageError
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
+from stepper.ir.opening import ModelSource
 from stepper.model_files import CONVERTED, WEIGHTS_BESIDE
 from stepper.openvino.runtime import complaint, ensure_installed
-
-if TYPE_CHECKING:
-    import openvino
-
-    from stepper.debug.debugger import Debugger
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"
 
 
-def open_model(source: str | Path | Model | openvino.Model, told: Callable[[str], None] | None = None) -> Model:
+def open_model(source: ModelSource, told: Callable[[str], None] | None = None) -> Model:
     """The model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
     `told` hears of a conversion, which may take its time. Raises ModelError where the file cannot be read or converted,
@@ -44,13 +40,6 @@ def open_model(source: str | Path | Model | openvino.Model, told: Callable[[str]
     if isinstance(source, (str, Path)):
         return read(converted(Path(source), told) if Path(source).suffix.lower() in CONVERTED else source)
     return _live(source)
-
-
-def debugger(source: str | Path | Model | openvino.Model, inputs: Mapping[str | int, Any], **options: Any) -> Debugger:
-    """A debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
-    from stepper.debug.debugger import Debugger  # a plain run need not wait for it
-
-    return Debugger(open_model(source), inputs, **options)
 
 
 def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
@@ -128,7 +117,8 @@ def _user_cache() -> Path:
 def _live(source: Any) -> Model:
     """A live model, written to a temporary place that is there as long as the model that is read from it."""
     if type(source).__module__.partition(".")[0] != "openvino":
-        raise UsageError(f"{type(source).__name__} is no model: name a file, or give a stepper or an OpenVINO model")
+        kind = type(source).__name__
+        raise ArgumentTypeError(f"model is a stepper or an OpenVINO model or the path of one, not {kind}")
     import openvino
 
     folder = Path(tempfile.mkdtemp(prefix="stepper-"))

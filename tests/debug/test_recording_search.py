@@ -11,7 +11,8 @@ import pytest
 from stepper.debug.data_break_words import Word
 from stepper.debug.debugger import Debugger
 from stepper.debug.expressions import ExpressionError
-from stepper.debug.moments_found import Found, Which
+from stepper.debug.found import Found
+from stepper.debug.moments_found import Which
 from stepper.debug.recording import open_recording
 from stepper.debug.recording.non_finite import Findings, find_non_finite
 from stepper.debug.recording.search import find_recorded

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import stepper
 from stepper.element_types import ELEMENT_TYPES, STRING_DTYPE, Array
 from stepper.engine.feeds import bind_inputs
 from stepper.errors import InputError, UsageError
@@ -74,15 +75,46 @@ def test_an_input_given_by_two_of_its_names_is_refused(model: Model, keys: tuple
 
 
 def test_missing_inputs_are_listed_with_what_to_write(model: Model) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(stepper.MissingInputs) as caught:
         bind_inputs(model, {"a": A, 2: ONE, "flag": FLAG})
     assert str(caught.value).splitlines() == [
         "2 of the model's 5 inputs are missing:",
         "  b: i64[?] (also: second, shared)",
         "  same: f32[1]",
-        "give each with --input 'b=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),",
-        "or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing",
+        "pass them by name or position: inputs={'b': array, 3: array}",
     ]
+    assert caught.value.missing == (("b", "i64", "[?]", ("second", "shared")), ("same", "f32", "[1]", ()))
+    assert caught.value.inputs == 5
+
+
+def test_what_is_done_to_an_array_later_does_not_reach_the_run(model: Model) -> None:
+    given = {"a": A.copy(), "b": np.array([1, 2]), 2: ONE.copy(), 3: np.ones(1, np.float32), "flag": np.array(True)}
+    views = {key: value[...] for key, value in given.items()}
+    for one in views.values():
+        one.flags.writeable = False  # read-only itself, but not where its numbers are
+    arrays = [*bind_inputs(model, given), *bind_inputs(model, views)]
+    before = [array.tolist() for array in arrays]
+    for value in given.values():
+        value[...] = 0
+    assert [array.tolist() for array in arrays] == before
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_what_nobody_can_write_to_is_not_copied(tmp_path: Path) -> None:
+    net = Graph()
+    net.result(net.parameter("x", "f32", (-1,)))
+    model = net.read(tmp_path)
+    np.save(tmp_path / "x.npy", np.arange(1000, dtype=np.float32))
+    frozen = np.arange(3, dtype=np.float32)
+    frozen.flags.writeable = False
+    for mode, is_kept in (("r", True), ("c", False), ("r+", False)):
+        mapped = np.load(tmp_path / "x.npy", mmap_mode=mode)
+        (array,) = bind_inputs(model, {"x": mapped[1:]})
+        assert np.shares_memory(array, mapped) is is_kept, mode
+    for kept in (frozen, frozen[1:], np.frombuffer(b"\0" * 8, np.float32)):
+        (array,) = bind_inputs(model, {"x": kept})
+        assert np.shares_memory(array, kept)
+        assert stepper.Machine(stepper.compile_model(model), [array]).stack[0].values[0] is array
 
 
 def bound(folder: Path, type: str, value: Any, dims: tuple[int, ...] = (-1,)) -> Array:

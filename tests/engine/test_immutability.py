@@ -107,7 +107,7 @@ def test_writing_into_an_output_does_not_change_a_variable(tmp_path: Path) -> No
     net.result(assigned)
     outputs = stepper.run(net.read(tmp_path), {"x": [3.0]})
     outputs["result"][0] = -1
-    assert outputs.variables["v"].tolist() == [3]
+    assert outputs.states["v"].tolist() == [3]
 
 
 def test_a_machines_outputs_are_read_only_for_they_may_be_in_its_snapshots(tmp_path: Path) -> None:

@@ -27,10 +27,10 @@ def accumulator() -> Graph:
 def test_a_variable_lives_from_one_inference_to_the_next(tmp_path: Path, rules: str) -> None:
     model = accumulator().read(tmp_path)
     first = stepper.run(model, {"x": np.float32(5)}, rules=rules)
-    assert first["before"] == 100 and first.variables["total"] == 105
-    second = stepper.run(model, {"x": np.float32(2)}, rules=rules, variables=first.variables)
-    assert second["before"] == 105 and second.variables["total"] == 107
-    assert first.variables["total"] == 105
+    assert first["before"] == 100 and first.states["total"] == 105
+    second = stepper.run(model, {"x": np.float32(2)}, rules=rules, states=first.states)
+    assert second["before"] == 105 and second.states["total"] == 107
+    assert first.states["total"] == 105
     again = stepper.run(model, {"x": np.float32(1)}, rules=rules)
     assert again["before"] == 100
 
@@ -42,7 +42,7 @@ def test_a_variable_is_read_before_it_is_assigned_whatever_the_order_of_the_file
     net.apply("Assign", x, version="opset3", variable_id="v")
     net.result(net.apply("ReadValue", net.constant(7.0), version="opset3", variable_id="v"))
     outputs = stepper.run(net.read(tmp_path), {"x": np.float32(1)}, rules=rules)
-    assert outputs["result"] == 7 and outputs.variables["v"] == 1
+    assert outputs["result"] == 7 and outputs.states["v"] == 1
 
 
 @BOTH
@@ -57,12 +57,12 @@ def test_a_variable_in_a_loops_body_counts_iterations(tmp_path: Path, rules: str
     net.result(net.loop("l", body, 4, True, [carried(net.constant([0.0]), state, result)], [last(result)])[0])
     model = net.read(tmp_path)
     outputs = stepper.run(model, {}, rules=rules)
-    assert outputs["result"].tolist() == [1 + 2 + 3 + 4] and outputs.variables["count"].tolist() == [4]
-    assert stepper.run(model, {}, rules=rules, variables=outputs.variables)["result"].tolist() == [5 + 6 + 7 + 8]
+    assert outputs["result"].tolist() == [1 + 2 + 3 + 4] and outputs.states["count"].tolist() == [4]
+    assert stepper.run(model, {}, rules=rules, states=outputs.states)["result"].tolist() == [5 + 6 + 7 + 8]
 
 
 def test_the_variables_given_are_not_changed(tmp_path: Path) -> None:
     model = accumulator().read(tmp_path)
     given = {"total": np.array(1, np.float32)}
-    stepper.run(model, {"x": np.float32(5)}, variables=given)
+    stepper.run(model, {"x": np.float32(5)}, states=given)
     assert given == {"total": 1}

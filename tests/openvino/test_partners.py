@@ -69,7 +69,7 @@ def test_a_variable_is_never_given_away(tmp_path: Path) -> None:
     net.result(read_value)
     outputs = stepper.run(net.read(tmp_path), X, partner=Tripling("ReadValue", "Assign"))
     assert outputs["result"] == 2
-    assert outputs.variables == {"v": np.float32(-2)}
+    assert outputs.states == {"v": np.float32(-2)}
 
 
 def test_constants_are_computed_once_by_the_partner_too(tmp_path: Path) -> None:

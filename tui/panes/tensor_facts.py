@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper.debug.element_forms import bits_of, smaller_forms
+from stepper.debug.found import Series
 from stepper.debug.planes import is_numeric, readable
-from stepper.debug.series import Series
 from stepper.debug.statistics import Statistics
 from stepper.debug.tensor_surveys import Survey
 from stepper.element_types import Array

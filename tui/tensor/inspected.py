@@ -10,8 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.found import Series
 from stepper.debug.planes import Plane, is_numeric, plane_of, readable
-from stepper.debug.series import Series
 from stepper.debug.tensor_surveys import Survey, finish, largest_magnitudes, survey
 from stepper.element_types import Array
 from stepper.errors import UsageError

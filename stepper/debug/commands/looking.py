@@ -16,6 +16,7 @@ from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
 from stepper.debug.expressions import parse
+from stepper.debug.found import Series
 from stepper.debug.inspection_text import (
     by_text,
     edge_lines,
@@ -29,7 +30,6 @@ from stepper.debug.inspection_text import (
 )
 from stepper.debug.inspection_values import source_text
 from stepper.debug.labels import labelled, read_labels
-from stepper.debug.series import Series
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watch_scopes import StopScope

@@ -16,9 +16,8 @@ import numpy as np
 
 from stepper.debug.addresses import Address, Target
 from stepper.debug.expressions import Expression, parse
+from stepper.debug.found import Found, Moment
 from stepper.debug.moments_found import (
-    Found,
-    Moment,
     Which,
     ensure_any_iteration,
     ensure_no_reference,

@@ -1,0 +1,61 @@
+"""One value of a run for a program that asks: what an expression is now, and what an address names."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from stepper.debug import slots
+from stepper.debug.addresses import Address, IterationRange, parse_address, resolve
+from stepper.debug.expressions import parse
+from stepper.debug.found import Evaluated, Series
+from stepper.debug.scopes import Names
+from stepper.debug.series import over_iterations, part_of, value_in
+from stepper.debug.timeline import Timeline
+from stepper.debug.watch_scopes import StopScope
+from stepper.element_types import Array
+from stepper.errors import ArgumentTypeError, UsageError
+
+
+def evaluate(timeline: Timeline, expression: str) -> Evaluated:
+    """The value of an expression now. Raises ExpressionError, and UsageError where something in it has no value."""
+    if not isinstance(expression, str):
+        raise ArgumentTypeError(f"expression is a str, not {type(expression).__name__}")
+    value = parse(expression).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
+    return _plain(value)
+
+
+def _plain(value: Any) -> Evaluated:
+    if not isinstance(value, np.ndarray | np.generic):
+        found: Evaluated = value
+        return found
+    if value.ndim or value.dtype.names is not None:
+        return slots.read_only(value)
+    number: Evaluated = value.item()
+    return number
+
+
+def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
+    """The value that an address names, now or in the iterations that it says."""
+    if isinstance(address, str):
+        address = parse_address(address)
+    elif not isinstance(address, Address):
+        raise ArgumentTypeError(f"address is a str or an Address, not {type(address).__name__}")
+    if not isinstance(address.iterations, IterationRange):
+        stack = timeline.machine.stack
+        where = stack[-1].program if stack else timeline.machine.compiled.main
+        target = resolve(address, timeline.machine.compiled, where)
+        return part_of(address, value_in(timeline, target))
+    series = over_iterations(timeline, address, most=sys.maxsize, whole=True)
+    if series.stopped:
+        known = f"the last that has one is {series.iterations[-1]}" if series.iterations else "none has one"
+        raise UsageError(f"'{address}' has no value in all of its iterations ({known}): {series.stopped}")
+    if not series.values:
+        raise UsageError(f"'{address}' has no value: the loop has no such iteration")
+    first, last = series.iterations[0], series.iterations[-1]
+    is_even = len({(value.shape, value.dtype) for value in series.values}) == 1
+    if not is_even or len(series.values) != last - first + 1 or series.in_branch:
+        return series
+    return slots.read_only(np.stack(series.values))

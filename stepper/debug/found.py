@@ -1,0 +1,71 @@
+"""What the questions of a debugger find: moments at which something holds, values over iterations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from stepper.element_types import Array
+
+if TYPE_CHECKING:
+    from stepper.debug.statistics_difference import Differences
+
+
+Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
+"""What an expression gives: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
+by its name, a shape as a tuple."""
+
+
+class Moment(Struct, frozen=True):
+    """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
+
+    tick: int
+    iteration: int | None
+    place: str
+
+
+class Found(Struct, frozen=True):
+    """What was found. `asked` counts the moments at which the expression was evaluated.
+
+    `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
+    the tick that was set; empty where it did, or was not asked to. `failures` counts the moments at which the
+    expression had no value, `failure` is the first reason.
+    """
+
+    moments: tuple[Moment, ...]
+    asked: int
+    more: bool
+    stopped: str
+    failures: int
+    failure: str
+
+
+class Series(Struct, frozen=True, eq=False):
+    """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
+
+    Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
+    where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
+    the run did not get through all that were asked for: a pause, or an error; empty where it did. `in_branch`: the
+    value is one of an If, which may leave iterations out.
+    """
+
+    name: str
+    iterations: tuple[int, ...]
+    values: tuple[Array, ...]
+    step: int
+    stopped: str
+    total: int
+    in_branch: bool = False
+
+
+class PreviousValue(Struct, frozen=True, eq=False):
+    """A value now and one iteration before; `change` is the difference, None where shapes differ.
+
+    `now` is None where it was not computed yet in the present iteration.
+    """
+
+    iteration: int
+    now: Array | None
+    before: Array
+    change: Differences | None

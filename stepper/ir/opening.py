@@ -1,0 +1,39 @@
+"""A model where one is expected: the model itself, or the path of one, of any format that can be opened.
+
+This package reads the .xml of an IR. For everything else there is an opener, which the public names of the package set;
+nothing here knows of a runtime.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from stepper.errors import ArgumentTypeError
+from stepper.ir.model import Model
+from stepper.ir.reader import read
+
+ModelSource: TypeAlias = Model | str | Path | Any
+"""A model, the path of one, or a live `openvino.Model`."""
+
+_opener: list[Callable[[Any], Model]] = []
+
+
+def set_opener(opener: Callable[[Any], Model]) -> None:
+    """Who opens what is no IR: files of other formats, and models of other libraries."""
+    _opener[:] = [opener]
+
+
+def opened(source: ModelSource) -> Model:
+    """The model that is meant. Raises ModelError for a file that cannot be read, ArgumentTypeError for no model."""
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
+    if isinstance(source, str) and (not _opener or Path(source).suffix.lower() == ".xml"):
+        return read(source)
+    if not _opener or source is None:
+        raise ArgumentTypeError(f"model is a Model or the path of one, not {type(source).__name__}")
+    return _opener[0](source)
