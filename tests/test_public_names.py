@@ -90,7 +90,7 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "target is a str", lambda: debugger().break_at(None)),
     (TypeError, "inputs is a dict", lambda: stepper.run(SAMPLE, [1, 2])),
     (TypeError, "states is a dict", lambda: stepper.run(SAMPLE, INPUTS, states=[1])),
-    (TypeError, "not NoneType", lambda: stepper.run(None, INPUTS)),
+    (TypeError, "NoneType is no model", lambda: stepper.run(None, INPUTS)),
     (TypeError, "unexpected keyword argument 'memmory'", lambda: stepper.open_debugger(SAMPLE, INPUTS, memmory=1)),
     (ValueError, "a repeat count is 1 or more", lambda: debugger().step(0)),
     (ValueError, "max_iterations is -1; it must be 1 or more", lambda: stepper.run(SAMPLE, INPUTS, max_iterations=-1)),

@@ -35,5 +35,7 @@ def opened(source: ModelSource) -> Model:
     if isinstance(source, str) and (not _opener or Path(source).suffix.lower() == ".xml"):
         return read(source)
     if not _opener or source is None:
-        raise ArgumentTypeError(f"model is a Model or the path of one, not {type(source).__name__}")
+        raise ArgumentTypeError(
+            f"{type(source).__name__} is no model: name a file, or give a stepper or OpenVINO model"
+        )
     return _opener[0](source)

@@ -118,7 +118,7 @@ def _live(source: Any) -> Model:
     """A live model, written to a temporary place that is there as long as the model that is read from it."""
     if type(source).__module__.partition(".")[0] != "openvino":
         kind = type(source).__name__
-        raise ArgumentTypeError(f"model is a stepper or an OpenVINO model or the path of one, not {kind}")
+        raise ArgumentTypeError(f"{kind} is no model: name a file, or give a stepper or an OpenVINO model")
     import openvino
 
     folder = Path(tempfile.mkdtemp(prefix="stepper-"))
