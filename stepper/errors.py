@@ -93,6 +93,15 @@ class LimitReached(StepperError):
     exit_code = 4
 
 
+class Paused(StepperError):
+    """A pause was asked for, and what was under way has heeded it. Whoever moves a run reports where it stands then."""
+
+    exit_code = 130
+
+    def __init__(self, message: str = "paused") -> None:
+        super().__init__(message)
+
+
 class UnsupportedOperation(StepperError):
     """The run reached an operation that has no kernel."""
 

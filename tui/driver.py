@@ -230,7 +230,9 @@ class Driver:
             try:
                 job = self._jobs.get(timeout=_QUIET)
             except Empty:
-                if self._fill():
+                with self._debugger.working():
+                    is_more = self._fill()
+                if is_more:
                     self._show(None)
                     continue
                 self._rest()
@@ -238,7 +240,8 @@ class Driver:
             if job is None:
                 return
             try:
-                self._carry_out(job)
+                with self._debugger.working():  # so that a pause is heeded from before it can be asked for
+                    self._carry_out(job)
             except Exception as error:  # a fault in a command must not end the session
                 self._app.post_message(Fault("driver", repr(error)))
             finally:

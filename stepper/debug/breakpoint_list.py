@@ -130,6 +130,7 @@ class Breakpoints:
         for breakpoint in self:
             if self._maker.has_exceptions(breakpoint.description):
                 breakpoint.checks = tuple(self._maker.made(breakpoint.description, breakpoint.where)[0])
+        self._timeline.forget_search()
         self._watch()
 
     # --- while the run goes on -----------------------------------------------------------------------------------
@@ -155,6 +156,11 @@ class Breakpoints:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
         description = BreakDescription(BreakKind.WHEN, str(Trigger.ANOMALY), once=True)
         return self._with(description, Trigger.ANOMALY, *self._maker.anomalies(self._where))
+
+    @property
+    def seeks_anomaly(self) -> bool:
+        """True within `anomalies`."""
+        return self._lookout.seeks_anomaly
 
     def watched_by(self, lookout: Lookout) -> None:
         """Let another lookout ask about them from now on."""

@@ -7,7 +7,9 @@ an iteration got its inputs, after it was closed, and after a nested loop or bra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address
@@ -16,8 +18,9 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.labels import Labels
-from stepper.debug.moments import Mark, Reason, Stop, describe, iteration_of, reason_of
-from stepper.debug.timeline import ReferenceOfTimeline, Timeline
+from stepper.debug.moments import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
+from stepper.debug.turns import Turns
 from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
 from stepper.debug.watching import Lookout
@@ -31,11 +34,42 @@ from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
-from stepper.errors import StepperError, UsageError
+from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.opening import ModelSource, opened
 from stepper.output_files import ProtectedFiles
 
 DEFAULT_MEMORY: Final = 256 * 2**20
+
+_ENDLESS: Final = 2**62
+"""A trip count that limits nothing."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _taking_turns(method: Callable[Concatenate[Debugger, P], T]) -> Callable[Concatenate[Debugger, P], T]:
+    """A method that one thread at a time may call."""
+
+    @wraps(method)
+    def called(self: Debugger, /, *arguments: P.args, **options: P.kwargs) -> T:
+        with self.working():
+            return method(self, *arguments, **options)
+
+    return called
+
+
+def _verb(method: Callable[Concatenate[Debugger, P], Stop]) -> Callable[Concatenate[Debugger, P], Stop]:
+    """A movement: one thread at a time, and where a pause is heeded it says so."""
+
+    @wraps(method)
+    def called(self: Debugger, /, *arguments: P.args, **options: P.kwargs) -> Stop:
+        with self.working():
+            try:
+                return method(self, *arguments, **options)
+            except Paused as paused:
+                return self.paused(paused)
+
+    return called
 
 
 class Debugger:
@@ -45,7 +79,9 @@ class Debugger:
     `partner` computes the operations that it claims.
     The run stands at its start: nothing has run yet.
     Errors of the run are raised by the verb that meets them; the run then stands before the operation that failed, and
-    every backward verb still works.
+    every backward verb still works. `pause`, from another thread, makes the verb under way return with the reason
+    PAUSED: forward the run then stands where it has come, backward where the verb began; the same verb again goes on
+    from what a search has looked at (`Stop.searched`). Nothing else may be called while another thread is at work.
     """
 
     def __init__(
@@ -82,6 +118,7 @@ class Debugger:
         self.marks: dict[str, Mark] = {}
         self.labels = Labels()
         self.protected = ProtectedFiles.of_model(self.model.path)
+        self._turns = Turns(lambda wanted: machine.request_pause(wanted=wanted))
         self.stop = describe(self.machine, Reason.START)
 
     reference = ReferenceOfTimeline()
@@ -100,14 +137,17 @@ class Debugger:
         """How many frames are on the stack: 1 in the model's own graph."""
         return len(self.machine.stack)
 
+    @_taking_turns
     def view(self, *, differences: bool = True) -> StopView:
         """Everything that this stop shows; without differences nothing looks through the tensors."""
         return inspect(self.machine, differences=differences)
 
+    @_taking_turns
     def loop(self, depth: int | None = None, *, differences: bool = True) -> LoopView:
         """The loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
         return inspect_loop(self.machine, depth, differences=differences)
 
+    @_taking_turns
     def evaluate(self, expression: str) -> Evaluated:
         """The value of an expression here and now, such as "max(h)": an array, or a number of Python's. Nothing moves.
 
@@ -117,6 +157,7 @@ class Debugger:
 
         return evaluation.evaluate(self.timeline, expression)
 
+    @_taking_turns
     def value(self, address: str | Address) -> Array | Series:
         """The value that an address names, read-only; of several iterations ("h@2:5") along a new first axis.
 
@@ -128,10 +169,12 @@ class Debugger:
 
         return evaluation.value_of(self.timeline, address)
 
+    @_taking_turns
     def watch(self, expression: str) -> Watch:
         """Evaluate an expression at every stop from now on. ExpressionError for a text that is none."""
         return self.watches.add(text("expression", expression), self.timeline)
 
+    @_taking_turns
     def find(
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
@@ -140,6 +183,7 @@ class Debugger:
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
+    @_taking_turns
     def over_iterations(
         self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:
@@ -148,6 +192,7 @@ class Debugger:
 
         return over_iterations(self.timeline, address, statistic, most=most)
 
+    @_taking_turns
     def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
         """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
         from stepper.debug.series import previous_value
@@ -156,6 +201,7 @@ class Debugger:
 
     # --- stopping ------------------------------------------------------------------------------------------------
 
+    @_taking_turns
     def break_at(
         self, target: str, *, condition: str = "", hit: int = 0, exactly: bool = False, once: bool = False
     ) -> Breakpoint:
@@ -166,22 +212,35 @@ class Debugger:
         text("target", target), text("condition", condition), whole_number("hit", hit, 0)
         return self.breakpoints.add(BreakDescription(BreakKind.AT, target, condition, hit, exactly, once=once))
 
+    @_taking_turns
     def break_when(self, what: str, *, hit: int = 0, exactly: bool = False, once: bool = False) -> Breakpoint:
         """Stop for something about values: a word of data_break_words, or an expression that becomes true."""
         text("what", what), whole_number("hit", hit, 0)
         return self.breakpoints.add(BreakDescription(BreakKind.WHEN, what, hit=hit, exactly=exactly, once=once))
 
+    @_taking_turns
     def log_at(self, target: str, line: str, *, condition: str = "") -> Breakpoint:
         """Write a line with `{EXPRESSION}` parts to the sink of the breakpoints each time, and never stop."""
         text("target", target), text("line", line), text("condition", condition)
         return self.breakpoints.add(BreakDescription(BreakKind.LOG, target, condition, line=line))
 
     def pause(self) -> None:
-        """Make the running verb return; to be called from another thread. Nothing is lost."""
+        """Make the verb or the question that is under way return; from any thread. Nothing where there is none."""
         self.machine.request_pause()
+
+    def working(self) -> AbstractContextManager[None]:
+        """Several verbs and questions as one: a pause within the block is for all of it. UsageError where another
+        thread is at work."""
+        return self._turns.taken()
+
+    def paused(self, paused: Paused) -> Stop:
+        """The stop where a pause was heeded."""
+        searched = paused.searched if isinstance(paused, PausedSearch) else None
+        return self._stopped(None, Reason.PAUSED, searched)
 
     # --- forward -------------------------------------------------------------------------------------------------
 
+    @_verb
     def step(self, count: int = 1) -> Stop:
         """The next operation moment, into nested bodies."""
         return self._repeated(count, self._single)
@@ -192,6 +251,7 @@ class Debugger:
         is_stop = event is not None and event.kind is EventKind.STOPPED
         return event._replace(kind=EventKind.OPERATION) if event is not None and is_stop else event
 
+    @_verb
     def next(self, count: int = 1) -> Stop:
         """The next operation moment of this frame; a nested loop or branch is run as one."""
         return self._repeated(count, self._next)
@@ -203,26 +263,30 @@ class Debugger:
             return self._out_of(depth + 1)
         return event
 
+    @_verb
     def finish(self) -> Stop:
         """After the last iteration of this loop; where that is already, and in a branch, out to the frame around it."""
-        depth, frame = self.depth, self.frame
+        depth, frame, begun = self.depth, self.frame, self.machine.tick
         if depth == 1:
             return self.continue_()
         event = self._out_of(depth)
         is_loop = frame.activation is not None and frame.activation.operation.layer.is_loop
-        if event is not None and event.kind is EventKind.LEFT and is_loop and self.stop.tick + 1 < event.tick:
-            self.timeline.goto(event.tick - 1)
+        if event is not None and event.kind is EventKind.LEFT and is_loop and begun + 1 < event.tick:
+            self.timeline.back(event.tick - 1, begun)
         return self._stopped(event)
 
+    @_verb
     def next_iteration(self, count: int = 1) -> Stop:
         """The same place in a later iteration of this loop."""
         count = _repeats(count)
         return self.goto_iteration(self._loop_iteration() + count)
 
+    @_verb
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
         """On to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
         return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
 
+    @_verb
     def goto_tick(self, tick: int) -> Stop:
         """The moment after exactly `tick` moves, before or behind the present."""
         if whole_number("tick", tick) < 0:
@@ -230,38 +294,58 @@ class Debugger:
         self.timeline.goto(tick)
         return self._stopped(None)
 
+    @_verb
     def first(self) -> Stop:
         """The start of the run."""
         return self.goto_tick(0)
 
+    @_verb
     def last(self) -> Stop:
         """The end of the run, whatever would stop on the way."""
-        self._ahead(Every.END, lambda event: False, watched=False)
-        return self._stopped(None)
+        return self._stopped(self._ahead(Every.END, lambda event: False, watched=False))
 
+    @_verb
     def goto_iteration(self, iteration: int) -> Stop:
-        """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs."""
-        current = self._loop_iteration()
+        """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs.
+
+        UsageError where the loop has no such iteration; the present then stays.
+        """
+        current, begun, wanted = self._loop_iteration(), self.machine.tick, iteration
         if whole_number("iteration", iteration) < 0:
-            present, event = self.machine.tick, self._out_of(self.depth, watched=False)
+            event = self._out_of(self.depth, watched=False)
             if event is None or event.kind is not EventKind.LEFT:
                 return self._stopped(event)
-            self.timeline.goto(event.tick - 1)
-            iteration += self._loop_iteration() + 1
-            self.timeline.goto(present)
-        if iteration < 0:
-            raise UsageError("the loop has no iteration that early")
-        frame = self.frame
+            iteration += _iterations_run(event)
+            self.timeline.return_to(begun)
+            if iteration < 0:
+                raise _no_iteration(wanted, _iterations_run(event))
+        frame, depth = self.frame, self.depth
+        self._ensure_within_limit(frame, iteration)
         if frame.program.straight:
-            return self._stopped(self._jump(iteration - current))
-        go = self._walk_to if iteration > current else self._back_to
-        return self._stopped(go(iteration, frame.pc, frame.phase))
+            event = self._jump(iteration - current)
+        else:
+            go = self._walk_to if iteration > current else self._back_to
+            event = go(iteration, frame.pc, frame.phase)
+        if event is not None and event.kind is EventKind.LEFT and self.depth < depth:
+            self.timeline.return_to(begun)
+            raise _no_iteration(wanted, _iterations_run(event))
+        return self._stopped(event)
 
+    def _ensure_within_limit(self, frame: Frame, iteration: int) -> None:
+        """UsageError for an iteration that the trip count or the slices of the loop exclude."""
+        activation = frame.activation
+        assert activation is not None
+        most = min(activation.slice_count, _ENDLESS if activation.limit is None else activation.limit)
+        if iteration >= most < _ENDLESS:
+            raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {_counted(most)}")
+
+    @_verb
     def until(self, expression: str) -> Stop:
         """On to where the expression holds, or to the next stop. UsageError for one that is wrong."""
         with self.breakpoints.until(text("expression", expression)):
             return self.continue_()
 
+    @_verb
     def run_to(self, address: str) -> Stop:
         """On to the next moment at what the address names (as a breakpoint does), or to the next stop."""
         with self.breakpoints.target(text("address", address)):
@@ -269,13 +353,18 @@ class Debugger:
 
     # --- backward ------------------------------------------------------------------------------------------------
 
+    @_verb
     def reverse_step(self, count: int = 1) -> Stop:
         """The operation moment before, in nested bodies too."""
-        return self._repeated_back(count, lambda: self.timeline.backward(Every.OPERATION, lambda event: True))
+        search = _search("reverse-step", count)
+        found = self.timeline.backward(Every.OPERATION, lambda event: True, search, count)
+        return self._stopped(None) if found else self._before_all()
 
+    @_verb
     def reverse_next(self, count: int = 1) -> Stop:
         """The operation moment before in this frame; a nested loop or branch is one."""
-        return self._repeated_back(count, self._reverse_next)
+        found = self.timeline.steps_backward(_search("reverse-next", count), count, self._reverse_next)
+        return self._stopped(None) if found else self._before_all()
 
     def _reverse_next(self) -> bool:
         depth = max(self.depth, 1)  # at the end of the run there is no frame
@@ -285,6 +374,10 @@ class Debugger:
             self.timeline.goto(self._entry(depth) - 1)
         return True
 
+    def _before_all(self) -> Stop:
+        return self.first() if self.machine.tick else self._stopped(None, Reason.NOWHERE)
+
+    @_verb
     def reverse_finish(self) -> Stop:
         """The entry of this loop or branch, before its first iteration; where that is already, out to before it."""
         depth = self.depth
@@ -301,6 +394,7 @@ class Debugger:
             raise UsageError("this run was resumed inside of the loop; where it was entered is not known")
         return activation.entered
 
+    @_verb
     def previous_iteration(self, count: int = 1) -> Stop:
         """The same place in an earlier iteration of this loop."""
         count, iteration = _repeats(count), self._loop_iteration()
@@ -308,14 +402,17 @@ class Debugger:
             raise UsageError(f"the loop is in iteration {iteration}; there is none {count} before it")
         return self.goto_iteration(iteration - count)
 
+    @_verb
     def reverse_continue(self) -> Stop:
         """Back to the last stop that a breakpoint would have made, or to the start of the run."""
-        if self.timeline.backward_to_stop():
+        verb = "reverse-to-anomaly" if self.breakpoints.seeks_anomaly else "reverse-continue"
+        if self.timeline.backward_to_stop(verb):
             return self._stopped(None, Reason.BREAK)
         return self.first()
 
     # --- what if -------------------------------------------------------------------------------------------------
 
+    @_verb
     def set_value(self, address: str | Address, value: Any) -> Stop:
         """Put another content into a value, or a part of it, and go on from here in a branch of its own. UsageError."""
         edit = edit_of(self.machine, address, value)
@@ -323,6 +420,7 @@ class Debugger:
         self.timeline.edit(edit)
         return self._on_another_course(self.machine.tick)
 
+    @_verb
     def branch(self, name: str) -> Stop:
         """Go on in another branch, where that stands; for a new name, in a new branch from here."""
         return self._on_another_course(self.branches.go(text("name", name)))
@@ -341,7 +439,9 @@ class Debugger:
     def _leaves(self, depth: int) -> Callable[[Event], bool]:
         return lambda event: event.kind is EventKind.LEFT and self.depth < depth
 
-    def _ahead(self, every: Every, fits: Callable[[Event], bool], *, watched: bool = True) -> Event | None:
+    def _ahead(
+        self, every: Every, fits: Callable[[Event], bool], *, watched: bool = True, until: int | None = None
+    ) -> Event | None:
         """Forward; None where the run has ended already."""
         if self.machine.finished:
             return None
@@ -349,7 +449,7 @@ class Debugger:
         if not watched:
             self.machine.watcher = None
         try:
-            return self.timeline.forward(every, fits)
+            return self.timeline.forward(every, fits, until)
         except StepperError:
             self._stopped(None)
             raise
@@ -364,17 +464,13 @@ class Debugger:
                 break
         return self._stopped(event)
 
-    def _repeated_back(self, count: int, move: Callable[[], bool]) -> Stop:
-        for _ in range(_repeats(count)):
-            if not move():
-                return self.first() if self.machine.tick else self._stopped(None, Reason.NOWHERE)
-        return self._stopped(None)
-
-    def _stopped(self, event: Event | None, reason: Reason | None = None) -> Stop:
+    def _stopped(
+        self, event: Event | None, reason: Reason | None = None, searched: SearchedRange | None = None
+    ) -> Stop:
         if reason is None:
             reason = reason_of(self.machine, event, self.lookout.found_at)
         found = self.lookout.found if reason is Reason.BREAK else None
-        self.stop = describe(self.machine, reason, () if found is None else tuple(found.causes))
+        self.stop = describe(self.machine, reason, () if found is None else tuple(found.causes), searched)
         if found is not None:
             self.breakpoints.stopped()
         self.timeline.show()
@@ -396,8 +492,8 @@ class Debugger:
             self.timeline.goto(target)
             if self.depth == depth and self._entry(depth - 1) == entry and iteration_of(self.frame) == wanted:
                 return None
-            self.timeline.goto(present)  # the loop ends before
-        return self.timeline.forward(Every.LOOP, self._leaves(depth), until=target)
+            self.timeline.return_to(present)  # the loop ends before
+        return self._ahead(Every.LOOP, self._leaves(depth), until=target)
 
     def _walk_to(self, iteration: int, pc: int, phase: Phase) -> Event | None:
         depth = self.depth
@@ -421,7 +517,27 @@ class Debugger:
                 return False
             return event.kind is EventKind.ITERATION if closed else frame.pc == pc and frame.phase is Phase.RUNNING
 
-        self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits)
+        search = Search(f"goto {iteration}", (depth, pc, phase))
+        self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits, search)
+
+
+def _search(command: str, count: int) -> Search:
+    return Search(command if _repeats(count) == 1 else f"{command} {count}")
+
+
+def _iterations_run(left: Event) -> int:
+    """How many iterations the loop ran that was just left."""
+    assert left.frame.activation is not None
+    return left.frame.activation.iteration + 1
+
+
+def _no_iteration(wanted: int, count: int) -> UsageError:
+    known = f"the loop runs {_counted(count)}" + (f", 0 to {count - 1:,}" if count > 1 else "")
+    return UsageError(f"there is no iteration {wanted:,}: {known}")
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"
 
 
 def _repeats(count: int) -> int:

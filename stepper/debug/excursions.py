@@ -17,9 +17,9 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import Program
-from stepper.errors import StepperError
+from stepper.errors import Paused, StepperError
 
-PAUSED: Final = "paused"
+PAUSED: Final = str(Paused())
 """Why a walk ended early, where it was asked to pause."""
 
 Visit = Callable[[Frame, int], bool]
@@ -60,7 +60,10 @@ class Spot(Struct, frozen=True, eq=False):
             if event.kind is EventKind.ITERATION and event.frame.program is self.program:
                 return event.tick - len(self.program.code) + self.index
             return None
-        arrived = (EventKind.BEGUN, EventKind.ENTERED) if self.index < 0 else (EventKind.OPERATION, EventKind.LEFT)
+        arrived = (EventKind.OPERATION, EventKind.LEFT)
+        if self.index < 0:  # a loop that was entered has no inputs yet, nor an iteration
+            is_body = bool(self.program.path) and self.program.path[-1].is_loop
+            arrived = (EventKind.BEGUN if is_body else EventKind.ENTERED,) * 2
         here = frame.program is self.program and frame.pc == self.index + 1 and event.kind in arrived
         return event.tick if here else None
 
@@ -133,6 +136,13 @@ def before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
 
     Where the loop ends or fails before, that is the moment. Returns why it went no further: a pause, else empty.
     """
+    try:
+        return _before_iteration(timeline, depth, iteration)
+    except Paused:
+        return PAUSED
+
+
+def _before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
     machine = timeline.machine
     frame = machine.stack[depth]
     activation = frame.activation

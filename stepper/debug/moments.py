@@ -30,13 +30,28 @@ class Reason(StrEnum):
     NOWHERE = "nothing to move to"
 
 
+class SearchedRange(Struct, frozen=True):
+    """How far a search backward that was paused has looked: from `tick` on, up to where the run stands.
+
+    `place` and `iteration` are those of the tick; `iteration` is None where that is not in the loop in which the run
+    stands. `verb` is the command that goes on from there. `passed` is how many moments of a repeat count are in the
+    range; None where a stop is looked for, of which there is none in it.
+    """
+
+    tick: int
+    place: str
+    iteration: int | None
+    verb: str
+    passed: int | None = None
+
+
 class Stop(Struct, frozen=True):
     """A moment at which the debugger stands, and why.
 
     `done` is the operation that was just executed, `next` the one that comes next in the same frame; both None where
     the frame is between iterations, begins or ends. `closed` says that the iteration has just been closed: its pieces
     are recorded, and whether it was the last is known. `causes` are what held where a breakpoint, or the aim of the
-    movement, stopped it.
+    movement, stopped it. `searched`: a search backward was paused, the run stands where that began.
     """
 
     tick: int
@@ -48,6 +63,7 @@ class Stop(Struct, frozen=True):
     next: Operation | None
     closed: bool
     causes: tuple[Cause, ...] = ()
+    searched: SearchedRange | None = None
 
     @property
     def cause(self) -> Cause | None:
@@ -75,19 +91,21 @@ class Mark(Struct, frozen=True):
     branch: str
 
 
-def describe(machine: Machine, reason: Reason, causes: tuple[Cause, ...] = ()) -> Stop:
+def describe(
+    machine: Machine, reason: Reason, causes: tuple[Cause, ...] = (), searched: SearchedRange | None = None
+) -> Stop:
     """The moment at which a machine stands now."""
     if not machine.stack:
-        return Stop(machine.tick, reason, "model", 0, None, None, None, closed=False, causes=causes)
+        return Stop(machine.tick, reason, "model", 0, None, None, None, False, causes, searched)
     frame = machine.stack[-1]
     running = frame.phase is Phase.RUNNING
     operations = frame.program.operations
-    done = operations[frame.pc - 1] if running and frame.pc > 0 else None
+    done = operations[frame.pc - 1] if (running or is_branch(frame)) and frame.pc > 0 else None
     following = operations[frame.pc] if running and frame.pc < len(operations) else None
     iteration = iteration_of(frame)
     closed = not running and iteration is not None
     where = place(machine.stack)
-    return Stop(machine.tick, reason, where, len(machine.stack), iteration, done, following, closed, causes)
+    return Stop(machine.tick, reason, where, len(machine.stack), iteration, done, following, closed, causes, searched)
 
 
 def iteration_of(frame: Frame) -> int | None:
@@ -98,17 +116,22 @@ def iteration_of(frame: Frame) -> int | None:
     return activation.iteration
 
 
+def is_branch(frame: Frame) -> bool:
+    """True for the frame of a side of an If."""
+    return frame.activation is not None and not frame.activation.operation.layer.is_loop
+
+
 def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Reason:
     """Why a movement ended here, by its last event; `found_at` is the tick of the stop that a breakpoint made."""
     if machine.finished:
         return Reason.END
+    if event is not None and event.kind is EventKind.PAUSED:
+        return Reason.PAUSED
     if machine.tick == 0:
         return Reason.START
     if event is None:
         return Reason.MOVED
-    if found_at == machine.tick:
-        return Reason.BREAK
-    return Reason.PAUSED if event.kind is EventKind.PAUSED else Reason.MOVED
+    return Reason.BREAK if found_at == machine.tick else Reason.MOVED
 
 
 _SMALL: Final = 1 << 12

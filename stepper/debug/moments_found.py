@@ -57,11 +57,10 @@ def find(
     present = machine.tick
     search = _Search(timeline, expression, which, limit)
     with excursion(timeline):
-        _to_begin(timeline, search, which)
+        stopped = _to_begin(timeline, search, which)
         last = present - 1 if which is Which.PREVIOUS else until
         search.after = present if which is Which.NEXT else -1
-        stopped = ""
-        if last is None or last >= machine.tick:
+        if not stopped and (last is None or last >= machine.tick):
             stopped = walk(timeline, search.spot, search.visit, until=last)
         if not (stopped or search.finished or machine.finished) and which is not Which.PREVIOUS:
             stopped = f"tick {until} is reached"
@@ -75,16 +74,17 @@ def _which(which: str | Which) -> Which:
         raise UsageError(f"there is no '{which}' moment; there are {', '.join(Which)}") from None
 
 
-def _to_begin(timeline: Timeline, search: _Search, which: Which) -> None:
-    """Go to where the search begins; a little earlier where prev() needs the iteration before."""
+def _to_begin(timeline: Timeline, search: _Search, which: Which) -> str:
+    """Go to where the search begins; a little earlier where prev() needs the iteration before. PAUSED, else empty."""
     if which is not Which.NEXT:
         timeline.goto(0)
-        return
+        return ""
     stack = timeline.machine.stack
     depth = len(search.spot.program.path)
     is_running = depth < len(stack) and stack[depth].program is search.spot.program
     if search.remembers and is_running and innermost_loop(stack[: depth + 1]) == depth:
-        before_iteration(timeline, depth, max(iteration_now(stack[: depth + 1]) - 1, 0))
+        return before_iteration(timeline, depth, max(iteration_now(stack[: depth + 1]) - 1, 0))
+    return ""
 
 
 def ensure_no_reference(expression: Expression) -> None:

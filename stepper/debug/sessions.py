@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +32,7 @@ from stepper.debug.session_content import Kept, KeptBranch, KeptLabels, from_row
 from stepper.debug.timeline import Timeline
 from stepper.debug.what_if import ORIGINAL, edit_again
 from stepper.engine.program import CompiledModel
-from stepper.errors import SessionError, UsageError
+from stepper.errors import Paused, SessionError, UsageError
 from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, ProtectedFiles, Target
 
 LARGEST_LAYOUT: Final = 2**16
@@ -241,7 +242,8 @@ class _Journey:
         while machine.tick < tick:
             present, began = machine.tick, perf_counter()
             aim = min(tick, present + stride)
-            self._timeline.goto(aim)
+            with suppress(Paused):
+                self._timeline.goto(aim)
             if machine.tick < aim:
                 why = "the run ends" if machine.finished else "it was paused"
                 raise SessionError(f"the session cannot be restored: {why} at tick {machine.tick}, before {tick}")

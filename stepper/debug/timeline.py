@@ -2,8 +2,11 @@
 
 Forward is the machine itself, with a snapshot where one is due. Backward is a search: replay a stretch that ends at the
 present, remember the last moment that fits, and go there; if none fits, take a stretch before it, each eight times as
-long as the one before. A replay is checked: at every snapshot and every moment that was shown, the state must have the
-fingerprint that it had.
+long as the one before, until one takes a while. A replay is checked: at every snapshot and every moment that was shown,
+the state must have the fingerprint that it had.
+
+A pause is heeded wherever the run is: a movement forward then stands where it has come, one backward where it began,
+and a search backward remembers how far it has looked.
 
 A value that the user changed belongs to its moment: the edits of a tick are part of the state at that tick, and every
 replay that comes through makes them again.
@@ -12,21 +15,23 @@ replay that comes through makes them again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from stepper.debug.history import History
-from stepper.debug.moments import fingerprint
+from stepper.debug.moments import SearchedRange, fingerprint, iteration_of
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, Watcher
-from stepper.engine.frames import Snapshot
+from stepper.engine.frames import Snapshot, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
-from stepper.errors import StepperError
+from stepper.errors import Paused, StepperError
 
 Fits = Callable[[Event], bool]
 
@@ -64,6 +69,13 @@ class Lookout(Watcher, Protocol):
     def counted(self) -> None:
         """The movement has ended."""
 
+    def fell_short(self) -> None:
+        """A pause came on the way back to the stop that was found: the run stands before that, and comes by again."""
+
+    @property
+    def wanted(self) -> object:
+        """What there is to look for; equal where the same moments would stop the run."""
+
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""
 
@@ -81,8 +93,42 @@ class Edit(Struct, frozen=True):
         return len(self.program.path) + 1
 
 
+class PausedSearch(Paused):
+    """A search backward was paused; `searched` is how far it had looked, None where it had hardly begun."""
+
+    def __init__(self, searched: SearchedRange | None) -> None:
+        super().__init__()
+        self.searched = searched
+
+
+class Search(Struct, frozen=True):
+    """A search backward: the command for it, and what else there is to know of what it looks for.
+
+    Equal ones look for the same. `counts` moments of any kind, not stops.
+    """
+
+    verb: str
+    wanted: object = None
+    counts: bool = True
+
+
+class _Left(Struct):
+    """Where a search that was paused goes on: of the ticks after `last` up to `present` all is known.
+
+    They have `found` of the moments that are counted. `searched` says so to the user.
+    """
+
+    search: Search | None
+    present: int
+    last: int
+    found: int = 0
+    searched: SearchedRange | None = None
+
+
 _FIRST_STRETCH: Final = 16
 _WIDER: Final = 8
+_LONG: Final = 0.05
+"""Seconds after which the next stretch is no longer than the one before, so that little is lost where it is paused."""
 _MOST_FINGERPRINTS: Final = 100_000
 
 
@@ -104,6 +150,7 @@ class Timeline:
         self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
+        self._left: _Left | None = None
 
     # --- forward -------------------------------------------------------------------------------------------------
 
@@ -112,7 +159,11 @@ class Timeline:
         lookout = self._active()
         if lookout is None:
             return self._run(every, fits, until)
-        self._count_passed(lookout)
+        begun = self.machine.tick
+        try:
+            self._count_passed(lookout)
+        except Paused:
+            return self._paused()
         lookout.forward()
         try:
             event = self._run(every, lambda event: lookout.examine() or fits(event), until)
@@ -126,8 +177,15 @@ class Timeline:
         if found is None:
             return event
         if found != self.machine.tick:
-            self.goto(found)
+            try:
+                self.back(found, begun)
+            except Paused:
+                lookout.fell_short()
+                return self._paused()
         return Event(EventKind.STOPPED, found, self.machine.stack[-1])
+
+    def _paused(self) -> Event:
+        return Event(EventKind.PAUSED, self.machine.tick, self.machine.stack[-1])
 
     def _active(self) -> Lookout | None:
         """The lookout, if it is the machine's watcher and has something to look for."""
@@ -140,11 +198,14 @@ class Timeline:
         begin = lookout.uncounted(present)
         if begin >= present:
             return
-        self.goto(begin)
-        lookout.recount()
-        self._run(Every.END, lambda _event: False, present)
-        lookout.examine()
-        lookout.counted()
+        with self._returning():
+            self.goto(begin)
+            lookout.recount()
+            event = self._run(Every.END, lambda _event: False, present)
+            lookout.examine()
+            lookout.counted()
+            if event.kind is EventKind.PAUSED:
+                raise Paused
 
     def _run(self, every: Every, fits: Fits, until: int | None = None) -> Event:
         self.prove()  # a state that is held longer may double the memory of a run
@@ -189,7 +250,30 @@ class Timeline:
     # --- anywhere ------------------------------------------------------------------------------------------------
 
     def goto(self, tick: int) -> None:
-        """Stand after exactly `tick` moves; at the end of the run if it has fewer."""
+        """Stand after exactly `tick` moves; at the end of the run if it has fewer.
+
+        Raises Paused; the run then stands on the way there if that is forward, otherwise where it stood.
+        """
+        if tick >= self.machine.tick:
+            self._replay(tick)
+            return
+        with self._returning():
+            self._replay(tick)
+
+    def back(self, tick: int, least: int) -> None:
+        """Back to a tick that a movement forward from `least` went past; raises Paused between the two."""
+        try:
+            self._replay(tick)
+        except Paused:
+            if self.machine.tick < least:
+                self._replay(least, pauses=False)
+            raise
+
+    def return_to(self, tick: int) -> None:
+        """Stand at a tick as `goto` does, whether or not a pause is asked for: it is where a movement began."""
+        self._replay(tick, pauses=False)
+
+    def _replay(self, tick: int, *, pauses: bool = True) -> None:
         machine = self.machine
         tick = max(tick, 0)
         snapshot = self.history.before(tick)
@@ -199,11 +283,25 @@ class Timeline:
         try:
             while machine.tick < tick and not machine.finished:
                 event = self._run(Every.END, lambda _event: False, tick)
-                if event.kind is EventKind.PAUSED:
-                    break
+                if event.kind is EventKind.PAUSED and pauses and machine.tick < tick:
+                    raise Paused
         finally:
             machine.watcher = watcher
-        if machine.tick in self._fingerprints:
+        self._recognise()
+
+    @contextmanager
+    def _returning(self) -> Iterator[None]:
+        """Put the present back where the block does not come to its end."""
+        present = self.machine.snapshot()
+        try:
+            yield
+        except BaseException:
+            self.machine.restore(present)
+            raise
+
+    def _recognise(self) -> None:
+        """If the present was shown before, compare it with what that looked like."""
+        if self.machine.tick in self._fingerprints:
             self._look_again()
 
     def stand(self, present: Snapshot) -> None:
@@ -241,62 +339,136 @@ class Timeline:
 
     # --- backward ------------------------------------------------------------------------------------------------
 
-    def backward(self, every: Every, fits: Fits) -> bool:
-        """Go to the last earlier moment that fits; whether there was one. Without one, the present stays."""
-        return self._search(lambda begin, last: self._last_within(begin, last, every, fits))
+    def backward(self, every: Every, fits: Fits, search: Search | None = None, count: int = 1) -> bool:
+        """Go to the last earlier moment that fits, or the `count`-th last; True if there is one.
 
-    def backward_to_stop(self) -> bool:
-        """Go to the last earlier moment at which the lookout stops; whether there is one. If not, the present stays."""
+        Without one the present stays, and where a pause is heeded: that raises PausedSearch. The same `search` then
+        goes on where it was left.
+        """
+        return self._search(search, lambda last, missing: self._last_within(last, every, fits, missing), count)
+
+    def steps_backward(self, search: Search, count: int, step: Callable[[], bool]) -> bool:
+        """Call `step` so many times, as one search; False as soon as that is. Where it is paused, as `backward`."""
+        present, left = self.machine.snapshot(), self._taken_up(search)
+        try:
+            if left.found:
+                self._replay(left.last)
+            while left.found < count:
+                if not step():
+                    return False
+                left.last, left.found = self.machine.tick, left.found + 1
+                left.searched = SearchedRange(left.last, *self._place_beside(present), search.verb, left.found)
+        except Paused:
+            self.machine.restore(present)
+            self._left = left
+            raise PausedSearch(left.searched) from None
+        return True
+
+    def backward_to_stop(self, verb: str) -> bool:
+        """Go to the last earlier moment at which the lookout stops; True if there is one. Otherwise as `backward`."""
         lookout = self._active()
         if lookout is None:
             return False
-        self._count_passed(lookout)
-        return self._search(lambda begin, last: self._last_stop_within(begin, last, lookout))
+        try:
+            self._count_passed(lookout)
+        except Paused:
+            raise PausedSearch(None) from None
+        search = Search(verb, (lookout.wanted, self.reference), counts=False)
+        return self._search(search, lambda last, _missing: self._last_stop_within(last, lookout))
 
-    def _search(self, within: Callable[[int, int], int | None]) -> bool:
-        present = self.machine.tick
-        last, stretch = present - 1, _FIRST_STRETCH
-        while last > 0:
-            begin = max(last - stretch, 0)
-            found = within(begin, last)
-            if found is not None:
-                self.goto(found)
-                return True
-            last, stretch = begin, stretch * _WIDER
-        self.goto(present)
+    def _search(
+        self, search: Search | None, within: Callable[[int, int], Sequence[Snapshot | int]], count: int = 1
+    ) -> bool:
+        """`within` gives the moments that fit from the present to a tick, in order, at least the last ones wanted."""
+        present, left = self.machine.snapshot(), self._taken_up(search)
+        stretch = _FIRST_STRETCH
+        try:
+            while left.last > 0:
+                started, begin = perf_counter(), max(left.last - stretch, 0)
+                is_wide = stretch >= self.history.distance
+                self._replay(self.history.before(begin).tick if is_wide else begin)
+                begin, here = self.machine.tick, self._place_beside(present)
+                found = within(left.last, count - left.found)
+                if left.found + len(found) >= count:
+                    wanted = found[left.found - count]
+                    if isinstance(wanted, int):
+                        left.last, left.found = wanted, count - 1  # found again at once, if this way is paused
+                        self._replay(wanted)
+                    else:
+                        self.machine.restore(wanted)
+                        self._recognise()
+                    return True
+                left.last, left.found = begin, left.found + len(found)
+                if search is not None:
+                    left.searched = SearchedRange(begin, *here, search.verb, left.found if search.counts else None)
+                if not is_wide or perf_counter() - started < _LONG:
+                    stretch *= _WIDER
+        except Paused:
+            self.machine.restore(present)
+            if search is not None:
+                self._left = left
+            raise PausedSearch(left.searched) from None
+        except BaseException:
+            self.machine.restore(present)
+            raise
+        self.machine.restore(present)
         return False
 
-    def _last_within(self, begin: int, last: int, every: Every, fits: Fits) -> int | None:
-        """The tick of the last event that fits, of those after tick `begin` up to and with tick `last`."""
+    def _taken_up(self, search: Search | None) -> _Left:
+        """What is left of a search: all of it, unless it was paused here before."""
+        present, left = self.machine.tick, self._left
+        if search is not None:
+            self._left = None
+            if left is not None and left.search == search and left.present == present:
+                return left
+        return _Left(search, present, present - 1)
+
+    def _place_beside(self, present: Snapshot) -> tuple[str, int | None]:
+        """Where the run is, and the iteration where that is in the loop in which it was at a later moment."""
+        stack = self.machine.stack
+        entered = [
+            frames[-1].activation.entered for frames in (stack, present.frames) if frames and frames[-1].activation
+        ]
+        is_same = len(stack) == len(present.frames) and len(entered) == 2 and entered[0] == entered[1]
+        return place(stack), iteration_of(stack[-1]) if is_same else None
+
+    def _last_within(self, last: int, every: Every, fits: Fits, count: int) -> Sequence[Snapshot | int]:
+        """The last moments that fit, of those after the present up to and with tick `last`: at most `count`."""
         machine = self.machine
-        self.goto(begin)
         watcher, machine.watcher = machine.watcher, None  # it has no say in where this ends
-        found = None
+        found: deque[Snapshot | int] = deque(maxlen=count)
         try:
             while machine.tick <= last and not machine.finished:
                 event = self._advance(every, last + 1)
                 if event.kind is EventKind.PAUSED:
-                    break
+                    raise Paused
                 if event.kind not in (EventKind.REACHED, EventKind.FINISHED) and event.tick <= last and fits(event):
-                    found = event.tick
+                    # With its state one need not come here again; many would hold too much.
+                    found.append(machine.snapshot() if count == 1 else event.tick)
         finally:
             machine.watcher = watcher
         return found
 
-    def _last_stop_within(self, begin: int, last: int, lookout: Lookout) -> int | None:
-        """The tick of the last stop of those after tick `begin` up to and with tick `last`."""
-        self.goto(begin)
+    def _last_stop_within(self, last: int, lookout: Lookout) -> Sequence[int]:
+        """The tick of the last stop of those after the present up to and with tick `last`; empty if there is none."""
         lookout.search(last)
         if self.machine.tick < last:
-            self._run(Every.END, lambda _event: False, last)
+            event = self._run(Every.END, lambda _event: False, last)
+            if event.kind is EventKind.PAUSED:
+                raise Paused
         lookout.examine()
-        return lookout.found_at
+        return () if lookout.found_at is None else (lookout.found_at,)
 
     # --- another course ------------------------------------------------------------------------------------------
+
+    def forget_search(self) -> None:
+        """A search that was paused begins anew: what it looks for is not what it was."""
+        self._left = None
 
     def edit(self, edit: Edit) -> None:
         """Change a value now. What was known of the future is forgotten, for it will be another one."""
         self.prove()
+        self.forget_search()
         tick = self.machine.tick
         self.edits[tick] = (*self.edits.get(tick, ()), edit)
         self.edits = {at: made for at, made in self.edits.items() if at <= tick}
@@ -329,6 +501,7 @@ class Timeline:
         """
         self.prove()
         other.prove()
+        self.forget_search()
         edited = {*self.edits, *other.edits}
         parting = min((tick for tick in edited if self.edits.get(tick) is not other.edits.get(tick)), default=None)
         self.machine.restore(other.machine.snapshot())

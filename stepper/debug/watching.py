@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.breakpoints import Breakpoint
-from stepper.debug.cause import Cause
+from stepper.debug.cause import Cause, Trigger
 from stepper.debug.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame, Phase
@@ -119,6 +119,18 @@ class Lookout:
         self._examined = 0
         self._last = sys.maxsize
         self._backward = self._counts_only = False
+        self._fell_short: tuple[int, int] | None = None
+        self._logged = 0
+
+    @property
+    def wanted(self) -> object:
+        """The breakpoints that are asked, as they are described; equal ones stop at the same moments of a run."""
+        return tuple((owner.number, owner.description) for owner in self._owners)
+
+    @property
+    def seeks_anomaly(self) -> bool:
+        """True while the next anomaly is the aim of a movement."""
+        return any(owner.trigger is Trigger.ANOMALY for owner in self._owners)
 
     @property
     def found_at(self) -> int | None:
@@ -134,7 +146,7 @@ class Lookout:
         """Ask about those of these breakpoints that are enabled from now on."""
         self._known = tuple(owners)
         self._owners = tuple(owner for owner in self._known if owner.description.enabled)
-        self.found = None
+        self.found = self._fell_short = None
         by_program: dict[int, tuple[Program, list[Asked], list[Trail]]] = {}
         for owner in self._owners:
             for check in owner.checks:
@@ -156,6 +168,13 @@ class Lookout:
     def forward(self) -> None:
         """The run goes on from the present: stop at the first moment from here on, count, and write logs."""
         self._begin(sys.maxsize, backward=False, counts_only=False)
+        short, self._fell_short = self._fell_short, None
+        self._logged = 0 if short is None or short[0] != self.machine.tick else short[1]
+
+    def fell_short(self) -> None:
+        """The run did not come back to the stop that was found: what is logged already is not when it goes on."""
+        assert self.found is not None
+        self._fell_short, self.found = (self.machine.tick, self.found.tick), None
 
     def search(self, last: int) -> None:
         """A stretch of the past is replayed from the present up to tick `last`: note the last stop in it."""
@@ -229,7 +248,7 @@ class Lookout:
         if sections is None:
             return False
         running = frame.phase is Phase.RUNNING
-        if not running and iteration_in(frame) < 0:
+        if not running and is_body(frame.program) and iteration_in(frame) < 0:
             return False
         index = frame.pc - 1 if running else closed(frame.program)
         with np.errstate(all="ignore"):
@@ -259,7 +278,7 @@ class Lookout:
         if self._counts_only:
             return
         if owner.log is not None:
-            if not self._backward:
+            if not self._backward and tick > self._logged:
                 owner.log(stack)
             return
         if self.found is None or self.found.tick != tick:

@@ -133,6 +133,7 @@ class Machine:
         """Another machine in the same state, to go its own way."""
         other = copy.copy(self)
         other.restore(self.snapshot())
+        other.pause_requested = False
         other._context = self._context.copy()
         return other
 
@@ -302,7 +303,7 @@ class Machine:
         inner.activation.entered = self.tick + 1
         self.stack.append(inner)
 
-    def _close(self, frame: Frame) -> EventKind:
+    def _close(self, frame: Frame) -> EventKind | None:
         if frame.activation is None:
             self.tick += 1
             return self._finish(frame)
@@ -314,6 +315,9 @@ class Machine:
                 return EventKind.STOPPED
             return EventKind.ITERATION
         self.tick += 1
+        if self.tick >= self._until:  # somebody wants to stand between the two
+            frame.phase = Phase.LEAVING
+            return None
         return self._leave(frame)
 
     def _leave(self, frame: Frame) -> EventKind:

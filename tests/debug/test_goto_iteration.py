@@ -9,6 +9,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments import Reason
 from stepper.errors import UsageError
 from tests.debug.debugged import at_iteration, sample, state_of
+from tests.debug.pausing import pause_after
 
 STRAIGHT_AND_NESTED = pytest.mark.parametrize("name", ["while_loop", "reverse", "nested_loop"])
 
@@ -38,7 +39,7 @@ def test_iterations_are_counted_from_either_end(name: str) -> None:
         assert debugger.goto_iteration(iteration - count).tick == after
     assert debugger.goto_iteration(-count).tick == tick
     assert state_of(debugger.timeline) == state
-    with pytest.raises(UsageError, match="no iteration that early"):
+    with pytest.raises(UsageError, match=r"there is no iteration -[0-9]+: the loop runs [0-9]+ iterations, 0 to"):
         debugger.goto_iteration(-count - 1)
 
 
@@ -58,7 +59,22 @@ def test_a_pause_on_the_way_to_the_last_iteration_is_where_the_run_stays(name: s
     debugger = sample(name)
     at_iteration(debugger, 1)
     tick = debugger.stop.tick
-    debugger.pause()
+    pause_after(debugger, 0)
     stop = debugger.goto_iteration(-1)
     assert (stop.reason, stop.tick, stop.iteration) == (Reason.PAUSED, tick, 1)
     assert debugger.goto_iteration(-1).iteration == _iterations(debugger) - 1
+
+
+@STRAIGHT_AND_NESTED
+@pytest.mark.parametrize("beyond", [0, 1, 10**12, 10**30])
+def test_an_iteration_that_there_is_not_is_refused_and_the_present_stays(name: str, beyond: int) -> None:
+    debugger = sample(name)
+    count = _iterations(debugger)
+    at_iteration(debugger, 0)
+    present, state = debugger.stop, state_of(debugger.timeline)
+    with pytest.raises(UsageError, match=rf"there is no iteration .*: the loop runs (at most \d|{count}) iterations"):
+        debugger.goto_iteration(count + beyond)
+    with pytest.raises(UsageError, match="there is no iteration"):
+        debugger.next_iteration(count + beyond)
+    assert debugger.stop == present and state_of(debugger.timeline) == state
+    assert debugger.goto_iteration(count - 1).iteration == count - 1

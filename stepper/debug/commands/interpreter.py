@@ -7,8 +7,9 @@ from typing import Final
 
 from stepper.debug.commands.registry import Command, command_called
 from stepper.debug.commands.session import Answer, Session, without_arguments
+from stepper.debug.commands.stops import moved
 from stepper.debug.debugger import Debugger
-from stepper.errors import StepperError
+from stepper.errors import Paused, StepperError
 
 _COMMENT: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
 _UNLOGGED: Final = frozenset({"source", "history"})
@@ -42,12 +43,16 @@ class Interpreter:
         full = f"{command.name} {rest}".rstrip()
         if command.moves:
             self._last_movement = full
-        before = self.session.debugger.stop
+        debugger = self.session.debugger
+        before = debugger.stop
         try:
-            answer = command.action(self.session, rest)
+            with debugger.working():
+                answer = command.action(self.session, rest)
+        except Paused as paused:
+            answer = moved(self.session, debugger.paused(paused))
         except StepperError:
             # A movement that met an error of the run has moved all the same.
-            if self.session.debugger.stop is not before:
+            if debugger.stop is not before:
                 self._log(command, full)
             raise
         self._log(command, full)

@@ -8,11 +8,11 @@ from stepper.debug.addresses import IterationRange
 from stepper.debug.break_targets import Place, places
 from stepper.debug.checks import closed
 from stepper.debug.debugger import Debugger
-from stepper.debug.excursions import Spot, before_iteration, excursion, walk
+from stepper.debug.excursions import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.debug.moments import Stop, iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
-from stepper.errors import UsageError
+from stepper.errors import Paused, UsageError
 
 Wanted = dict[int, int | IterationRange]
 """The iterations to be in, by the depth of the loop's frame."""
@@ -60,21 +60,25 @@ def _tick_of(timeline: Timeline, place: Place, wanted: Wanted) -> int | None:
                 found = tick + place.index - index
             return found is not None
 
-        _begin(timeline, place, wanted)
-        walk(timeline, Spot(place.program, index), visit)
+        stopped = _begin(timeline, place, wanted) or walk(timeline, Spot(place.program, index), visit)
+    if stopped == PAUSED and found is None:
+        raise Paused
     return found
 
 
-def _begin(timeline: Timeline, place: Place, wanted: Wanted) -> None:
-    """Go to a moment before the place: of the outermost loop that is wanted and runs here, before its iteration."""
+def _begin(timeline: Timeline, place: Place, wanted: Wanted) -> str:
+    """Go to a moment before the place: of the outermost loop that is wanted and runs here, before its iteration.
+
+    PAUSED where it did not come there, else empty.
+    """
     stack = timeline.machine.stack
     outermost = min(wanted, default=None)
     path = place.program.path
     if outermost is None or outermost >= len(stack) or stack[outermost].program.path != path[:outermost]:
         timeline.goto(0)
-        return
+        return ""
     asked = wanted[outermost]
-    before_iteration(timeline, outermost, asked if isinstance(asked, int) else asked.start or 0)
+    return before_iteration(timeline, outermost, asked if isinstance(asked, int) else asked.start or 0)
 
 
 def _is_in(iteration: int | None, asked: int | IterationRange) -> bool:

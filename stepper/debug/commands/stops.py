@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from stepper.debug.cause import cause_data
 from stepper.debug.commands.session import Answer, Session
 from stepper.debug.debugger import Debugger
 from stepper.debug.expression_values import described
 from stepper.debug.inspection_text import WIDTH, array_text, by_text, numbers_text
-from stepper.debug.moments import Reason, Stop
+from stepper.debug.moments import Reason, SearchedRange, Stop, is_branch
 from stepper.debug.slots import current
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Phase
@@ -42,11 +44,23 @@ def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
     else:
         lines += _position_lines(debugger, width)
     lines += [f"  {detail}" for detail in stop.details]
+    if stop.searched is not None:
+        lines.append(f"  {searched_text(stop.searched)}")
     for watch in debugger.watches:
         if watch.now is not None:
             head = f"  watch {watch.number}  "
             lines += [head + watch_text(watch, width - len(head))]
     return lines
+
+
+def searched_text(searched: SearchedRange) -> str:
+    """How far a search backward had looked when it was paused, and how it goes on."""
+    there = f"iteration {searched.iteration:,}" if searched.iteration is not None else searched.place
+    if searched.passed is None:
+        found = f"no stop found between {there} and here"
+    else:
+        found = f"paused on the way back, {searched.passed:,} moments before here, at {there}"
+    return f"{found}; `{searched.verb}` goes on from there"
 
 
 def watch_text(watch: Watch, room: int = WIDTH) -> str:
@@ -70,6 +84,8 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
         lines.append(f"  next  {_operation_text(stop.next)}{by_text(stop.next.computed_by)}")
     elif frame.phase is Phase.RUNNING:
         lines.append("  next  the iteration is closed" if stop.iteration is not None else "  next  the graph ends")
+    elif is_branch(frame):
+        lines.append("  next  the branch is left")
     elif stop.closed:
         activation = frame.activation
         ended = None if activation is None else activation.ended
@@ -105,6 +121,7 @@ def stop_data(debugger: Debugger) -> dict[str, Any]:
         "cause": None if stop.cause is None else cause_data(stop.cause),
         "causes": [cause_data(cause) for cause in stop.causes],
         "details": list(stop.details),
+        "searched": None if stop.searched is None else asdict(stop.searched),
         "branch": branches.name,
         "edited": branches.is_edited,
         "watches": {
