@@ -210,7 +210,7 @@ def test_reverse_step_replays_once(tmp_path: Path) -> None:
     """Where the history has room for two snapshots only, the way from the one before to the present is gone once."""
     number = np.array([2], np.float32)
     model = stepper.read_model(newton_model(tmp_path, ITERATIONS, 0))
-    debugger = Debugger(model, {"number": number, "guess": number}, memory=0)
+    debugger = Debugger(model, {"number": number, "guess": number}, memory=1)
     debugger.step(6)
     debugger.goto_iteration(2000)
     present = debugger.stop.tick
