@@ -63,6 +63,13 @@ class Durable(Stage):
 
     def keep_at_end(self) -> str:
         """Keep it when the application has ended; what to tell the user, empty where all is well."""
+        try:
+            return self._kept_at_end()
+        finally:
+            if self.keeper is not None:
+                self.keeper.close()
+
+    def _kept_at_end(self) -> str:
         debugger = self.driver.ended()
         if self.keeper is None or not self.driver.is_open:
             return ""

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.recording.hashes import content_hash, file_hashes
-from stepper.errors import StepperError, UsageError
+from stepper.errors import OutputError, StepperError, UsageError
+from stepper.file_locks import FileInUse, FileLock, lock
 
 MOST_KEPT: Final = 200
 """Sessions in the state folder; the oldest go first."""
@@ -50,8 +51,10 @@ class Keeper:
         self._file = file
         self._folder = folder
         self._fresh, self._only_stops = fresh, only_stops
-        self._is_open = True
+        self._closed = ""
+        """Why the session is not kept in its file; empty where it is."""
         self._path: Path | None = file
+        self._lock: FileLock | None = None
 
     def path(self, debugger: Debugger) -> Path:
         """The file of this run; reads the model's files once."""
@@ -64,8 +67,13 @@ class Keeper:
     def restore(self, debugger: Debugger) -> Back:
         """Put back what is kept; whatever is wrong with it is a sentence."""
         path = self.path(debugger)
-        if self._fresh:
-            return Back()
+        in_use = self._take(path)
+        found = Back() if self._fresh else self._restored(debugger, path)
+        if not in_use:
+            return found
+        return Back(found.layout, "; ".join(one for one in (in_use, found.sentence) if one), failed=True)
+
+    def _restored(self, debugger: Debugger, path: Path) -> Back:
         try:
             if path.is_file() and not self._only_stops:
                 from stepper.debug.sessions import restore_session  # with SQLite; most runs begin without a session
@@ -75,7 +83,8 @@ class Keeper:
             return Back() if self._file is not None else self._of_another_run(debugger, path)
         except StepperError as error:
             # A file that the user named may be of use elsewhere; it is not written over.
-            self._is_open = self._file is None
+            if self._file is not None:
+                self._closed = f"{path} holds a session that could not be restored; it is left as it is"
             return Back(sentence=f"the session is not restored: {error}", failed=True)
 
     def _of_another_run(self, debugger: Debugger, path: Path) -> Back:
@@ -95,8 +104,8 @@ class Keeper:
         from stepper.debug.sessions import save_session
 
         path = self.path(debugger)
-        if not self._is_open:
-            raise UsageError(f"{path} holds a session that could not be restored; it is left as it is")
+        if self._take(path) or self._closed:
+            raise UsageError(self._closed)
         if self._file is not None:
             save_session(debugger, path, layout)
             return path
@@ -117,7 +126,28 @@ class Keeper:
     def go_on(self) -> None:
         """The run is opened anew, perhaps of a model that has changed: it is kept by what it is now."""
         if self._file is None:
-            self._path = None
+            self._path, self._closed = None, ""
+            self.close()
+
+    def close(self) -> None:
+        """Let other programs keep their sessions in the file."""
+        if self._lock is not None:
+            self._lock.release()
+        self._lock = None
+
+    def _take(self, path: Path) -> str:
+        """Have the file to oneself; what to say where another program has it, which keeps its own session there."""
+        if self._lock is not None or self._closed:
+            return ""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = lock(path)
+        except FileInUse as error:
+            who = error.holder or "another program"
+            self._closed = f"this session is not kept (session save FILE keeps it): it is open in {who}"
+        except (OSError, OutputError):
+            pass  # saving will say what is wrong with the place
+        return self._closed
 
     def part(self, debugger: Debugger, layout: Mapping[str, Any]) -> str:
         """Keep the session of a run that ends here, and from now on that of another: by model, as a file that the user
@@ -131,7 +161,8 @@ class Keeper:
         except StepperError as error:
             told = f"the session before is not saved: {error}"
         self._file = self._path = None
-        self._is_open = True
+        self._closed = ""
+        self.close()
         return told
 
     def _thin(self, folder: Path) -> None:

@@ -25,6 +25,11 @@ PROMPT: Final = "(stepper) "
 
 def execute(options: argparse.Namespace) -> int:
     """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
+    with kept_session.locked(options):
+        return _debug(options)
+
+
+def _debug(options: argparse.Namespace) -> int:
     kept = kept_session.take_up(options)
     debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.protected import protected_files
 from stepper.debug.debugger import Debugger
+from stepper.file_locks import lock
 from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
 
 
@@ -19,8 +24,6 @@ def is_there(options: argparse.Namespace) -> bool:
 
 def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
     """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
-    if options.session is not None:
-        check_target(options)
     if not is_there(options):
         return {}
     from stepper.debug.recording import open_recording  # most start without a session, and need not wait for SQLite
@@ -36,6 +39,19 @@ def check_target(options: argparse.Namespace) -> None:
     """Raise OutputError where the session may not be kept in the file that is named."""
     protected = protected_files(options).but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)
     Target(Path(options.session), SESSION, protected, "--session").check()
+
+
+@contextlib.contextmanager
+def locked(options: argparse.Namespace) -> Iterator[None]:
+    """No other program writes to the session in this block. FileInUse where one does already."""
+    if options.session is None:
+        yield
+        return
+    check_target(options)
+    with lock(options.session, advice="close it there, or name another file: --session OTHER") as found:
+        if found.note:
+            say(f"stepper: {found.note}", file=sys.stderr)
+        yield
 
 
 def restore(options: argparse.Namespace, debugger: Debugger) -> str:

@@ -31,6 +31,13 @@ def execute(options: argparse.Namespace) -> int:
     in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
     if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
+    if options.no_keep:
+        return _open(options)
+    with kept_session.locked(options):
+        return _open(options)
+
+
+def _open(options: argparse.Namespace) -> int:
     # What is loaded now stays, and looking for garbage in it is a tenth of the start. The application enables it again.
     gc.disable()
     lines = [f"source {options.script}"] if options.script else []

@@ -33,6 +33,7 @@ from stepper.debug.timeline import Timeline
 from stepper.debug.what_if import ORIGINAL, edit_again
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, SessionError, UsageError
+from stepper.file_locks import lock
 from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, ProtectedFiles, Target
 
 LARGEST_LAYOUT: Final = 2**16
@@ -40,6 +41,8 @@ LARGEST_LAYOUT: Final = 2**16
 
 _FIRST_STRIDE: Final = 16
 _SECONDS: Final = 0.1
+_LONGEST_WAIT: Final = 2.0
+"""Seconds for another program to finish its own saving."""
 
 Progress = Callable[[int, int], object]
 """Told several times a second: how many ticks have been run again, of how many."""
@@ -59,7 +62,8 @@ def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any]
     """Save the session into a file: a new one, or one of the same run, which may be a recording.
 
     `layout` is anything that JSON can write, at most LARGEST_LAYOUT characters; None leaves what is in the file.
-    UsageError where the file cannot be made, SessionError where it is of another run.
+    OutputError where the file cannot be written, FileInUse where another program has it,
+    SessionError where it is of another run.
     """
     path, machine = Path(path), debugger.machine
     _check_layout(layout)
@@ -69,12 +73,13 @@ def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any]
         found = to_rows(present(debugger), machine.compiled, blobs)
         return found if layout is None else {**found, "layout": [dict(layout)]}
 
-    if path.exists():
-        with open_recording(path) as recording:
-            recording.check_run(machine, debugger.inputs)
-        kept.update(path, rows)
-    else:
-        kept.create(path, machine, debugger.inputs, rows)
+    with lock(path, wait=_LONGEST_WAIT):
+        if path.exists():
+            with open_recording(path) as recording:
+                recording.check_run(machine, debugger.inputs)
+            kept.update(path, rows)
+        else:
+            kept.create(path, machine, debugger.inputs, rows)
 
 
 def session_target(path: Path, protected: ProtectedFiles) -> Target:

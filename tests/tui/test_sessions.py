@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +287,26 @@ def test_a_rerun_reads_the_files_anew_and_keeps_place_and_breakpoints(tmp_path: 
         assert driven.state.view.tick == after["tick"] + 1 and not driven.app._faults
 
     session(script, debugger=opened(), reopen=opened)
+
+
+def test_a_second_application_on_the_same_model_is_told_and_leaves_what_the_first_keeps() -> None:
+    code = (
+        "import sys; from stepper.file_locks import lock; lock(sys.argv[1]); print('x', flush=True); sys.stdin.read()"
+    )
+    session(set_up)
+    (path,) = state_folder().iterdir()
+    before = path.read_bytes()
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"x\n"
+
+        async def script(driven: Driven) -> None:
+            sentence = f"not kept (session save FILE keeps it): it is open in process {process.pid} on "
+            assert sentence in driven.text("answer")
+            assert driven.state.breaks
+            await driven.press("n")
+
+        said = session(script)
+        process.communicate(timeout=30)
+    assert said.startswith("the session is not saved: this session is not kept (session save FILE keeps it): ")
+    assert path.read_bytes() == before

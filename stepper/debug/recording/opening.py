@@ -20,6 +20,7 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
+from stepper.file_locks import FileLock, lock
 from stepper.output_files import RECORDING, ProtectedFiles, Target
 
 Beginning = tuple[list[Reference], Activations]
@@ -40,15 +41,27 @@ def record(
         with record(machine, inputs, "run.sqlite", Choice.parse("all")) as recorder:
             recorder.run()
 
-    UsageError where the file is there already or cannot be made.
+    UsageError where the file is there already or cannot be made. Until the recorder is closed no other program can
+    go on with the file, or keep a session in it.
     """
     path, choice = Path(path), choice or Choice()
     Target(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
-    with files.new_file(path) as connection:
-        references, activations = _fill(connection, path, machine, inputs, choice)
-    recorder = Recorder(machine, _logged(files.connect(path, writable=True)), path, choice, pace or Pace())
-    recorder.share(inputs, references)
-    recorder.begin(0, activations)
+    taken = lock(path)
+    try:
+        with files.new_file(path) as connection:
+            references, activations = _fill(connection, path, machine, inputs, choice)
+        with files.errors_named(path):
+            connection = _logged(files.connect(path, writable=True))
+        try:
+            recorder = Recorder(machine, connection, path, choice, pace or Pace(), taken)
+            recorder.share(inputs, references)
+            recorder.begin(0, activations)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        taken.release()
+        raise
     return recorder
 
 
@@ -68,18 +81,37 @@ def resume(
 ) -> tuple[Recorder, LoopLog]:
     """Go on with an interrupted run from its last snapshot, in the same file; with what loops did up to there.
 
-    SessionError where the model, or an input that is given, or the `partner`, is not the one that was recorded.
+    SessionError where the model, or an input that is given, or the `partner`, is not the one that was recorded;
+    FileInUse where another program records into the file.
     """
     path = Path(path)
+    taken = lock(path, advice="it goes on there; wait for its end, or end it")
+    try:
+        return _resumed(path, model, inputs, max_iterations, pace or Pace(), partner, taken)
+    except BaseException:
+        taken.release()
+        raise
+
+
+def _resumed(
+    path: Path,
+    model: str | Path | None,
+    inputs: Mapping[str | int, Any] | None,
+    max_iterations: int | None,
+    pace: Pace,
+    partner: Partner | None,
+    taken: FileLock,
+) -> tuple[Recorder, LoopLog]:
     with Recording(path) as recording:
         restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
         choice = recording.choice()
         log = recording.loop_log(restored.machine.compiled, restored.tick)
-    connection = _logged(files.connect(path, writable=True))
+    with files.errors_named(path):
+        connection = _logged(files.connect(path, writable=True))
     try:
         with files.errors_named(path):
             _take_back(connection, restored)
-            recorder = Recorder(restored.machine, connection, path, choice, pace or Pace())
+            recorder = Recorder(restored.machine, connection, path, choice, pace, taken)
             recorder.begin(restored.iterations, _activations(restored, choice))
     except BaseException:
         connection.close()

@@ -35,6 +35,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan
 from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
+from stepper.file_locks import FileLock
 
 _COST_FACTOR: Final = 20.0
 _ROWS_BETWEEN_LOOKS: Final = 16
@@ -61,8 +62,16 @@ class Recorder:
     watches_iterations = True
 
     def __init__(
-        self, machine: Machine, connection: sqlite3.Connection, path: Path, choice: Choice, pace: Pace
+        self,
+        machine: Machine,
+        connection: sqlite3.Connection,
+        path: Path,
+        choice: Choice,
+        pace: Pace,
+        taken: FileLock,
     ) -> None:
+        """`taken` is the lock of the file, which is released when the recorder is closed."""
+        self._taken = taken
         self.machine, self.path, self.choice, self.pace = machine, path, choice, pace
         self._connection = connection
         levels = {id(level.program): level for level in levels_of(machine.compiled, choice)}
@@ -245,6 +254,7 @@ class Recorder:
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
+        self._taken.release()
 
     def _write(self, batch: Batch) -> None:
         with self._errors(), self._transaction():

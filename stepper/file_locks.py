@@ -1,0 +1,247 @@
+"""One program at a time writes a session or a recording: a lock beside the file says who does, and since when.
+
+    with lock("work.session"):
+        ...                                          # another program gets FileInUse
+
+The system frees a lock when its process ends, however that comes about, so one of a dead process is no obstacle. Within
+a process a file may be locked several times; it is free when each of these locks is released.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import json
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from stepper.errors import OutputError, UsageError
+
+_flock: Callable[[int], None] | None
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  # not a Unix
+    _flock = None
+else:
+
+    def _flock(handle: int) -> None:
+        """Lock an open file; BlockingIOError where another process has done so."""
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_UNSUPPORTED: Final = frozenset(
+    getattr(errno, name) for name in ("ENOSYS", "EOPNOTSUPP", "ENOTSUP", "ENOLCK", "EINVAL") if hasattr(errno, name)
+)
+_LONGEST_COMMAND: Final = 200
+_LARGEST_FILE: Final = 4096
+_LONGEST_NAME: Final = 60
+_BETWEEN_LOOKS: Final = 0.05
+
+
+class Holder(Struct, frozen=True):
+    """Who has a lock: its process, on which machine, the time at which it took the lock, and how it was called."""
+
+    pid: int
+    host: str
+    since: str
+    command: str
+
+    def __str__(self) -> str:
+        called = f" ({self.command})" if self.command else ""
+        return f"process {self.pid} on {self.host} since {self.since}{called}"
+
+    @classmethod
+    def present(cls) -> Holder:
+        """This process."""
+        words = [Path(sys.argv[0] if sys.argv else "python").name, *sys.argv[1:]]
+        command = shlex.join(words)
+        if len(command) > _LONGEST_COMMAND:
+            command = f"{command[:_LONGEST_COMMAND]} ..."
+        return cls(os.getpid(), os.uname().nodename, time.strftime("%Y-%m-%d %H:%M:%S"), command)
+
+
+class FileInUse(UsageError):
+    """Another program writes to the file; `holder` is None where that does not say who it is."""
+
+    def __init__(self, path: Path, holder: Holder | None, advice: str) -> None:
+        super().__init__(f"{path} is in use by {holder or 'another program'}; {advice}")
+        self.holder = holder
+
+
+class _Held:
+    """A lock of this process, taken `count` times."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path, self.handle, self.count = path, handle, 1
+
+
+_held: dict[Path, _Held] = {}
+_guard: Final = threading.Lock()
+
+
+class FileLock:
+    """A lock that this process has, to be released; `note` says what is not so, and is empty where all is well."""
+
+    def __init__(self, key: Path, note: str = "") -> None:
+        self.note = note
+        self._key: Path | None = None if note else key
+
+    def release(self) -> None:
+        """Let go of the file; a second time does nothing."""
+        key, self._key = self._key, None
+        if key is None:
+            return
+        with _guard:
+            held = _held.get(key)
+            if held is None:  # a child of the process that locked it
+                return
+            held.count -= 1
+            if not held.count:
+                _free(_held.pop(key))
+
+    def __enter__(self) -> FileLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def lock(path: str | Path, *, advice: str = "close it there, or choose another file", wait: float = 0.0) -> FileLock:
+    """Lock a file, which need not be there yet, against other programs.
+
+    Raise FileInUse where another one has it (after so many seconds of waiting), OutputError where there can be no lock
+    beside it. `advice` says in the message what to do. Where the file system has no locks, the lock has a `note`.
+    """
+    path = Path(path)
+    key = Path(os.path.realpath(path))
+    end = time.monotonic() + wait
+    while True:
+        with _guard:
+            held = _held.get(key)
+            if held is not None:
+                held.count += 1
+                return FileLock(key)
+            found = _taken(path, key)
+            if isinstance(found, _Held):
+                _held[key] = found
+                return FileLock(key)
+        if isinstance(found, str):
+            return FileLock(key, found)
+        if time.monotonic() >= end:
+            raise FileInUse(path, found.holder, advice)
+        time.sleep(_BETWEEN_LOOKS)
+
+
+class _Busy(Struct, frozen=True):
+    """Another process has the lock."""
+
+    holder: Holder | None
+
+
+def _taken(path: Path, key: Path) -> _Held | _Busy | str:
+    """The lock, who has it, or why there can be none."""
+    place = lock_path(key)
+    if _flock is None:
+        return _note(path)
+    while True:
+        try:
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be locked: {place}: {error.strerror}") from None
+        try:
+            _flock(handle)
+            if _is_still_there(place, handle):
+                with contextlib.suppress(OSError):  # a full disk: nobody can be told who it is
+                    _describe(handle)
+                return _Held(place, handle)
+        except BlockingIOError:
+            found = _read(handle)
+            os.close(handle)
+            return _Busy(found)
+        except OSError as error:
+            os.close(handle)
+            if error.errno in _UNSUPPORTED:
+                return _note(path)
+            raise OutputError(f"{path}: cannot be locked: {place}: {error.strerror}") from None
+        os.close(handle)  # it was released, and removed, in between
+
+
+def lock_path(path: Path) -> Path:
+    """The file beside another one that is locked for it."""
+    return path.with_name(f".{path.name[:_LONGEST_NAME]}.lock")
+
+
+def _note(path: Path) -> str:
+    return f"{path} cannot be locked on this file system; let no other program write to it meanwhile"
+
+
+def _is_still_there(place: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), place.stat())
+    except OSError:
+        return False
+
+
+def _describe(handle: int) -> None:
+    holder = Holder.present()
+    content = json.dumps({name: getattr(holder, name) for name in Holder.__struct_fields__}).encode()
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, content, 0)
+
+
+def _read(handle: int) -> Holder | None:
+    """What stands in a lock file, which anybody may have written."""
+    try:
+        content: Any = json.loads(os.pread(handle, _LARGEST_FILE, 0))
+        return Holder(
+            pid=int(content["pid"]),
+            host=_plain(content["host"]),
+            since=_plain(content["since"]),
+            command=_plain(content["command"]),
+        )
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+
+
+def _plain(text: Any) -> str:
+    shown = str(text)[: _LONGEST_COMMAND + 4]
+    return "".join(letter if letter.isprintable() else " " for letter in shown)
+
+
+def _free(held: _Held) -> None:
+    with contextlib.suppress(OSError):
+        if _is_still_there(held.path, held.handle):
+            held.path.unlink()  # while it is locked: nobody else can have taken it
+    with contextlib.suppress(OSError):
+        os.close(held.handle)
+
+
+@atexit.register
+def _free_all() -> None:
+    with _guard:
+        while _held:
+            _free(_held.popitem()[1])
+
+
+def _forget_all() -> None:
+    """A child process has no locks; those of its parent stay."""
+    for held in _held.values():
+        with contextlib.suppress(OSError):
+            os.close(held.handle)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
