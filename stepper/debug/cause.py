@@ -7,7 +7,7 @@ Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infini
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, convert
 
@@ -18,6 +18,7 @@ from stepper.records import as_data
 
 Scalar = bool | int | float | str
 """The value of an element; NaN and the infinities as text."""
+NON_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 Element = tuple[int, ...]
 
 
@@ -170,9 +171,9 @@ class Step(StrEnum):
     NUMBER = "iteration number"
     GIVEN = "model input"
     CONSTANT = "constant"
+    STATE = "variable"
     EDITED = "set by the user"
     NO_ITERATION = "no iteration ran"
-    UNSEEN = "not looked at"
 
 
 class Link(Struct, frozen=True):
@@ -181,6 +182,7 @@ class Link(Struct, frozen=True):
     `step` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
     or of the back edge that it came through (0: none). `operands` are the inputs of an operation; `arithmetic` is why
     a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
+    `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
     """
 
     location: Location
@@ -194,6 +196,7 @@ class Link(Struct, frozen=True):
     arithmetic: Arithmetic | None = None
     formula: str = ""
     follows: int | None = None
+    through: tuple[int, int] | None = None
 
 
 class Chain(Struct, frozen=True):

@@ -28,6 +28,7 @@ from stepper.debug.cause import (
     Repeats,
     RunFailed,
     Scalar,
+    Step,
     Stuck,
     Trigger,
     Unevaluated,
@@ -230,14 +231,104 @@ def inputs_sentence(cause: NonFinite) -> str:
 # --- chains ---------------------------------------------------------------------------------------------------------
 
 
-def chain_sentence(chain: Chain) -> str:
-    """Return where what was in the inputs came from, in one sentence; empty where nothing is known of it."""
-    return ""
+_STEPS: Final[dict[Step, str]] = {
+    Step.BACK_EDGE: "came over the back edge",
+    Step.INITIAL: "the initial value of what the loop carries",
+    Step.SLICE: "a slice of an input of the loop",
+    Step.INVARIANT: "an input of the loop, the same in every iteration",
+    Step.BRANCH_INPUT: "an input of the If",
+    Step.BRANCH_OUTPUT: "what the branch gave",
+    Step.LAST_VALUE: "the value of the last iteration",
+    Step.SCAN: "joined from the pieces of all iterations",
+    Step.NO_ITERATION: "no iteration ran, so it is the initial value",
+    Step.NUMBER: "the number of the iteration",
+    Step.GIVEN: "as the run was given it",
+    Step.CONSTANT: "a constant of the model",
+    Step.STATE: "kept from an earlier call",
+    Step.EDITED: "set by the user",
+}
+_PASSING: Final = {
+    Step.BACK_EDGE: "came over the back edge to '{0}' on line {1}",
+    Step.INITIAL: "was the initial value of '{0}' (line {1})",
+    Step.SLICE: "came in as a slice, '{0}' (line {1})",
+    Step.INVARIANT: "came in from outside of the loop, as '{0}' (line {1})",
+    Step.LAST_VALUE: "came out of '{0}' after its last iteration (line {1})",
+    Step.SCAN: "came out of '{0}' in a scan output (line {1})",
+}
+"""How a value passes a border, for a sentence about a whole chain."""
+
+
+def result_word(value: Scalar | None) -> str:
+    """Return NaN or Inf for an element that is one."""
+    return "NaN" if value == "NaN" else "Inf"
+
+
+def chain_lines(chain: Chain) -> list[str]:
+    """Return a chain, a line for each link, and why it ends where that is not its beginning."""
+    lines = [link_text(link) for link in chain.links]
+    return [*lines, chain.stopped] if chain.stopped else lines
 
 
 def link_text(link: Link) -> str:
-    """Return a link in one line."""
-    return ""
+    """Return a link in one line: `@7 Exp 'exp_key'[0,3] = Inf: born here: exp(89.2) > f32 maximum exp(88.72)`."""
+    value = "" if link.value is None else f" = {scalar_text(link.value)}"
+    words = _link_words(link)
+    return f"{moment_text(link.location)} {value_text(link)}{value}{f': {words}' if words else ''}"
+
+
+def moment_text(location: Location) -> str:
+    """Return the iterations around a place: `@7`, `@2,@0`; `model` outside of every loop."""
+    numbers = [f"@{one.iteration}" for one in location.path if one.iteration is not None]
+    return ",".join(numbers) or "model"
+
+
+def value_text(link: Link) -> str:
+    """Return whose output a link is of, and which element."""
+    port = "" if link.location.output is None else f":{link.location.output}"
+    return f"{link.location.operation}{port}{element_text(link.element)}"
+
+
+def _link_words(link: Link) -> str:
+    line = f" (line {link.line})" if link.line else ""
+    if link.step is Step.BORN:
+        return f"born here{_reason(link)}"
+    if link.step is Step.COMPUTED:
+        return reason_text(link.arithmetic, link.formula, result_word(link.value))
+    if link.through is not None:
+        first, last = link.through
+        return f"{_STEPS[link.step]}{line}, as it did into the iterations {first} to {last}"
+    return f"{_STEPS[link.step]}{line}"
+
+
+def _passing(link: Link) -> str:
+    operation = link.location.operation
+    return _PASSING[link.step].format("" if operation is None else operation.name, link.line)
+
+
+def _reason(link: Link) -> str:
+    text = reason_text(link.arithmetic, link.formula, result_word(link.value))
+    return f": {text}" if text else ", of finite inputs"
+
+
+def chain_sentence(chain: Chain) -> str:
+    """Return where what was in the inputs of the first link came from, in one sentence; empty where nothing was."""
+    if len(chain.links) < 2:
+        return ""
+    followed, last = chain.links[1], chain.links[-1]
+    ways = list(dict.fromkeys(_passing(link) for link in chain.links if link.step in _PASSING))
+    which = f"the {result_word(followed.value)} in input {chain.links[0].follows}"
+    inside = where(last.location)
+    element = f", element {element_text(last.element)}" if last.element else ""
+    site = f"{last.location.operation} {inside}{element}"
+    if chain.stopped:
+        end = f"{chain.stopped}: {site}"
+    elif last.step is Step.BORN:
+        end = f"was born in {site}{_reason(last)}"
+    else:
+        end = f"is in {site}: {_STEPS[last.step]}"
+    if len(ways) > 3:
+        ways = [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]]
+    return f"{which} {', '.join(ways)}{' and ' if ways else ''}{end}"
 
 
 # --- shapes and loops -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.cause import Cause, Chain, NonFinite
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.labels import Labels
@@ -182,6 +183,16 @@ class Debugger:
         from stepper.debug.moments_found import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
+
+    @_taking_turns
+    def why(self, address: str | Address) -> Chain:
+        """Return where a value comes from: a NaN or Inf is followed to its birth, over back edges and out of bodies.
+
+        Without an index it is the first element that is NaN, else infinite. The present stays. UsageError.
+        """
+        from stepper.debug.why import why
+
+        return why(self.timeline, address)
 
     @_taking_turns
     def over_iterations(
@@ -470,12 +481,21 @@ class Debugger:
         if reason is None:
             reason = reason_of(self.machine, event, self.lookout.found_at)
         found = self.lookout.found if reason is Reason.BREAK else None
-        self.stop = describe(self.machine, reason, () if found is None else tuple(found.causes), searched)
+        causes = () if found is None else self._explained(found.causes)
+        self.stop = describe(self.machine, reason, causes, searched)
         if found is not None:
             self.breakpoints.stopped()
         self.timeline.show()
         self.watches.see(self.timeline)
         return self.stop
+
+    def _explained(self, causes: list[Cause]) -> tuple[Cause, ...]:
+        """The causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""
+        if not any(isinstance(cause, NonFinite) for cause in causes):
+            return tuple(causes)
+        from stepper.debug.why import with_origins
+
+        return with_origins(self.timeline, causes)
 
     def _loop_iteration(self) -> int:
         iteration = iteration_of(self.frame)

@@ -25,8 +25,8 @@ from stepper.plain_values import json_number
 
 LARGEST_TRIED: Final = 2**22
 """Elements of all inputs of an operation up to which its kernel is run again; beyond, the first NaN or Inf counts."""
-_FINITE: Final = (1.0, 0.5)
-"""What takes the place of a NaN or Inf: an operation that gives one for both gives it for finite inputs."""
+_FINITE: Final = (1.0, 0.5, 0.0)
+"""What takes the place of a NaN or Inf: an operation that gives the same for all of them gives it of its own."""
 
 
 class NanOrigin(Struct, frozen=True):
@@ -79,11 +79,7 @@ def nan_origin(frame: Frame, operation: Operation, output: int, element: Element
     if found is not None:
         places = [at if at is not None and index != found[0] else None for index, at in enumerate(places)]
         places[found[0]] = found[1]
-    operands = tuple(
-        _operand(frame, operation, index, value, place, file)
-        for index, (value, place) in enumerate(zip(values, places, strict=True))
-        if value is not None and operation.inputs[index] >= 0
-    )
+    operands = _operands(frame, operation, values, places, file)
     arithmetic, formula = None, ""
     if found is None or (wants_nan and not isnan(float(np.asarray(values[found[0]])[found[1]]))):
         made = Made(
@@ -94,6 +90,26 @@ def nan_origin(frame: Frame, operation: Operation, output: int, element: Element
         )
         arithmetic, formula = nan_reason(operation.layer.type, made)
     return NanOrigin(operands, None if found is None else found[0], arithmetic, formula)
+
+
+def operands_of(frame: Frame, operation: Operation, file: str) -> tuple[Operand, ...]:
+    """Return the inputs of an operation, of no element in particular."""
+    values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
+    return _operands(frame, operation, values, [None] * len(values), file)
+
+
+def _operands(
+    frame: Frame,
+    operation: Operation,
+    values: Sequence[Value | None],
+    places: Sequence[Element | None],
+    file: str,
+) -> tuple[Operand, ...]:
+    return tuple(
+        _operand(frame, operation, index, value, place, file)
+        for index, (value, place) in enumerate(zip(values, places, strict=True))
+        if value is not None
+    )
 
 
 def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
@@ -164,7 +180,7 @@ class _Search:
             if not self._can_try:
                 return bad[0][0], first_element(test(bad[0][1]))
             kept = {index: np.flatnonzero(test(array)) for index, array in bad}
-            if self._gives(kept) and not self._gives({}):
+            if self._gives(kept) and not all(self._result_with({}, number, same) for number in _FINITE):
                 return self._one_of(kept)
         return None
 
@@ -185,10 +201,11 @@ class _Search:
         return tuple(int(at) for at in np.unravel_index(int(places[0]), shape))
 
     def _gives(self, kept: dict[int, Array]) -> bool:
-        """True if the element is still NaN or infinite where only these of its inputs' elements are."""
-        return all(self._is_bad_with(kept, number) for number in _FINITE)
+        """True if the element is still NaN or infinite where only these of the inputs' elements are."""
+        return all(self._result_with(kept, number, _is_not_finite) for number in _FINITE)
 
-    def _is_bad_with(self, kept: dict[int, Array], number: float) -> bool:
+    def _result_with(self, kept: dict[int, Array], number: float, test: Any) -> bool:
+        """True if the element passes a test where all but these are replaced by a number."""
         inputs: list[Any] = []
         for index, value in enumerate(self._values):
             if not is_non_finite(value):
@@ -207,7 +224,11 @@ class _Search:
         except Exception:  # with other numbers a kernel may refuse what it has accepted
             return False
         result = np.asarray(results[self._output] if self._operation.several_outputs else results)
-        return result.shape == self._shape and not bool(np.isfinite(result[self._element]))
+        return result.shape == self._shape and bool(test(result[self._element]))
+
+
+def _is_not_finite(value: Any) -> bool:
+    return not np.isfinite(value)
 
 
 def _holds(value: Value | None, test: Any) -> bool:

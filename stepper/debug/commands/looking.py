@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from stepper.debug.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
 from stepper.debug.addresses_syntax import QUOTED
+from stepper.debug.cause import NON_FINITE
+from stepper.debug.cause_texts import chain_lines
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
@@ -244,9 +246,14 @@ def _explain(session: Session, _text: str) -> Answer:
     return Answer(tuple(stop_lines(session.debugger.view())))
 
 
-@command("why", syntax="ADDR", help="where a value of a body comes from or goes to: which slice or back edge, and why")
+@command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
 def _why(session: Session, text: str) -> Answer:
     debugger = session.debugger
+    chain = debugger.why(required(text, "a value"))
+    data = {"chain": as_data(chain)}
+    if len(chain.links) > 1 or chain.links[0].value in NON_FINITE:
+        lines = chain_lines(chain)
+        return Answer(tuple(lines), {**data, "sentences": lines})
     target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, debugger.frame.program)
     depth = len(target.program.path)
     if depth >= debugger.depth or debugger.machine.stack[depth].program is not target.program:
@@ -261,7 +268,7 @@ def _why(session: Session, text: str) -> Answer:
     if not lines:
         lines = [f"{target.layer.type} '{target.layer.name}' computes it; no port of the loop has to do with it"]
         lines += [f"from {described}" for described in _sources(target)]
-    return Answer(tuple(lines), {"sentences": lines})
+    return Answer(tuple(lines), {**data, "sentences": lines})
 
 
 def _sources(target: Target) -> list[str]:
