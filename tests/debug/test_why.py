@@ -249,8 +249,8 @@ def test_the_walk_back_has_a_limit_and_says_how_far_it_looked(tmp_path: Path) ->
     at_operation(run, "after")
     chain = why(run.timeline, "after", farthest=10)
     assert chain.birth is None and "looked back over 10 iterations" in chain.stopped
-    run.pause()
-    paused = run.why("after")
+    run.machine.request_pause()  # as `pause` does while a question is being answered
+    paused = why(run.timeline, "after")
     assert paused.stopped.startswith("paused")
     birth = run.why("after").birth
     assert birth is not None and birth.location.iteration == 2
