@@ -17,7 +17,7 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
     """The model that is named (or another one); converted where it is no IR, which is told on stderr."""
     quiet = getattr(options, "quiet", False)
     told = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
-    return open_model(options.model if path is None else path, told)
+    return open_model(options.model if path is None else path, told, getattr(options, "timeout", None))
 
 
 def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
@@ -37,12 +37,13 @@ def is_usual(options: argparse.Namespace) -> bool:
 
 def fallback_of(options: argparse.Namespace) -> OpenVINOPartner:
     """What computes operations without a kernel where every other is numpy's; on the CPU, in f32."""
-    return OpenVINOPartner(runtime=Runtime(extensions=options.extension))
+    return OpenVINOPartner(runtime=Runtime(extensions=options.extension, timeout=options.timeout))
 
 
 def runtime_of(options: argparse.Namespace) -> Runtime:
     """OpenVINO as the options describe it; not imported yet."""
-    return Runtime(options.device or "CPU", options.precision or "f32", options.extension)
+    extensions = getattr(options, "extension", ())
+    return Runtime(options.device or "CPU", options.precision or "f32", extensions, timeout=options.timeout)
 
 
 def ensure_no_device(options: argparse.Namespace, advice: str) -> None:

@@ -37,3 +37,14 @@ def size(text: str) -> int:
     if match is None or int(match[1]) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is no size; write for example 512MB or 2GB")
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
+
+
+def seconds(text: str) -> float:
+    """A length of time that is finite and not zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds; write for example 60")
+    return value

@@ -82,10 +82,16 @@ def add_runtime(command: argparse.ArgumentParser) -> None:
 
 
 def add_device(command: argparse.ArgumentParser) -> None:
-    """OpenVINO's device and precision."""
+    """OpenVINO's device and precision, and how long it may take."""
     command.add_argument("--device", metavar="NAME", help="the device of OpenVINO: CPU (default), GPU.0, AUTO, ...")
     command.add_argument(
         "--precision", choices=("f32", "f16", "bf16"), help="what OpenVINO is asked to compute in (f32)"
+    )
+    command.add_argument(
+        "--timeout",
+        type=option_values.seconds,
+        metavar="SECONDS",
+        help="how long OpenVINO may read, convert, compile or run something (600); it runs in a process of its own",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shutil import get_terminal_size
 from typing import Any
 
-from stepper.cli.engine_options import opened_model
+from stepper.cli.engine_options import opened_model, runtime_of
 from stepper.cli.printing import say
 from stepper.cli.specs import bound_inputs, given_inputs
 from stepper.cli.values import print_json
@@ -17,7 +17,7 @@ from stepper.compare.tolerances import Tolerance
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.openvino.runtime import Runtime, ensure_installed
+from stepper.openvino.runtime import ensure_installed
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -26,12 +26,15 @@ def execute(options: argparse.Namespace) -> int:
     model = opened_model(options)
     inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     tolerance = Tolerance(options.rtol, options.atol)
-    device, precision = options.device or "CPU", options.precision or "f32"
-    found = pass_reports(model, inputs, device, precision, Rules(options.rules), tolerance, options.max_iterations)
+    runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
+    runtime.check()
+    found = pass_reports(
+        model, inputs, runtime.device, runtime.precision, rules, tolerance, most, timeout=runtime.timeout
+    )
     reports = list(_shown(found, wanted=not options.quiet))
     first = next((report for report in reports if report.verdict is Verdict.DIFFERENT), None)
-    runtime = OpenVINOPeer(model, Runtime(device, precision)).run(inputs, count=False).outputs
-    apart = runtime_difference(model, inputs, runtime, Rules(options.rules), tolerance, options.max_iterations)
+    outputs = OpenVINOPeer(model, runtime).run(inputs, count=False).outputs
+    apart = runtime_difference(model, inputs, outputs, rules, tolerance, most)
     if options.json:
         print_json({**_json(options, reports, first), "runtime": list(apart)})
     else:

@@ -76,18 +76,19 @@ def pass_reports(
     rules: Rules = Rules.SPEC,
     tolerance: Tolerance | None = None,
     max_iterations: int | None = None,
+    timeout: float | None = None,
 ) -> Iterator[PassReport]:
     """A report for each pass over the model, in order, while OpenVINO compiles it in another process.
 
     `inputs` are arrays in the order of the model's Parameters. Raises what running the model itself raises, and
-    ExecutionError where OpenVINO refuses the model.
+    ExecutionError where OpenVINO refuses the model or crashes, LimitReached where none comes within `timeout` seconds.
     """
     tolerance = tolerance or OTHER_KERNELS["f32"]
     limits = _Limits(rules, max_iterations)
     baseline = _run(model, inputs, limits)
     interface = _interface(model)
     content, report = b"", PassReport(0, "", Verdict.EQUAL)
-    for traced in traced_passes(model.path, device, precision):
+    for traced in traced_passes(model.path, device, precision, timeout):
         seen = _hash(traced.path)
         if seen == content:
             same = report.verdict if report.verdict is Verdict.NOT_RUN else Verdict.SAME_FILE

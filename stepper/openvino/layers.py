@@ -8,7 +8,7 @@ other arithmetic in places. A layer whose shapes keep changing all the same is c
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -19,8 +19,12 @@ from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.partners import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
+from stepper.openvino.client import Remote, shared_worker
+from stepper.openvino.endings import RuntimeEnded
 from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
+from stepper.openvino.messages import DefineLayer, layer_facts
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
 
@@ -43,11 +47,21 @@ class LayerInOpenVINO:
     `constants` are the inputs that never change; OpenVINO gets them as Constants, from which it may choose or pack.
     Raises KernelError where OpenVINO refuses the layer on these inputs, UnsupportedOperation where it must serve for a
     kernel of ours that does not exist (`is_last_resort`).
+
+    `trial` is the same layer in another process, which is called with the inputs before each compilation here: where
+    OpenVINO crashes, hangs or runs out of memory, it does so there.
     """
 
     def __init__(
-        self, runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
+        self,
+        runtime: Runtime,
+        layer: Layer,
+        constants: Sequence[Array | None],
+        *,
+        is_last_resort: bool,
+        trial: Callable[..., object] | None = None,
     ) -> None:
+        self._trial = trial
         self._runtime, self._layer, self._constants = runtime, layer, tuple(constants)
         self._is_last_resort = is_last_resort
         changing = [port for port, constant in zip(layer.inputs, constants, strict=True) if constant is None]
@@ -81,7 +95,7 @@ class LayerInOpenVINO:
             if must_be_open:
                 raise self._refused("it has no elements to choose from, or no indices")
         try:
-            return self._keep(signature, _Request(self._runtime, self._model(given, self._shapes(given))))
+            return self._keep(signature, self._compiled(given, self._shapes(given)))
         except RuntimeError as error:
             if self._declared is not None:
                 self._declared = None
@@ -123,7 +137,7 @@ class LayerInOpenVINO:
         ranks = tuple((array.dtype, array.ndim) for array in given)
         if ranks not in self._open:
             try:
-                self._open[ranks] = _Request(self._runtime, self._model(given, [(-1,) * array.ndim for array in given]))
+                self._open[ranks] = self._compiled(given, [(-1,) * array.ndim for array in given])
             except RuntimeError:
                 self._open[ranks] = None
         return self._open[ranks]
@@ -137,15 +151,25 @@ class LayerInOpenVINO:
         if (found := self._requests.get(key)) is not None:
             return found
         try:
-            model = self._model(given, [array.shape for array in given], settled)
-            return self._keep(key, _Request(self._runtime, model, [number is not None for number in settled]))
+            return self._keep(key, self._compiled(given, [array.shape for array in given], settled))
         except RuntimeError as error:
             raise self._refused(complaint(error)) from None
 
-    def _refused(self, reason: str) -> Exception:
+    def _compiled(
+        self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
+    ) -> _Request:
+        if self._trial is not None:
+            try:
+                self._trial(*given)
+            except RuntimeEnded as error:
+                raise self._refused(str(error), says="") from None
+        model = self._model(given, shapes, settled)
+        return _Request(self._runtime, model, [number is not None for number in settled or ()])
+
+    def _refused(self, reason: str, says: str = "OpenVINO refuses it: ") -> Exception:
         if self._is_last_resort:
-            return UnsupportedOperation(f"{no_kernel(self._layer)}, and OpenVINO refuses it: {reason}")
-        return KernelError(f"OpenVINO refuses it: {reason} (to compute it with numpy: --engine-for 'NAME=numpy')")
+            return UnsupportedOperation(f"{no_kernel(self._layer)}, and {says}{reason}")
+        return KernelError(f"{says}{reason} (to compute it with numpy: --engine-for 'NAME=numpy')")
 
     def _model(
         self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
@@ -177,6 +201,18 @@ class LayerInOpenVINO:
         if index not in self._tensors:
             self._tensors[index] = to_tensor(value)
         return self._tensors[index]
+
+
+def remote_layer(runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool) -> Remote:
+    """The same layer in another process: a function from those of its inputs that are no constants."""
+    places = tuple(index for index, constant in enumerate(constants) if constant is not None)
+
+    def define(key: int) -> tuple[DefineLayer, list[Any]]:
+        definition = DefineLayer(key, runtime.facts, layer_facts(layer), places, is_last_resort)
+        return definition, [constants[place] for place in places]
+
+    subject = f"{layer.type} '{excerpt(layer.name)}' (layer {layer.id}, line {layer.line})"
+    return Remote(shared_worker(), define, subject, runtime.limits)
 
 
 class LayerInput(NamedTuple):

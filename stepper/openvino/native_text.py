@@ -7,12 +7,12 @@ element types of inputs and outputs as they are declared), with the same .bin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from lxml import etree
 
-from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir import xml
 from stepper.ir.model import Graph, Layer, LoopKey, Model
@@ -29,7 +29,12 @@ class NativeText(NamedTuple):
     """The text of an IR, and the bytes of its .bin."""
 
     text: str
-    weights: Array | None
+    weights: np.memmap[Any, Any] | None
+
+    @property
+    def weights_path(self) -> str:
+        """The path of the .bin; empty without one."""
+        return "" if self.weights is None else str(self.weights.filename)
 
 
 def whole(model: Model) -> NativeText:
@@ -70,10 +75,15 @@ def _text(net: Element) -> str:
     return etree.tostring(net, encoding="unicode")
 
 
-def _weights(model: Model) -> Array | None:
+def _weights(model: Model) -> np.memmap[Any, Any] | None:
     if model.weights is None or model.weights.size == 0:
         return None
-    return np.memmap(model.weights.path, np.uint8, "c")  # copy on write: OpenVINO wants memory that could be written
+    return mapped(model.weights.path)
+
+
+def mapped(path: str | Path) -> np.memmap[Any, Any]:
+    """The bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
+    return np.memmap(path, np.uint8, "c")
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------

@@ -17,32 +17,42 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from stepper.errors import ArgumentTypeError, ModelError, UsageError
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
 from stepper.model_files import CONVERTED, WEIGHTS_BESIDE
-from stepper.openvino.runtime import complaint, ensure_installed
+from stepper.openvino.client import shared_worker
+from stepper.openvino.conversion import conversion_complaint
+from stepper.openvino.endings import ConversionEnded
+from stepper.openvino.messages import Convert
+from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"
 
 
-def open_model(source: ModelSource, told: Callable[[str], None] | None = None) -> Model:
+def open_model(source: ModelSource, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Model:
     """The model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
-    `told` hears of a conversion, which may take its time. Raises ModelError where the file cannot be read or converted,
-    UsageError where it must be converted and OpenVINO is not installed.
+    `told` hears of a conversion, which may take its time: `timeout` seconds at most, where that is given. A converted
+    model has the name of the file that it came from. Raises ModelError where the file cannot be read or converted,
+    LimitReached where the limit of time is met, UsageError where OpenVINO is needed and not installed.
     """
     if isinstance(source, Model):
         return source
     if isinstance(source, (str, Path)):
-        return read(converted(Path(source), told) if Path(source).suffix.lower() in CONVERTED else source)
+        path = Path(source)
+        if path.suffix.lower() not in CONVERTED:
+            return read(path)
+        return replace(read(converted(path, told, timeout)), name=path.name)
     return _live(source)
 
 
-def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
+def converted(path: Path, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Path:
     """The .xml into which OpenVINO converts a model: the one that is kept, or a new one."""
     name = f"{path.stem[:80]}-{_content_hash(path)}"
     places = [path.parent / FOLDER, _user_cache()]
@@ -57,7 +67,7 @@ def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
         except OSError:
             continue
         with temporary as folder:
-            _convert(path, Path(folder) / "model.xml")
+            _convert(path, Path(folder).resolve() / "model.xml", timeout)
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
         if told is not None:
@@ -66,9 +76,8 @@ def converted(path: Path, told: Callable[[str], None] | None = None) -> Path:
     raise UsageError(f"{path}: its conversion can be written neither to {places[0]} nor to {places[1]}")
 
 
-def _convert(path: Path, target: Path) -> None:
-    import openvino
-
+def _convert(path: Path, target: Path, timeout: float | None) -> None:
+    """Let OpenVINO write the model as an IR, in a process of its own. ModelError where it cannot or crashes."""
     if path.suffix.lower() == ".tflite":
         with path.open("rb") as file:
             if (
@@ -77,14 +86,16 @@ def _convert(path: Path, target: Path) -> None:
                 raise ModelError(
                     f"{path}: is no {CONVERTED['.tflite']} model: its bytes 4 to 7 are not {_TFLITE.decode()}"
                 )
+    # The parts of a saved model of TensorFlow are found by their folder.
+    source = (path.parent if path.name == "saved_model.pb" else path).resolve()
+    act = Convert(str(source), str(target), str(target.parent))
     try:
-        # The same front ends as openvino.convert_model has, which would tell its makers of each use.
-        # The parts of a saved model of TensorFlow are found by their folder.
-        source = path.parent if path.name == "saved_model.pb" else path
-        model = openvino.Core().read_model(str(source))
-        openvino.save_model(model, str(target), compress_to_fp16=False)
+        shared_worker().ask(act, subject=f"{path}", limits=Runtime(timeout=timeout).limits)
     except RuntimeError as error:
-        raise ModelError(f"{path}: OpenVINO cannot convert it: {complaint(error)}") from None
+        raise ModelError(f"{path}: {conversion_complaint(error)}") from None
+    except ConversionEnded as error:
+        advice = "convert it where it was made (openvino.convert_model, openvino.save_model), and open the .xml"
+        raise ConversionEnded(f"{error}; {advice}") from None
 
 
 def _content_hash(path: Path) -> str:

@@ -24,6 +24,10 @@ class OpenVINOPartner:
 
     `engine` is whose all other operations are. `choices` maps patterns to engines; a pattern is an operation's type, or
     a glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed.
+
+    Each compilation, with the first call of what it gives, is tried in a process of its own before it is made in this
+    one: a crash there is an error of the run. Where the runtime's extensions are Python classes, which no other process
+    has, there is no such trial, and a crash of OpenVINO is one of this process.
     """
 
     def __init__(
@@ -36,7 +40,7 @@ class OpenVINOPartner:
                 raise UsageError(f"there is no engine '{name}'; choose {' or '.join(ENGINES)}")
         if OPENVINO in (engine, *self._choices.values()):
             ensure_installed("the engine openvino")
-            assert self.runtime.core, "its device is there"
+            self.runtime.check()
 
     @property
     def description(self) -> str:
@@ -75,10 +79,13 @@ class OpenVINOPartner:
         if not is_installed():
             return _missing(layer), ""
         from stepper import ops
-        from stepper.openvino.layers import LayerInOpenVINO  # most runs have a kernel for all that is in them
+        from stepper.openvino.layers import LayerInOpenVINO, remote_layer  # most runs need no such thing
 
-        has_kernel = layer.definition is not None and ops.find(layer.type, layer.definition) is not None
-        return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=not has_kernel), str(self.runtime)
+        is_last = layer.definition is None or ops.find(layer.type, layer.definition) is None
+        trial = None
+        if self.runtime.is_remote:
+            trial = remote_layer(self.runtime, layer, constants, is_last_resort=is_last)
+        return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=is_last, trial=trial), str(self.runtime)
 
     def check(self, model: Model) -> None:
         """UsageError for a pattern that fits nothing in the model."""

@@ -1,8 +1,8 @@
 """What OpenVINO makes of a model, pass by pass: its own serialisation of the model after each transformation.
 
-The runtime writes a whole model after every pass, some hundreds of them, into the folder where it runs. So it runs in a
-process of its own, in a temporary folder, and is stopped (not ended) while more is there than the limit; whoever takes
-the passes deletes them by taking the next.
+The runtime writes a whole model after every pass, some hundreds of them, into the folder where it runs. So it has a
+process for this alone, in a temporary folder, and is stopped (not ended) while more is there than the limit; whoever
+takes the passes deletes them by taking the next.
 """
 
 from __future__ import annotations
@@ -11,26 +11,23 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from stepper.errors import ExecutionError
+from stepper.errors import ExecutionError, StepperError
+from stepper.ir.excerpts import excerpt
+from stepper.openvino.client import LONGEST, Worker
+from stepper.openvino.endings import ENDED
+from stepper.openvino.messages import CompileFile, RuntimeFacts
 from stepper.openvino.runtime import complaint
 
 _MOST_BYTES: Final = 2**31
 _EACH: Final = 0.02
 _FILE: Final = re.compile(r"(.*?)_(\d{3,})_(.*)\.xml")
-_COMPILE: Final = """
-import sys, openvino
-path, device, precision = sys.argv[1:]
-core = openvino.Core()
-core.compile_model(core.read_model(path), device, {"INFERENCE_PRECISION_HINT": precision})
-"""
+_TRACING: Final = {"OV_ENABLE_SERIALIZE_TRACING": "true"}
 
 
 class TracedPass(NamedTuple):
@@ -45,49 +42,57 @@ class TracedPass(NamedTuple):
     path: Path
 
 
-def traced_passes(model: Path, device: str, precision: str) -> Iterator[TracedPass]:
+def traced_passes(model: Path, device: str, precision: str, timeout: float | None = None) -> Iterator[TracedPass]:
     """Each pass while OpenVINO compiles the model; its files go when the next is taken.
 
-    ExecutionError where OpenVINO refuses the model, after the passes up to there.
+    `timeout` is how many seconds there may be between two of them. ExecutionError where OpenVINO refuses the model or
+    crashes, RuntimeLimit where it goes on for longer; both after the passes up to there.
     """
+    subject = f"the model {excerpt(model.name)}"
     with tempfile.TemporaryDirectory(prefix="stepper-passes-") as name:
-        folder = Path(name)
-        command = [sys.executable, "-c", _COMPILE, str(model.resolve()), device, precision]
-        environment = {**os.environ, "OV_ENABLE_SERIALIZE_TRACING": "true"}
-        with (folder / "messages").open("wb") as messages:
-            child = subprocess.Popen(command, cwd=folder, env=environment, stdout=messages, stderr=messages)
+        folder, worker = Path(name), Worker(_TRACING)
         try:
-            yield from _passes(folder, child)
+            facts = RuntimeFacts(device, precision, (), {})
+            worker.send(CompileFile(facts, str(model.resolve()), str(folder.resolve())), subject=subject)
+            yield from _passes(folder, worker, subject, timeout or LONGEST)
+        except RuntimeError as error:
+            raise ExecutionError(f"OpenVINO refuses the model: {complaint(error)}") from None
         finally:
-            _end(child)
-        if child.returncode:
-            said = (folder / "messages").read_text("utf-8", "replace")[-4000:]
-            raise ExecutionError(f"OpenVINO refuses the model: {complaint(RuntimeError(said))}")
+            worker.close()
 
 
-def _passes(folder: Path, child: subprocess.Popen[bytes]) -> Iterator[TracedPass]:
+def _passes(folder: Path, worker: Worker, subject: str, timeout: float) -> Iterator[TracedPass]:
     done: set[str] = set()
-    paused = False
+    ended, problem, since = False, None, time.monotonic()
     while True:
-        ended = child.poll() is not None
+        try:
+            ended = worker.wait(subject, _EACH) is not None
+        except (StepperError, RuntimeError) as error:
+            ended, problem = True, error
         found = sorted(
             (int(match[2]), match[3], match[1], path)
             for path in folder.iterdir()
             if path.name not in done and (match := _FILE.fullmatch(path.name))
         )
-        # The last one may not be whole as long as the process writes.
-        for number, name, model, path in found if ended else found[:-1]:
-            paused = _throttle(child, paused=paused, wanted=_size(folder) > _MOST_BYTES)
+        # The last one may not be whole as long as the process writes, and not at all where it crashed.
+        whole = found if ended and not isinstance(problem, ENDED) else found[:-1]
+        for number, name, model, path in whole:
+            _throttle(worker, wanted=_size(folder) > _MOST_BYTES)
             yield TracedPass(number, name, model, path)
             done.add(path.name)
             for file in (path, path.with_suffix(".bin")):
                 with contextlib.suppress(OSError):
                     file.unlink()
+        if problem is not None:
+            raise problem
         if ended:
             return
+        if whole:
+            since = time.monotonic()
+        elif time.monotonic() - since > timeout:
+            raise worker.overdue(subject, timeout)
         # All that is whole was taken: now it must go on, however large a single one may be.
-        paused = _throttle(child, paused=paused, wanted=False)
-        time.sleep(_EACH)
+        _throttle(worker, wanted=False)
 
 
 def _size(folder: Path) -> int:
@@ -99,15 +104,8 @@ def _size(folder: Path) -> int:
     return size
 
 
-def _throttle(child: subprocess.Popen[bytes], *, paused: bool, wanted: bool) -> bool:
-    """Let the process wait, or go on; whether it waits now. Not where signals cannot do that."""
-    if wanted == paused or not hasattr(signal, "SIGSTOP"):
-        return paused
-    child.send_signal(signal.SIGSTOP if wanted else signal.SIGCONT)
-    return wanted
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.kill()
-    child.wait()
+def _throttle(worker: Worker, *, wanted: bool) -> None:
+    """Let the process wait, or go on. Not where signals cannot do that."""
+    if hasattr(signal, "SIGSTOP") and (pid := worker.pid()) is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP if wanted else signal.SIGCONT)

@@ -13,23 +13,28 @@ an iteration from one that was carried into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.openvino import native_text
-from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.client import Remote, shared_worker
+from stepper.openvino.compiled import CompiledText
+from stepper.openvino.endings import ENDED, RuntimeLimit
+from stepper.openvino.layers import LayerInOpenVINO, remote_layer
+from stepper.openvino.messages import DefineModel
 from stepper.openvino.native_text import NativeText
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
-
-if TYPE_CHECKING:
-    import openvino
 
 Function = Callable[..., tuple[Array, ...]]
 
@@ -48,35 +53,41 @@ class PeerRun(Struct, frozen=True):
 class OpenVINOPeer:
     """A model in OpenVINO. Compilations are kept: of the model, of each body, of each operation and signature.
 
-    UsageError where OpenVINO is not installed or has no such device.
+    OpenVINO runs in a process of its own, but with a runtime whose extensions are Python classes; where it crashes
+    there, functions raise RuntimeEnded, and RuntimeLimit where a limit of time or memory is met. `notes` then has a
+    sentence for each. UsageError where OpenVINO is not installed, has no such device or that no such precision.
     """
 
     def __init__(self, model: Model, runtime: Runtime | None = None) -> None:
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
-        assert self.runtime.core, "its device is there"
-        self._whole: _Compiled | None = None
-        self._bodies: dict[int, _Compiled] = {}
-        self._operations: dict[tuple[int, int], LayerInOpenVINO] = {}
+        self.runtime.check()
+        self.notes: list[str] = []
+        self._whole: dict[float | None, Function] = {}
+        self._bodies: dict[int, Function] = {}
+        self._operations: dict[tuple[int, int], Function] = {}
 
-    def run(self, inputs: Sequence[Array], *, count: bool = True) -> PeerRun:
+    def run(self, inputs: Sequence[Array], *, count: bool = True, seconds: float | None = None) -> PeerRun:
         """The whole model on arrays in the order of its Parameters. `count`: the iterations of its loops, too.
 
-        They are counted in a run of their own, for counting changes what OpenVINO may fuse. ExecutionError where it
-        refuses or fails.
+        They are counted in a run of their own, for counting changes what OpenVINO may fuse. `seconds` is how long a run
+        may take, else that is the runtime's own limit. ExecutionError where OpenVINO refuses or fails, RuntimeLimit
+        where it does not end in time.
         """
-        if self._whole is None:
-            self._whole = _Compiled(self.runtime, native_text.whole(self.model), "the model")
-        outputs = self._whole(*inputs)
+        if seconds not in self._whole:
+            title = f"the model {excerpt(self.model.path.name)}"
+            self._whole = {seconds: self._text(native_text.whole(self.model), title, "the model", seconds)}
+        outputs = self._whole[seconds](*inputs)
         if not count:
             return PeerRun(outputs, {})
         text, paths = native_text.counted(self.model)
         if not paths:
             return PeerRun(outputs, {})
         numbers = [np.array([number], np.int32) for number in (0, 1)]
+        what = "the model with its iterations counted"
         try:
-            found = _Compiled(self.runtime, text, "the model with its iterations counted")(*inputs, *numbers)
-        except ExecutionError as error:
+            found = self._text(text, what, what, seconds)(*inputs, *numbers)
+        except (ExecutionError, RuntimeLimit) as error:
             return PeerRun(outputs, {}, str(error))
         counts = [int(value[0]) for value in found[len(outputs) :]]
         return PeerRun(outputs, dict(zip(paths, counts, strict=True)))
@@ -93,7 +104,7 @@ class OpenVINOPeer:
                 constant_value(self.model, source) if source is not None and source.type == "Constant" else None
                 for source in sources
             ]
-            self._operations[key] = LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=False)
+            self._operations[key] = self._layer(layer, constants)
         return self._operations[key]
 
     def body(self, graph: Graph) -> Function:
@@ -102,39 +113,50 @@ class OpenVINOPeer:
         UsageError for a body that the file does not have; the function raises ExecutionError where OpenVINO refuses.
         """
         if id(graph) not in self._bodies:
-            self._bodies[id(graph)] = _Compiled(self.runtime, native_text.body(self.model, graph), "the body")
+            owner = next((path[-1] for path, found in self.model.graphs() if found is graph and path), None)
+            place = "" if owner is None else f" of {owner.type} '{excerpt(owner.name)}' (layer {owner.id})"
+            text = native_text.body(self.model, graph)
+            self._bodies[id(graph)] = self._text(text, f"the body{place} alone", "the body", None)
         return self._bodies[id(graph)]
 
+    def _layer(self, layer: Layer, constants: Sequence[Array | None]) -> Function:
+        if not self.runtime.is_remote:
+            return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=False)
+        remote = remote_layer(self.runtime, layer, constants, is_last_resort=False)
 
-class _Compiled:
-    """A model's text in the runtime; compiled for the inputs' types and shapes, anew where these change."""
+        def compute(*inputs: Any) -> tuple[Array, ...]:
+            given = [array for array, constant in zip(inputs, constants, strict=True) if constant is None]
+            with self._noted():
+                return remote(*given)
 
-    def __init__(self, runtime: Runtime, text: NativeText, what: str) -> None:
-        self._runtime, self._text, self._what = runtime, text, what
-        self._requests: dict[Any, openvino.InferRequest] = {}
+        return compute
 
-    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+    def _text(self, text: NativeText, subject: str, what: str, seconds: float | None) -> Function:
+        """A text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
+        function: Function
+        if self.runtime.is_remote:
+            limits = replace(self.runtime.limits, running=seconds)
+            function = Remote(shared_worker(), partial(self._definition, text), subject, limits)
+        else:
+            function = CompiledText(self.runtime, text)
+
+        def compute(*inputs: Any) -> tuple[Array, ...]:
+            try:
+                with self._noted():
+                    return function(*inputs)
+            except (RuntimeError, KernelError) as error:
+                raise ExecutionError(f"OpenVINO refuses {what}: {complaint(error)}") from None
+
+        return compute
+
+    def _definition(self, text: NativeText, key: int) -> tuple[DefineModel, tuple[Array, ...]]:
+        return DefineModel(key, self.runtime.facts, text.text, text.weights_path), ()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
         try:
-            return tuple(self._runtime.infer(self._request(inputs), inputs))
-        except (RuntimeError, KernelError) as error:
-            raise ExecutionError(f"OpenVINO refuses {self._what}: {complaint(error)}") from None
-
-    def _request(self, inputs: Sequence[Any]) -> openvino.InferRequest:
-        signature = tuple((array.dtype, array.shape) for array in inputs)
-        if signature not in self._requests:
-            model = self._runtime.read(*self._text, is_kept=True)
-            _fit(model, inputs)
-            self._requests = {signature: self._runtime.request(model)}  # one at a time: a model may be large
-        return self._requests[signature]
-
-
-def _fit(model: openvino.Model, inputs: Sequence[Any]) -> None:
-    """Let the Parameters have the shapes that come, where the declared ones exclude them (a body's are not binding)."""
-    import openvino
-
-    shapes = {}
-    for port, array in zip(model.inputs, inputs, strict=True):
-        if not port.get_partial_shape().compatible(openvino.PartialShape(list(array.shape))):
-            shapes[port] = openvino.PartialShape(list(array.shape))
-    if shapes:
-        model.reshape(shapes)
+            yield
+        except ENDED as error:
+            if str(error) not in self.notes:
+                self.notes.append(str(error))
+            raise

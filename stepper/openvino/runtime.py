@@ -1,7 +1,8 @@
 """The OpenVINO runtime: one device, one precision; imported when it is first needed, and one sentence where it is not.
 
-Inference is asynchronous throughout: the synchronous call swallows what goes wrong inside of an operation and returns
-memory that was never written.
+What is done here is done in this process, where a fault of OpenVINO's would be the end of it; `client` has another
+process do the same. Inference is asynchronous throughout: the synchronous call swallows what goes wrong inside of an
+operation and returns memory that was never written.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
+from stepper.openvino.client import LONGEST, Limits, shared_worker
+from stepper.openvino.messages import COMPILING, READING, RUNNING, Check, RuntimeFacts
 from stepper.openvino.tensors import feed, to_array
 
 if TYPE_CHECKING:
@@ -26,6 +30,10 @@ PRECISIONS: Final = ("f32", "f16", "bf16")
 _VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
 _LONGEST_COMPLAINT: Final = 300
 _PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
+
+
+announce: Callable[[str], None] = lambda _stage: None  # noqa: E731  # another takes its place
+"""Hears with what OpenVINO begins now: one of `messages.STAGES`. The process in which it runs passes that on."""
 
 
 def is_installed() -> bool:
@@ -45,6 +53,7 @@ class Runtime:
     `device` is a name as OpenVINO has it (CPU, GPU.0, AUTO), `precision` what it is asked to compute floats in (f32,
     f16, bf16). `extensions` are libraries with operations of one's own, or Python classes of such operations.
     `properties` are further properties with which models are compiled, such as DYNAMIC_QUANTIZATION_GROUP_SIZE: 0.
+    `timeout` is how many seconds OpenVINO may take for each of reading, converting, compiling and running.
     """
 
     def __init__(
@@ -53,22 +62,59 @@ class Runtime:
         precision: str = "f32",
         extensions: Sequence[Any] = (),
         properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> None:
         if precision not in PRECISIONS:
             raise UsageError(f"there is no precision '{precision}'; choose {', '.join(PRECISIONS)}")
         self.device, self.precision, self.extensions = device, precision, tuple(extensions)
-        self.properties = dict(properties or {})
+        self.properties, self.timeout = dict(properties or {}), timeout
 
     def with_properties(self, properties: Mapping[str, str]) -> Runtime:
         """The same with these properties too."""
-        return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties})
+        return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties}, self.timeout)
 
     def __str__(self) -> str:
         return f"OpenVINO ({self.device}, {self.precision})"
 
+    @property
+    def limits(self) -> Limits:
+        """How long it may take."""
+        return Limits(LONGEST if self.timeout is None else self.timeout)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether another process can compute as this does: not with extensions that are Python classes of this one."""
+        return all(isinstance(extension, (str, Path)) for extension in self.extensions)
+
+    @property
+    def facts(self) -> RuntimeFacts:
+        """What another process needs to compute as this does."""
+        return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
+
+    def check(self) -> None:
+        """UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
+        ensure_installed(f"computing with {self}")
+        if self.is_remote:
+            shared_worker().ask(Check(self.facts), subject=f"the device {self.device}", limits=self.limits)
+        else:
+            self.check_here()
+
+    def check_here(self) -> None:
+        """The same, in this process."""
+        core = self.core
+        if self.precision == PRECISIONS[0]:
+            return
+        computed = _computed_precision(core, self.device, self.precision)
+        if computed not in (None, self.precision):
+            has = [one for one in PRECISIONS if _computed_precision(core, self.device, one) in (None, one)]
+            raise UsageError(
+                f"the device {self.device} does not compute in {self.precision}: OpenVINO would take {computed} "
+                f"instead; here it has {' and '.join(has)}"
+            )
+
     @cached_property
     def core(self) -> openvino.Core:
-        """OpenVINO itself. UsageError where it is not installed or has no such device."""
+        """OpenVINO itself, in this process. UsageError where it is not installed or has no such device."""
         ensure_installed(f"computing with {self}")
         import openvino
 
@@ -93,6 +139,7 @@ class Runtime:
         `is_kept`: the caller keeps the weights as long as anything is made of the model; else they are copied.
         """
         core = self.core
+        announce(READING)
         if weights is None or not weights.size:
             return core.read_model(text.encode())
         import openvino
@@ -104,7 +151,19 @@ class Runtime:
         configuration = {"INFERENCE_PRECISION_HINT": self.precision, "NUM_STREAMS": 1}
         if self.device.upper() != "CPU":
             del configuration["NUM_STREAMS"]
-        return self.core.compile_model(model, self.device, {**configuration, **self.properties}).create_infer_request()
+        core = self.core
+        announce(COMPILING)
+        found = core.compile_model(model, self.device, {**configuration, **self.properties}).create_infer_request()
+        announce(RUNNING)
+        return found
+
+    def compile_file(self, path: str) -> None:
+        """Read and compile the IR in a file, for what OpenVINO tells of its doing so."""
+        core = self.core
+        announce(READING)
+        model = core.read_model(path)
+        announce(COMPILING)
+        core.compile_model(model, self.device, {"INFERENCE_PRECISION_HINT": self.precision, **self.properties})
 
     def infer(self, request: openvino.InferRequest, inputs: Sequence[Any]) -> list[Array]:
         """The outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""
@@ -122,6 +181,22 @@ def _shared_core() -> openvino.Core:
     import openvino
 
     return openvino.Core()
+
+
+@functools.cache
+def _computed_precision(core: openvino.Core, device: str, precision: str) -> str | None:
+    """What a product is computed in where this precision is asked for; None where the device does not say."""
+    import openvino
+    from openvino import op
+
+    x = op.Parameter(openvino.Type.f32, openvino.Shape([2, 2]))
+    model = openvino.Model([openvino.opset1.matmul(x, x, False, False)], [x])
+    try:
+        compiled = core.compile_model(model, device, {"INFERENCE_PRECISION_HINT": precision})
+        found = compiled.get_property("INFERENCE_PRECISION_HINT")
+    except RuntimeError:
+        return None
+    return str(found.get_type_name())
 
 
 def complaint(error: BaseException) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -16,10 +15,10 @@ import stepper
 from stepper.compare.passes import Ran, differences
 from stepper.compare.plugin_operations import PluginOperations, make_readable
 from stepper.compare.tolerances import OTHER_KERNELS
-from stepper.errors import ExecutionError
+from stepper.errors import ExecutionError, LimitReached
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
-from stepper.openvino import native_text, pass_trace
+from stepper.openvino import client, native_text, pass_trace
 from stepper.openvino.pass_trace import traced_passes
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
@@ -137,24 +136,10 @@ def test_a_body_alone_computes_an_iteration(tmp_path: Path) -> None:
 
 # --- a compilation, played by a script ------------------------------------------------------------------------------
 
-SCRIPT = """
-import sys, time, pathlib
-for number in range(int(sys.argv[2])):
-    for suffix, content in ((".bin", b"weights" * 100), (".xml", b"<net/>")):
-        pathlib.Path(f"Model7_{number:03}_ov::pass::Some{suffix}").write_bytes(content)
-    if sys.argv[3] == "slow":
-        time.sleep(0.001)
-if sys.argv[3] == "fails":
-    print("Exception from src/a.cpp:1:\\nIt is too large.")
-    sys.exit(1)
-if sys.argv[3] == "hangs":
-    time.sleep(60)
-"""
-
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pass_trace, "_COMPILE", SCRIPT)
+    monkeypatch.setattr(client, "_MODULE", "tests.openvino.played_passes")
 
 
 @pytest.mark.usefixtures("played")
@@ -179,6 +164,19 @@ def test_a_refusal_comes_after_the_passes_up_to_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("played")
+def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_there(tmp_path: Path) -> None:
+    passes = traced_passes(tmp_path / "m.xml", "3", "crashes")
+    folder = next(passes).path.parent
+    assert next(passes).number == 1
+    with pytest.raises(ExecutionError, match=r"^OpenVINO crashed \(SIGABRT\) while compiling the model m.xml$"):
+        next(passes)
+    assert not folder.exists()
+    passes = traced_passes(tmp_path / "m.xml", "1", "hangs", timeout=0.5)
+    with pytest.raises(LimitReached, match=r"^OpenVINO did not end within 0.5 s while compiling the model m.xml$"):
+        list(passes)
+
+
+@pytest.mark.usefixtures("played")
 @pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be made to wait there")
 def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pass_trace, "_MOST_BYTES", 20_000)
@@ -192,19 +190,13 @@ def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeyp
 
 
 @pytest.mark.usefixtures("played")
-def test_leaving_early_ends_the_compilation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = []
-    popen = pass_trace.subprocess.Popen
-
-    def noted(*arguments: object, **options: object) -> object:
-        started.append(popen(*arguments, **options))  # type: ignore[call-overload]  # passed on as it is
-        return started[-1]
-
-    monkeypatch.setattr(pass_trace.subprocess, "Popen", noted)
+def test_leaving_early_ends_the_compilation(tmp_path: Path) -> None:
     passes = traced_passes(tmp_path / "m.xml", "3", "hangs")
     folder = next(passes).path.parent
+    number = int((folder / "pid").read_text())
     begin = time.perf_counter()
     passes.close()  # type: ignore[attr-defined]  # a generator
     assert time.perf_counter() - begin < 10
     assert not folder.exists()
-    assert started[0].returncode == -signal.SIGKILL if os.name == "posix" else started[0].returncode is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)

@@ -1,0 +1,36 @@
+"""A process in the place of OpenVINO's that writes models as its passes do: as many as the device says.
+
+The precision says how it goes: `ends`, `fails`, `slow`, `hangs` or `crashes`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from stepper.openvino import messages
+from stepper.openvino.messages import COMPILING, Began, CompileFile, Done, Refused
+
+
+def main() -> None:
+    """Answer the one request that comes."""
+    found = messages.read_request(sys.stdin.buffer)
+    assert found is not None and isinstance(found[0].act, CompileFile)
+    act = found[0].act
+    way = act.runtime.precision
+    messages.write(sys.stdout.buffer, Began(COMPILING))
+    (Path(act.folder) / "pid").write_text(str(os.getpid()))
+    for number in range(int(act.runtime.device)):
+        for suffix, content in ((".bin", b"weights" * 100), (".xml", b"<net/>")):
+            (Path(act.folder) / f"Model7_{number:03}_ov::pass::Some{suffix}").write_bytes(content)
+        if way == "slow":
+            time.sleep(0.001)
+    if way == "hangs":
+        time.sleep(60)
+    if way == "crashes":
+        os.abort()
+    failed = Refused("", "Exception from src/a.cpp:1:\nIt is too large.")
+    messages.write(sys.stdout.buffer, failed if way == "fails" else Done())
+    sys.stdin.buffer.read()
