@@ -31,8 +31,8 @@ Compare.
 
 Errors are `StepperError`s with one clear message: `UsageError` (a ValueError) for what cannot be asked, of it
 `ArgumentTypeError` (a TypeError), `MissingInputs` and `OutputError`; `ModelError`, `InputError`, `SessionError`,
-`ExecutionError`, `LimitReached`, `UnsupportedOperation`. They, models, compiled models, stops, snapshots and outputs
-can be pickled, so that a pool of processes runs one model on many inputs.
+`ExecutionError`, `LimitReached`, `Paused`, `UnsupportedOperation`. They, models, compiled models, stops, snapshots and
+outputs can be pickled, so that a pool of processes runs one model on many inputs.
 
 Names are resolved when they are first used, so that `import stepper` costs nothing.
 """
@@ -62,6 +62,7 @@ if _TYPE_CHECKING:
     from stepper.errors import MissingInputs as MissingInputs
     from stepper.errors import ModelError as ModelError
     from stepper.errors import OutputError as OutputError
+    from stepper.errors import Paused as Paused
     from stepper.errors import SessionError as SessionError
     from stepper.errors import StepperError as StepperError
     from stepper.errors import UnsupportedOperation as UnsupportedOperation
@@ -95,6 +96,7 @@ _HOMES = {
     "ModelError": ("stepper.errors", "ModelError"),
     "InputError": ("stepper.errors", "InputError"),
     "OutputError": ("stepper.errors", "OutputError"),
+    "Paused": ("stepper.errors", "Paused"),
     "SessionError": ("stepper.errors", "SessionError"),
     "ExecutionError": ("stepper.errors", "ExecutionError"),
     "LimitReached": ("stepper.errors", "LimitReached"),
@@ -118,6 +120,7 @@ __all__ = [
     "OpenVINOPartner",
     "OutputError",
     "Outputs",
+    "Paused",
     "SessionError",
     "StepperError",
     "UnsupportedOperation",

@@ -5,9 +5,12 @@ tick is a class with slots, which are assigned to in half the time.)
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
 
 from msgspec import Struct
+
+_MOST_SHOWN: Final = 6
 
 
 class Brief:
@@ -20,6 +23,40 @@ class Brief:
         names: tuple[str, ...] = getattr(self, "__struct_fields__", ())
         shown = (f"{name}={getattr(self, name)!r}" for name in names if name not in self.unshown)
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class OneLine:
+    """Beside Struct: the text of a record is a line; of what would fill a screen there is how much of it there is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names: tuple[str, ...] = getattr(self, "__struct_fields__", ())
+        found = ((name, _in_short(getattr(self, name))) for name in names if not name.startswith("_"))
+        shown = [f"{name}={text}" for name, text in found if text][:_MOST_SHOWN]
+        return f"<{type(self).__name__} {' '.join(shown)}>"
+
+
+def _in_short(value: Any) -> str:
+    """A few words for the value of a field; none for what another line is there for."""
+    if value is None or (isinstance(value, str) and not value) or isinstance(value, (Struct, Mapping)):
+        return ""
+    if isinstance(value, (str, int, float)):
+        return f"{value!r:.80}"
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return str(len(value))
+    if hasattr(value, "dtype"):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    return f"{value!r:.80}"
+
+
+class Immutable:
+    """Beside Struct: what never changes and shares what it is made of, so that a deep copy is the thing itself."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        return self
 
 
 def as_data(value: Any) -> Any:

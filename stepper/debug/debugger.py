@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address
@@ -36,6 +36,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
+from stepper.ir.excerpts import excerpt
 from stepper.ir.opening import ModelSource, opened
 from stepper.output_files import ProtectedFiles
 
@@ -123,6 +124,15 @@ class Debugger:
         self.stop = describe(self.machine, Reason.START)
 
     reference = ReferenceOfTimeline()
+
+    def __repr__(self) -> str:
+        return f"<Debugger of '{excerpt(self.model.name or self.model.path.stem)}': {repr(self.stop)[1:-1]}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Debugger cannot be pickled or copied; its model, inputs and stops can, and machine.snapshot(), which "
+            "a machine of the same model takes back with restore()"
+        )
 
     # --- looking -------------------------------------------------------------------------------------------------
 

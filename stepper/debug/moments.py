@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
+from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,9 @@ from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
+from stepper.ir.excerpts import excerpt
+
+_LONGEST_REPR: Final = 300
 
 
 class Reason(StrEnum):
@@ -64,6 +68,19 @@ class Stop(Struct, frozen=True):
     closed: bool
     causes: tuple[Cause, ...] = ()
     searched: SearchedRange | None = None
+
+    def __repr__(self) -> str:
+        why = f": {'; '.join(self.details)}" if self.details else ""
+        return f"<Stop at tick {self.tick} ({self.reason}): {self._where()}{excerpt(why, _LONGEST_REPR)}>"
+
+    def _repr_html_(self) -> str:
+        """The place and the reasons, for notebooks."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.details)
+        return f"<p>tick {self.tick}, {escape(str(self.reason))}: {escape(self._where())}</p><ul>{lines}</ul>"
+
+    def _where(self) -> str:
+        done = "" if self.done is None else f", after {self.done.layer.type} '{excerpt(self.done.layer.name)}'"
+        return excerpt(self.place, _LONGEST_REPR) + done
 
     @property
     def cause(self) -> Cause | None:

@@ -6,7 +6,7 @@ Made by inspection.py, put into lines by inspection_text.py. A view of one momen
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, Slicing
-from stepper.records import Brief
+from stepper.records import OneLine
 
 
 class Origin(StrEnum):
@@ -31,13 +31,11 @@ class Origin(StrEnum):
     NOTHING = "not connected"
 
 
-class ValueView(Brief, Struct, frozen=True, eq=False):
+class ValueView(OneLine, Struct, frozen=True, eq=False):
     """A value at a stop. `layer` and `output` compute it, `source` says that in words; `name` is what it is known by.
 
     `array` is None where there is no value now; `absent` then says why.
     """
-
-    unshown: ClassVar = ("layer",)
 
     name: str
     layer: Layer | None
@@ -48,13 +46,11 @@ class ValueView(Brief, Struct, frozen=True, eq=False):
     absent: str
 
 
-class OperationView(Brief, Struct, frozen=True, eq=False):
+class OperationView(OneLine, Struct, frozen=True, eq=False):
     """An operation with its inputs and outputs; `index` is its place in the order of its graph.
 
     `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
     """
-
-    unshown: ClassVar = ("layer",)
 
     layer: Layer
     index: int
@@ -63,13 +59,11 @@ class OperationView(Brief, Struct, frozen=True, eq=False):
     computed_by: str = ""
 
 
-class LevelView(Brief, Struct, frozen=True, eq=False):
+class LevelView(OneLine, Struct, frozen=True, eq=False):
     """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
 
     `under_way` is the loop or If that runs in it, for every level but the innermost.
     """
-
-    unshown: ClassVar = ("under_way",)
 
     depth: int
     kind: str
@@ -88,7 +82,7 @@ class ConditionLimit(NamedTuple):
     text: str
 
 
-class TripView(Struct, frozen=True):
+class TripView(OneLine, Struct, frozen=True):
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
     `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it. `by_condition`
@@ -110,7 +104,7 @@ class TripView(Struct, frozen=True):
         return min((limit for limit in known if limit is not None), default=None)
 
 
-class ConditionView(Struct, frozen=True, eq=False):
+class ConditionView(OneLine, Struct, frozen=True, eq=False):
     """A Loop's condition, or that of an If: `value` is what counts now, `origin` where that comes from.
 
     `upcoming` is what the body's Result says already in an iteration that is not closed yet. `is_constant`: the body's
@@ -124,7 +118,7 @@ class ConditionView(Struct, frozen=True, eq=False):
     is_constant: bool = False
 
 
-class SliceView(Struct, frozen=True):
+class SliceView(OneLine, Struct, frozen=True):
     """The elements [begin, end) of `extent` along the axis; `count` slices in all."""
 
     axis: int
@@ -134,7 +128,7 @@ class SliceView(Struct, frozen=True):
     count: int
 
 
-class InputView(Struct, frozen=True, eq=False):
+class InputView(OneLine, Struct, frozen=True, eq=False):
     """An input of a port map. `input` is the index of the layer's input, None where nothing outside is connected.
 
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
@@ -150,7 +144,7 @@ class InputView(Struct, frozen=True, eq=False):
     why: str
 
 
-class OutputView(Struct, frozen=True, eq=False):
+class OutputView(OneLine, Struct, frozen=True, eq=False):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
 
     role: str
@@ -161,7 +155,7 @@ class OutputView(Struct, frozen=True, eq=False):
     why: str
 
 
-class BackEdgeView(Struct, frozen=True, eq=False):
+class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
     """A back edge. `came_in` is what the Parameter got in this iteration, `goes_out` what the Result is now.
 
     `comes_next` is what the Parameter gets in the next iteration, None where that is not computed yet or there will be
@@ -182,14 +176,12 @@ class BackEdgeView(Struct, frozen=True, eq=False):
     why: str
 
 
-class ScanView(Brief, Struct, frozen=True, eq=False):
+class ScanView(OneLine, Struct, frozen=True, eq=False):
     """A concatenated output while it grows: `pieces` so far, `shape` now and, where that is known, `final_shape`.
 
     A final shape that only the file tells, with no piece to show it, is `declared`; unknown dimensions are negative.
     Nothing is concatenated before `concatenated()` is called.
     """
-
-    unshown: ClassVar = ("_scan", "_plan", "_entry", "_rules")
 
     output: int
     line: int
@@ -221,10 +213,8 @@ class ScanView(Brief, Struct, frozen=True, eq=False):
         return joined
 
 
-class LoopView(Brief, Struct, frozen=True, eq=False):
+class LoopView(OneLine, Struct, frozen=True, eq=False):
     """One run of a TensorIterator or Loop. `condition` is None for a TensorIterator."""
-
-    unshown: ClassVar = ("layer",)
 
     level: LevelView
     layer: Layer
@@ -236,10 +226,8 @@ class LoopView(Brief, Struct, frozen=True, eq=False):
     scans: tuple[ScanView, ...]
 
 
-class BranchView(Brief, Struct, frozen=True, eq=False):
+class BranchView(OneLine, Struct, frozen=True, eq=False):
     """One run of a side of an If; `side` is then_body or else_body."""
-
-    unshown: ClassVar = ("layer",)
 
     level: LevelView
     layer: Layer
@@ -249,7 +237,7 @@ class BranchView(Brief, Struct, frozen=True, eq=False):
     outputs: tuple[OutputView, ...]
 
 
-class StopView(Struct, frozen=True, eq=False):
+class StopView(OneLine, Struct, frozen=True, eq=False):
     """Everything that a stop shows; `levels` from the model's own graph inwards, empty at the end of the run.
 
     `done` was just executed, `next` comes next, both in the innermost frame. `loop` is the innermost loop, `branch` the

@@ -8,10 +8,13 @@ kernels; resolve port maps (plans.py); compute what follows from constants alone
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import ops
@@ -39,13 +42,37 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
     notes: list[tuple[str, str]] = []
     programs: dict[int, Program] = {}
     partner = partner or default_partner()
-    for path, graph in reversed(list(model.graphs())):
-        programs[id(graph)] = _Compiler(model, rules, partner, programs, notes, path, graph).compile()
+    recipe = _Recipe(model, rules, partner)
+    for index, (path, graph) in reversed(list(enumerate(model.graphs()))):
+        program = _Compiler(model, rules, partner, programs, notes, path, graph).compile()
+        programs[id(graph)] = replace(program, origin=(recipe, index))
     main = programs[id(model.graph)]
-    compiled = CompiledModel(model, rules, main, tuple(reversed(programs.values())), tuple(dict.fromkeys(notes)))
+    found = tuple(reversed(programs.values()))
+    compiled = CompiledModel(model, rules, main, found, tuple(dict.fromkeys(notes)), recipe=recipe)
     if partner is not None and computed_elsewhere(compiled):
-        return replace(compiled, engine=partner.description)
+        compiled = replace(compiled, engine=partner.description)
+    _alive.setdefault(model, WeakValueDictionary())[rules, partner] = compiled
     return compiled
+
+
+class _Recipe(Struct, frozen=True):
+    """What a compiled model was made from; called, it is that again: the one that is there, else it is compiled."""
+
+    model: Model
+    rules: Rules
+    partner: Partner | None
+
+    def __call__(self) -> CompiledModel:
+        known = _alive.get(self.model)
+        compiled = None if known is None else known.get((self.rules, self.partner))
+        if compiled is None:
+            compiled = compile_model(self.model, self.rules, self.partner)
+        _came.append(compiled)
+        return compiled
+
+
+_alive: Final[WeakKeyDictionary[Model, WeakValueDictionary[tuple[Any, ...], CompiledModel]]] = WeakKeyDictionary()
+_came: Final[deque[CompiledModel]] = deque(maxlen=4)
 
 
 def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -12,8 +12,19 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason, SliceWalk
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Step, Value
+from stepper.engine.program import (
+    BranchPlan,
+    CompiledModel,
+    LoopPlan,
+    Operation,
+    Program,
+    Step,
+    Value,
+    host_of,
+    program_again,
+)
 from stepper.engine.scans import Scan
+from stepper.errors import UsageError
 
 
 class Phase(Enum):
@@ -111,10 +122,64 @@ class Frame:
         self.phase = phase
         self.activation = activation
 
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Frame:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _frame_again, (*self.program.origin_to_pickle(), *self._content())
+
+    def in_compiled(self, compiled: CompiledModel) -> Frame:
+        """The same frame of a model that was compiled again. UsageError for another model, or under other rules."""
+        origin = self.program.origin
+        if origin is None or origin[0] != compiled.recipe:
+            raise UsageError("the snapshot is of a run of another model, or under other rules")
+        return _frame_again(lambda: compiled, origin[1], *self._content())
+
+    def _content(self) -> tuple[Any, ...]:
+        """All but the program, without what follows from that."""
+        template = enumerate(zip(self.values, self.program.template, strict=True))
+        values = {slot: value for slot, (value, constant) in template if value is not constant}
+        activation = self.activation
+        run: dict[str, Any] | None = None
+        if activation is not None:
+            run = {name: getattr(activation, name) for name in Activation.__slots__ if name not in _COMPILED}
+        is_specialised = activation is not None and activation.code is not None
+        return values, self.pc, self.phase, run, is_specialised
+
+    def __repr__(self) -> str:
+        return f"<Frame of {self.program.name}: {self.phase.name}, operation {self.pc}>"
+
     def copy(self) -> Frame:
         """An independent copy; tensors are shared, for nobody writes to them."""
         activation = self.activation.copy() if self.activation else None
         return Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
+
+
+_COMPILED = ("code", "operation", "plan")
+"""What an activation has of the compiled model, which is found there again."""
+
+
+def _frame_again(
+    recipe: Callable[[], CompiledModel],
+    index: int,
+    values: dict[int, Value],
+    pc: int,
+    phase: Phase,
+    run: dict[str, Any] | None,
+    is_specialised: bool,
+) -> Frame:
+    """A frame that was pickled, of the compiled model that this process has."""
+    compiled, program = program_again(recipe, index)
+    frame = Frame(program, list(program.template), pc, phase)
+    for slot, value in values.items():
+        frame.values[slot] = value
+    if run is not None:
+        activation = frame.activation = Activation(*host_of(compiled, program))
+        for name, value in run.items():
+            setattr(activation, name, value)
+        if is_specialised:
+            activation.code = program.specialised(frame.values)
+    return frame
 
 
 class Snapshot(Struct, frozen=True):
@@ -124,6 +189,13 @@ class Snapshot(Struct, frozen=True):
     frames: tuple[Frame, ...]
     states: dict[str, Any]
     outputs: tuple[Array, ...] | None
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Snapshot:
+        return Snapshot(self.tick, tuple(frame.copy() for frame in self.frames), dict(self.states), self.outputs)
+
+    def __repr__(self) -> str:
+        where = place(list(self.frames)) if self.frames else "the end of the run"
+        return f"<Snapshot at tick {self.tick}: {where}>"
 
 
 def place(frames: list[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:

@@ -88,6 +88,13 @@ class Machine:
         self._context = contextvars.copy_context()
         self._context.run(np.seterr, all="ignore")
 
+    def __repr__(self) -> str:
+        where = place(self.stack) if self.stack else "the end of the run"
+        return f"<Machine at tick {self.tick}: {excerpt(where, _LONGEST_PLACE)}>"
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Machine:
+        return self.twin()
+
     # --- driving -------------------------------------------------------------------------------------------------
 
     def run(self, every: Every = Every.ITERATION) -> Iterator[Event]:
@@ -123,9 +130,12 @@ class Machine:
         return Snapshot(self.tick, tuple(frame.copy() for frame in self.stack), dict(self.states), self.outputs)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put a state back; the snapshot stays as it is and may be used again."""
+        """Put a state back; the snapshot stays as it is and may be used again. UsageError for one of another model."""
+        frames = snapshot.frames
+        if frames and frames[0].program is not self.compiled.main:
+            frames = tuple(frame.in_compiled(self.compiled) for frame in frames)
+        self.stack = [frame.copy() for frame in frames]
         self.tick = snapshot.tick
-        self.stack = [frame.copy() for frame in snapshot.frames]
         self.states = dict(snapshot.states)
         self.outputs = snapshot.outputs
 

@@ -6,6 +6,7 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
@@ -24,7 +25,9 @@ from stepper.engine.loops import (
 )
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, Model
+from stepper.records import Immutable
 
 Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""
@@ -39,7 +42,7 @@ class Kind(Enum):
     BRANCH = auto()
 
 
-class LoopPlan(Struct, frozen=True):
+class LoopPlan(Immutable, Struct, frozen=True):
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
     `carried` are the back edges as (Parameter, Result); `rigid` are those whose values OpenVINO does not let change
@@ -70,22 +73,32 @@ class LoopPlan(Struct, frozen=True):
     concatenated: tuple[ConcatenatedOutput, ...]
     is_loop: bool
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plan_again, self.program.origin_to_pickle()
 
-class BranchPlan(Struct, frozen=True):
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.program.name}>"
+
+
+class BranchPlan(Immutable, Struct, frozen=True):
     """One side of an If: (input index, Parameter slot) pairs and (output index, Result slot) pairs."""
 
     program: Program
     inputs: tuple[tuple[int, int], ...]
     outputs: tuple[tuple[int, int], ...]
 
+    __reduce__ = LoopPlan.__reduce__
+    __repr__ = LoopPlan.__repr__
 
-class Operation(Struct, frozen=True):
+
+class Operation(Immutable, Struct, frozen=True):
     """One operation of a program: its layer, and the slots that it reads and writes.
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
     where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster;
     `settled`, of the first input alone, where the others are constants. `plans` is the loop's one plan, or an If's two
     (then, else). `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
+    Pickled, it is a description, without function and plans; a Program takes its own along.
     """
 
     layer: Layer
@@ -100,6 +113,17 @@ class Operation(Struct, frozen=True):
     plans: tuple[LoopPlan | BranchPlan, ...] = ()
     computed_by: str = ""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        shown = {"several_outputs": self.several_outputs, "state_key": self.state_key, "computed_by": self.computed_by}
+        return _described, ((self.layer, self.kind, self.inputs, self.outputs), shown)
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.layer.type} '{excerpt(self.layer.name)}' (id {self.layer.id})>"
+
+
+def _described(parts: tuple[Any, ...], shown: dict[str, Any]) -> Operation:
+    return Operation(*parts, **shown)
+
 
 Step = tuple[Callable[..., Any] | None, Any, int | None, int | None]
 """An operation for the hot loop: (function, a, b, out); a plain tuple, because that unpacks fastest.
@@ -110,12 +134,13 @@ are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
-class Program(Struct, frozen=True, dict=True):
+class Program(Immutable, Struct, frozen=True, dict=True):
     """A compiled graph.
 
     `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
     `parameters` and `results` are slots in file order; `folded` are the operations computed at compile time.
-    `dead_after[i]` are the slots that nothing reads after operation i (for a run that keeps nothing).
+    `dead_after[i]` are the slots that nothing reads after operation i (for a run that keeps nothing). `origin` is what
+    compiles the model again, and the place of this one among its programs: so it is pickled.
     """
 
     graph: Graph
@@ -129,6 +154,19 @@ class Program(Struct, frozen=True, dict=True):
     parameters: tuple[int, ...]
     results: tuple[int, ...]
     dead_after: tuple[tuple[int, ...], ...]
+    origin: tuple[Callable[[], CompiledModel], int] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _program_again, self.origin_to_pickle()
+
+    def origin_to_pickle(self) -> tuple[Callable[[], CompiledModel], int]:
+        """The origin. PicklingError for a program that no model was compiled to."""
+        if self.origin is None:
+            raise pickle.PicklingError(f"{self!r} was not compiled from a model and cannot be pickled")
+        return self.origin
+
+    def __repr__(self) -> str:
+        return f"<Program of {self.name}: {len(self.operations):,} operations>"
 
     def specialised(self, values: list[Value]) -> tuple[Step, ...]:
         """The code for the element types that the values have now, which they keep as long as the activation lasts."""
@@ -171,10 +209,32 @@ class Program(Struct, frozen=True, dict=True):
         return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in self.path)])
 
 
-class CompiledModel(Struct, frozen=True):
+def program_again(recipe: Callable[[], CompiledModel], index: int) -> tuple[CompiledModel, Program]:
+    """The program of that place, and the compiled model that it is one of."""
+    compiled = recipe()
+    return compiled, compiled.programs[index]
+
+
+def _program_again(recipe: Callable[[], CompiledModel], index: int) -> Program:
+    return program_again(recipe, index)[1]
+
+
+def _plan_again(recipe: Callable[[], CompiledModel], index: int) -> LoopPlan | BranchPlan:
+    compiled, program = program_again(recipe, index)
+    return host_of(compiled, program)[1]
+
+
+def host_of(compiled: CompiledModel, program: Program) -> tuple[Operation, LoopPlan | BranchPlan]:
+    """The loop or If whose body a program is, and how it runs there."""
+    operations = (operation for other in compiled.programs for operation in other.operations)
+    return next((one, plan) for one in operations for plan in one.plans if plan.program is program)
+
+
+class CompiledModel(Immutable, Struct, frozen=True, eq=False, weakref=True):
     """A model ready to run under one rule book; `main` is the program of its own graph.
 
-    `engine` says which partner computes what; it is empty where all is computed by kernels of our own.
+    `engine` says which partner computes what; it is empty where all is computed by kernels of our own. `recipe`
+    compiles the same again: so it is pickled, and in another process it is compiled once, however often it comes.
     """
 
     model: Model
@@ -183,6 +243,16 @@ class CompiledModel(Struct, frozen=True):
     programs: tuple[Program, ...]
     notes: tuple[tuple[str, str], ...]
     engine: str = ""
+    recipe: Callable[[], CompiledModel] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.recipe is None:
+            raise pickle.PicklingError(f"{self!r} was not compiled from a model and cannot be pickled")
+        return self.recipe, ()
+
+    def __repr__(self) -> str:
+        by = f", {self.engine}" if self.engine else ""
+        return f"<CompiledModel under the rules {self.rules}{by}: {repr(self.model)[1:-1]}>"
 
 
 _FLOATING = (np.dtype(np.float32), np.dtype(np.float64))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, field
 
-from stepper.element_types import Array
+from stepper.element_types import Array, name_of
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.feeds import bind_inputs
@@ -21,6 +23,7 @@ from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
+from stepper.ops.axes import shape_text
 
 
 class LoopSummary(Struct):
@@ -94,6 +97,16 @@ class Outputs(dict[str, Array]):
     states: dict[str, Any]
     computed_by: dict[str, Counter[str]]
     elsewhere: tuple[ComputedElsewhere, ...]
+
+    def _repr_html_(self) -> str:
+        """A table of the outputs and one of the loops, for notebooks."""
+        rows = [
+            (name, f"{name_of(value.dtype)}{shape_text(value.shape)}", np.array2string(value.reshape(-1), threshold=8))
+            for name, value in self.items()
+        ]
+        loops = [(one.path, f"{one.iterations:,} iterations", ", ".join(map(str, one.ended))) for one in self.loops]
+        lines = (f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in [*rows, *loops])
+        return f"<table>{''.join(lines)}</table>"
 
 
 class ComputedElsewhere(Struct, frozen=True):

@@ -6,9 +6,12 @@ that a run can stop in it. The results are the same; the sequence's own kernel i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Final
+from weakref import WeakKeyDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.graph_builder import GraphBuilder, Tensor, edges_of
@@ -31,7 +34,24 @@ def open_sequences(model: ModelSource) -> Model:
     for _path, graph in reversed(list(model.graphs())):  # inner before outer
         opened[id(graph)] = _opened(graph, opened)
     graph = opened[id(model.graph)]
-    return model if graph is model.graph else replace(model, graph=graph)
+    if graph is model.graph:
+        return model
+    return replace(model, graph=graph, reopen=None if model.reopen is None else _Opened(model.reopen))
+
+
+class _Opened(Struct, frozen=True):
+    """A model with its sequences opened, to be had in another process (see `Model.reopen`)."""
+
+    reopen: Callable[[], Model]
+
+    def __call__(self) -> Model:
+        model = self.reopen()
+        if model not in _already:
+            _already[model] = open_sequences(model)
+        return _already[model]
+
+
+_already: Final[WeakKeyDictionary[Model, Model]] = WeakKeyDictionary()
 
 
 def _opened(graph: Graph, opened: Mapping[int, Graph]) -> Graph:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -14,6 +15,10 @@ from stepper.element_types import ElementType
 from stepper.ir.excerpts import excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
+from stepper.records import Immutable
+
+_MOST_NAMED: Final = 3
+_MOST_ROWS: Final = 50
 
 new: Final = tuple.__new__
 """Makes one of these tuples in a third of the time that calling its class takes; a large model has a million."""
@@ -133,17 +138,37 @@ class Layer(NamedTuple):
         """Whether this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _layer, (dict(self.attributes), self._replace(attributes={})[:])
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Layer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self}, line {self.line}>"
+
     def __str__(self) -> str:
         return f"layer {self.id} '{excerpt(self.name)}' ({excerpt(self.type)})"
 
 
-class Graph(Struct, frozen=True, dict=True):
+def _layer(attributes: dict[str, str], parts: tuple[Any, ...]) -> Layer:
+    """A layer that was pickled: a mapping that cannot be written to is none that pickle knows."""
+    return Layer(*parts)._replace(attributes=MappingProxyType(attributes))
+
+
+class Graph(Immutable, Struct, frozen=True, dict=True):
     """Layers and edges; the model's own graph, or a body."""
 
     layers: tuple[Layer, ...]
     edges: tuple[Edge, ...]
     sources: Mapping[int, tuple[Source | None, ...]]
     line: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _graph, (self.layers, self.edges, dict(self.sources), self.line)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {_counted(len(self.layers), 'layer')}, line {self.line}>"
 
     @cached_property
     def by_id(self) -> Mapping[int, Layer]:
@@ -161,14 +186,50 @@ class Graph(Struct, frozen=True, dict=True):
         return tuple(layer for layer in self.layers if layer.type == "Result")
 
 
-class Model(Struct, frozen=True, eq=False, weakref=True):
-    """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure."""
+def _graph(
+    layers: tuple[Layer, ...], edges: tuple[Edge, ...], sources: dict[int, tuple[Source | None, ...]], line: int
+) -> Graph:
+    return Graph(layers, edges, MappingProxyType(sources), line)
+
+
+class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
+    """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure.
+
+    `reopen` gives the same model in another process, which is how it is pickled: a few hundred bytes, and read once
+    there however often it comes. None for a graph that no file has, which is pickled as it is.
+    """
 
     path: Path
     name: str
     version: int
     graph: Graph
     weights: Weights | None
+    reopen: Callable[[], Model] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.reopen is not None:
+            return self.reopen, ()
+        return Model, (self.path, self.name, self.version, self.graph, self.weights)
+
+    def __repr__(self) -> str:
+        loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]
+        names = ", ".join(f"{layer.type} '{excerpt(layer.name)}'" for layer in loops[:_MOST_NAMED])
+        more = ", ..." if len(loops) > _MOST_NAMED else ""
+        listed = f" ({names}{more})" if loops else ""
+        counts = f"{_counted(len(self.graph.layers), 'layer')}, {_counted(len(loops), 'loop')}{listed}"
+        return f"<Model '{excerpt(self.name or self.path.stem)}' of {excerpt(str(self.path))}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        """A table of inputs, outputs and loops, for notebooks."""
+        rows = [("input", layer, str(parameter_shape(layer))) for layer in self.graph.parameters]
+        rows += [("output", layer, str(PartialShape.of_dims(layer.inputs[0].dims))) for layer in self.graph.results]
+        loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]
+        rows += [
+            (layer.type, layer, f"body of {_counted(len(layer.bodies[0].graph.layers), 'layer')}") for layer in loops
+        ]
+        cells = [(what, layer.name, _type_text(layer), text) for what, layer, text in rows[:_MOST_ROWS]]
+        lines = "".join(f"<tr>{''.join(f'<td>{escape(excerpt(cell))}</td>' for cell in row)}</tr>" for row in cells)
+        return f"<p>{escape(repr(self)[1:-1])}</p><table>{lines}</table>"
 
     def graphs(self) -> Iterator[tuple[tuple[Layer, ...], Graph]]:
         """Every graph of the model, outer before inner, each with the layers that lead to it."""
@@ -186,3 +247,12 @@ def parameter_shape(parameter: Layer) -> PartialShape:
     if text is None:
         return PartialShape.of_dims(parameter.outputs[0].dims)
     return PartialShape.parse(text)
+
+
+def _type_text(layer: Layer) -> str:
+    ports = layer.outputs if layer.type == "Parameter" else layer.inputs if layer.type == "Result" else ()
+    return "" if not ports or ports[0].element_type is None else str(ports[0].element_type)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

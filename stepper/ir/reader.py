@@ -7,11 +7,15 @@ layers, then its edges; port maps and back edges (port_maps.py); at the end what
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from stepper import operation_types
 from stepper.collector import collector_off
@@ -44,13 +48,59 @@ def read(path: str | Path) -> Model:
         root = xml.parse(path, plain)
         place = Place(path)
         version = _net_version(place, root)
+        file = ModelFile.of(path)
         weights = _open_weights(path)
         graph = _GraphReader(place, plain, weights).read(root)
         if not graph.layers:
             place.at(root).fail("the net has no layers")
-        model = Model(path, root.get("name", ""), version, graph, weights)
+        model = Model(path, root.get("name", ""), version, graph, weights, file)
         checks.check(model)
+    _alive[file] = model
     return model
+
+
+class ModelFile(Struct, frozen=True):
+    """The files of a model as they were when it was read: size in bytes and time of change of each.
+
+    Called, it is the model again: the one that is there already, else it is read. So a pool of processes that is sent a
+    model with each task reads it once in each process. The last few models that came so are kept.
+    """
+
+    path: str
+    xml: tuple[int, int]
+    bin: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, path: Path) -> ModelFile:
+        """The files as they are now."""
+        xml = _stamp(path)
+        assert xml is not None, "it has been read"
+        return cls(str(path.absolute()), xml, _stamp(path.with_suffix(".bin")))
+
+    def __call__(self) -> Model:
+        """Return the model. ModelError where its files are no longer what they were."""
+        model = _alive.get(self)
+        if model is None:
+            path = Path(self.path)
+            if _stamp(path) is None:
+                raise ModelError(f"{path}: is no longer there, and the model that was pickled is read from it")
+            if ModelFile.of(path) != self:
+                raise ModelError(f"{path}: has changed since the model was read that was pickled")
+            model = read(path)
+        _came.append(model)
+        return model
+
+
+_alive: Final[WeakValueDictionary[ModelFile, Model]] = WeakValueDictionary()
+_came: Final[deque[Model]] = deque(maxlen=4)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _net_version(place: Place, root: Element) -> int:

@@ -6,6 +6,7 @@ import math
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,12 @@ class Weights:
         except (OSError, ValueError) as error:
             raise ModelError(f"{path}: cannot be mapped into memory: {error}") from None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _mapped, (self.path.absolute(), self.size)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Weights:
+        return self
+
     def constant(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> Array:
         """The tensor at these bytes: a read-only view of the file, or an unpacked copy of sub-byte types and strings.
 
@@ -46,3 +53,11 @@ class Weights:
         array: Array = np.frombuffer(self._bytes, element_type.dtype, count, offset).reshape(shape)
         # The file aligns nothing (semantics 5.7); an unaligned view would slow down every use.
         return array if array.flags.aligned else array.copy()
+
+
+def _mapped(path: Path, size: int) -> Weights:
+    """The weights that were pickled. ModelError where the file is another one by now."""
+    weights = Weights(path)
+    if weights.size != size:
+        raise ModelError(f"{path}: has {weights.size} bytes, and had {size} when the model was pickled")
+    return weights

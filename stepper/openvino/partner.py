@@ -42,6 +42,15 @@ class OpenVINOPartner:
             ensure_installed("the engine openvino")
             self.runtime.check()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._engine, self._choices, self.runtime)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenVINOPartner) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash((self._engine, *self._choices, self.runtime))
+
     @property
     def description(self) -> str:
         """The options of the command line that give this partner."""

@@ -73,6 +73,15 @@ class Runtime:
         """The same with these properties too."""
         return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties}, self.timeout)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Runtime, (self.device, self.precision, self.extensions, self.properties)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Runtime) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.precision))
+
     def __str__(self) -> str:
         return f"OpenVINO ({self.device}, {self.precision})"
 
