@@ -144,6 +144,15 @@ class Causes:
             waiting += sorted(sources)
         return None
 
+    def leads_to(self, layer: Layer, result: Layer) -> bool:
+        """Whether a Result of the model's own graph depends on a layer there."""
+        graph, waiting, seen = self.model.graph, [result.id], {result.id}
+        while waiting:
+            sources = {source.layer for source in graph.sources[waiting.pop()] if source is not None} - seen
+            seen |= sources
+            waiting += sources
+        return layer.id in seen
+
     def is_condition(self, graph: Graph, layer: Layer) -> bool:
         """Whether the execution condition of the loop around a graph is computed from this layer by logic alone."""
         if id(graph) not in self._around:

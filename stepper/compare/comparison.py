@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from stepper.compare import port_map_differences
 from stepper.compare.alignment import Alignment, align, follow_order
+from stepper.compare.bisection import bisect
 from stepper.compare.causes import Causes
 from stepper.compare.constant_inputs import Constants
+from stepper.compare.explanations import Reason, explain
 from stepper.compare.file_differences import FileDifference
 from stepper.compare.model_reference import ModelReference
 from stepper.compare.observations import Difference, Failure, Made, Observations
-from stepper.compare.reference import Reference
+from stepper.compare.reference import Reference, Repeatable
 from stepper.compare.tolerances import Tolerances
 from stepper.compare.verdict import Verdict, verdict
 from stepper.compare.walk import Walk
@@ -28,7 +30,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
-from stepper.ir.model import Model
+from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
 
 
@@ -90,9 +92,20 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     """Run a machine that stands at its beginning beside a reference of any kind."""
     chosen = tolerances or Tolerances(exact=reference.is_exact)
     start = machine.snapshot()
-    observations = Walk(machine, reference, chosen).run()
+    inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
+    walk = Walk(machine, reference, chosen)
+    observations = walk.run()
     causes = Causes(machine.compiled.model, ())
-    found = verdict(observations, causes, reference.title, exact=reference.is_exact)
+    explanation = bisection = None
+    if isinstance(reference, Repeatable) and observations.outputs_differ:
+        explanation = explain(machine.compiled.model, reference, observations.outputs, walk.outputs_beside)
+        loop = _loop_to_blame(observations, causes)
+        if loop is not None and (explanation is None or explanation.reason is Reason.SNIPPETS):
+            count = observations.loops[id(loop)].iterations
+            bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen)
+    found = verdict(
+        observations, causes, reference.title, exact=reference.is_exact, explanation=explanation, bisection=bisection
+    )
     if found is not None and _has_grown(observations) and not (reference.is_exact or reference.shares_inputs):
         machine.restore(start)
         closer = Walk(machine, reference, chosen.closer()).run()
@@ -108,6 +121,19 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
             )
             found = replace(found, details=(detail, *found.details))
     return Comparison(reference.title, observations, found)
+
+
+def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:
+    """The loop of the main graph from which the first output that differs comes, where no value in it was found to."""
+    if any(isinstance(one, Difference) and one.path for one in observations.ordered(exact=False)):
+        return None
+    position = next(k for k, one in enumerate(observations.outputs) if one.measure is not None and one.measure.differs)
+    before = causes.loop_before(causes.model.graph.results[position])
+    record = None if before is None else observations.loops.get(id(before[0]))
+    same = record is not None and all(theirs is None or theirs == ours for ours, theirs, _count in record.runs)
+    if before is None or record is None or not same or record.iterations == 0 or before[0].opened_from is not None:
+        return None
+    return before[0]
 
 
 def _has_grown(observations: Observations) -> bool:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from stepper.compare.bisection import Bisection
 from stepper.compare.causes import Causes, graph_at
 from stepper.compare.constant_differences import number
+from stepper.compare.explanations import OPENVINO_VERSION, Explanation, Reason
 from stepper.compare.metrics import Measure
 from stepper.compare.observations import (
     BranchDifference,
@@ -162,6 +164,69 @@ def _decided_by(difference: LoopDifference, causes: Causes) -> str:
     if difference.ours.ended == EndReason.TRIP_COUNT:
         return f"; its trip count is {numbered(found)}"
     return f"; its condition is {numbered(found)}"
+
+
+def unfound_text(observations: Observations, *, in_a_loop: bool) -> str:
+    """What is known where outputs differ and nothing inside of the model was found to."""
+    if not observations.compared:
+        return "nothing inside of the model could be compared"
+    if not observations.each_alone:
+        return "no value inside of the model was found to differ"
+    if in_a_loop:
+        return (
+            "each operation and each body alone agrees on the same inputs: it is in how the runtime runs the loop, or "
+            "fuses operations around it"
+        )
+    return "each operation alone agrees on the same inputs: it is where the runtime fuses or replaces several of them"
+
+
+def bisection_text(found: Bisection) -> str:
+    """`Loop 'decode' agrees after 15 iterations and differs after 16: iteration 15 is ...`."""
+    name, count = named(found.loop), found.iteration
+    if count == 0:
+        begin = f"{name} differs after its first iteration"
+    else:
+        plural = "iteration" if count == 1 else "iterations"
+        begin = f"run less often on both sides, {name} agrees after {count} {plural} and differs after {count + 1}"
+    distance = f"{found.before:.2g} and {found.after:.2g} of the largest element"
+    if found.is_gradual:
+        return f"{begin} ({distance}): the distance grows with each iteration, it is rounding that the loop amplifies"
+    return f"{begin} ({distance}): iteration {count} is the first that the runtime computes otherwise"
+
+
+def explanation_text(found: Explanation) -> str:
+    """What makes the runtime agree, as one sentence."""
+    settings = ", ".join(f"{name}={value}" for name, value in found.properties.items())
+    result = "agrees"
+    if not found.agrees:
+        left = max((one.measure for one in found.outputs if one.measure), key=lambda one: one.ratio)
+        result = f"comes closer ({figures(left)}, {left.outside} of {left.size} values outside of the tolerance)"
+    if found.reason is Reason.SHARED_CONSTANT:
+        first, second, constant = found.layers
+        return (
+            f"a known fault of OpenVINO {OPENVINO_VERSION}: {numbered(first)} and {numbered(second)} share the square "
+            f"{numbered(constant)}, which one of them transposes; one is computed with the matrix as it was "
+            f"packed for the other. With a copy of the constant the runtime {result}"
+        )
+    if found.reason is Reason.UNUSED_SLICES:
+        return (
+            f"a known fault of OpenVINO {OPENVINO_VERSION}: the body of {numbered(found.layers[0])} uses none of its "
+            "sliced inputs, so that the pass EliminateLoopInputsOutputs drops them, and the number of iterations with "
+            f"them. With the slices used the runtime {result}"
+        )
+    return f"compiled with {settings} the runtime {result}: {_SWITCHED_OFF[found.reason]}"
+
+
+_SWITCHED_OFF: Final = {
+    Reason.DYNAMIC_QUANTIZATION: "else it quantises what is multiplied with compressed weights as it runs",
+    Reason.LOW_PRECISION: "else its low-precision transformations compute in 8 bits what FakeQuantize marks",
+    Reason.BOTH_QUANTISATIONS: (
+        "else it quantises what is multiplied with compressed weights as it runs, and computes in 8 bits what "
+        "FakeQuantize marks"
+    ),
+    Reason.SNIPPETS: "a kernel that it generates for several operations together (a snippet) computes otherwise",
+}
+"""What a property switches off."""
 
 
 def output_result(loop: Layer, output: int) -> Layer | None:

@@ -2,13 +2,13 @@
 
 What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
 agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
-and the model's outputs do not, it is how the runtime runs the loop.
+and the model's outputs do not, `again` and `run_changed` narrow it down (explanations.py, bisection.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import Kind, LoopPlan
 from stepper.errors import ExecutionError, KernelError, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
+
+if TYPE_CHECKING:
+    from stepper.openvino.native_text import NativeText
 
 Function = Callable[..., Sequence[Array]]
 
@@ -42,6 +45,11 @@ class Peer(Protocol):
 
     def run(self, inputs: Sequence[Array]) -> PeerRun:
         """The whole model."""
+
+    def again(
+        self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
+    ) -> Sequence[Array]:
+        """The outputs of the whole model compiled otherwise."""
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """One operation, as a function of all its inputs."""
@@ -118,7 +126,7 @@ class OpenVINOReference:
 
     def __init__(self, peer: Peer, inputs: Sequence[Array], title: str) -> None:
         self.title = title
-        self._peer = peer
+        self._peer, self._inputs = peer, inputs
         self._refusal = ""
         self._run: PeerRun | None = None
         try:
@@ -152,6 +160,14 @@ class OpenVINOReference:
         if self._run is None:
             raise ReferenceFailed(self._refusal)
         return dict(enumerate(self._run.outputs))
+
+    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
+        """The outputs of the whole model on the same inputs, compiled otherwise. ExecutionError where that fails."""
+        return self._peer.again(self._inputs, text, properties)
+
+    def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
+        """The outputs of another model. ExecutionError where that fails."""
+        return self._peer.again(inputs, text)
 
 
 def ended_after(activation: Activation, count: int) -> str:

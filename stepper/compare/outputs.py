@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stepper.compare import patterns
 from stepper.compare.observations import Observations, OutputComparison
 from stepper.compare.reference import Reference
@@ -9,6 +11,7 @@ from stepper.compare.rounding import measure_whole
 from stepper.compare.tolerances import Tolerances
 from stepper.debug.data_break_words import Word
 from stepper.debug.non_finite import holds_any
+from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.run import output_names
@@ -23,14 +26,22 @@ def compare_outputs(
     """
     for ours in machine.outputs or ():
         seen.nan_in_outputs |= holds_any(Word.NAN, ours)
-    theirs = reference.outputs()
+    seen.outputs += compared_outputs(machine, main, reference.outputs(), tolerances)
+
+
+def compared_outputs(
+    machine: Machine, main: Frame, theirs: Mapping[int, Array], tolerances: Tolerances
+) -> list[OutputComparison]:
+    """Each output of a machine that has run beside the one at its position."""
+    found = []
     names = zip(main.program.results, output_names(machine.compiled.model), strict=True)
     for position, ((slot, name), ours) in enumerate(zip(names, machine.outputs or (), strict=True)):
         other = theirs.get(position)
         if other is None:
-            seen.outputs.append(OutputComparison(name, None, theirs_known=False))
+            found.append(OutputComparison(name, None, theirs_known=False))
             continue
         tolerance = tolerances.of(None, other.dtype)
         distance = measure_whole(main, slot, ours, other, tolerance)
         named = () if distance is None or not distance.differs else patterns.of_sequences(ours, other, tolerance)
-        seen.outputs.append(OutputComparison(name, distance, patterns=named))
+        found.append(OutputComparison(name, distance, patterns=named))
+    return found

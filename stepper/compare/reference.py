@@ -6,9 +6,9 @@ reference answers with a `Counterpart`, from which single values are taken; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -16,6 +16,9 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Operation
 from stepper.ir.model import BodyRole, Layer, LoopKey
+
+if TYPE_CHECKING:
+    from stepper.openvino.native_text import NativeText
 
 
 class Step(NamedTuple):
@@ -126,6 +129,18 @@ class Reference(Protocol):
     def outputs(self) -> Mapping[int, Array]:
         """Its values of the model's outputs by position, as far as known; asked after FINISHED. Raises ReferenceFailed
         where its own run stopped with an error."""
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A reference whose own run can be made once more, otherwise, so that what makes it differ is found."""
+
+    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
+        """The model's outputs from a changed text, or compiled with further properties. ExecutionError where that
+        fails."""
+
+    def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
+        """The outputs of another model on other inputs. ExecutionError where that fails."""
 
 
 class ReferenceFailed(Exception):

@@ -7,8 +7,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from stepper.compare.bisection import Bisection
 from stepper.compare.comparison import Comparison
 from stepper.compare.evidence import figures
+from stepper.compare.explanations import Explanation
 from stepper.compare.metrics import Measure
 from stepper.compare.observations import LoopRecord, Made, OutputComparison, Record
 from stepper.compare.reference import Outcome, Path
@@ -288,7 +290,32 @@ def _verdict_json(found: Verdict) -> dict[str, Any]:
         "line": found.line or None,
         "reason": found.reason,
         "details": list(found.details),
+        "explanation": None if found.explanation is None else _explanation_json(found.explanation),
+        "bisection": None if found.bisection is None else _bisection_json(found.bisection),
         "statement": f"{place_text(found)}: {found.reason}",
+    }
+
+
+def _explanation_json(found: Explanation) -> dict[str, Any]:
+    return {
+        "reason": str(found.reason),
+        "known_fault": found.is_fault,
+        "agrees": found.agrees,
+        "properties": dict(found.properties),
+        "path": [layer.name for layer in found.path],
+        "layers": [_layer_json(layer) for layer in found.layers],
+        "outputs": [_output_json(one) for one in found.outputs],
+    }
+
+
+def _bisection_json(found: Bisection) -> dict[str, Any]:
+    return {
+        "loop": _layer_json(found.loop),
+        "iteration": found.iteration,
+        "before": found.before,
+        "after": found.after,
+        "gradual": found.is_gradual,
+        "runs": found.runs,
     }
 
 

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from stepper.compare.bisection import Bisection
 from stepper.compare.causes import Causes, graph_at
-from stepper.compare.evidence import apart, difference_text, loop_text, origin_text, output_result
+from stepper.compare.evidence import (
+    apart,
+    bisection_text,
+    difference_text,
+    explanation_text,
+    loop_text,
+    origin_text,
+    output_result,
+    unfound_text,
+)
+from stepper.compare.explanations import Explanation, Reason
 from stepper.compare.file_differences import FileDifference, Kind
 from stepper.compare.observations import (
     BranchDifference,
@@ -26,7 +37,8 @@ class Verdict(Struct, frozen=True):
     """What to look at first. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
     innermost loop, None where the difference is bound to none. `layer` is to blame, `shows_at` is where values differ
     first, `related` have a part in it. `reason` is one sentence, `details` further ones. `entry` is the part of a port
-    map, if that is it.
+    map, if that is it. `explanation` is what makes another runtime agree, `bisection` the iteration that it computes
+    otherwise, where these are known.
     """
 
     path: Path
@@ -39,6 +51,8 @@ class Verdict(Struct, frozen=True):
     reason: str
     details: tuple[str, ...]
     causes: tuple[FileDifference, ...]
+    explanation: Explanation | None = None
+    bisection: Bisection | None = None
 
     @property
     def loop(self) -> Layer | None:
@@ -46,11 +60,24 @@ class Verdict(Struct, frozen=True):
         return next((step.layer for step in reversed(self.path) if step.layer.is_loop), None)
 
 
-def verdict(observations: Observations, causes: Causes, title: str, *, exact: bool = True) -> Verdict | None:
-    """The verdict of a comparison; None where nothing differs. `exact`: both sides compute with the same kernels."""
+def verdict(
+    observations: Observations,
+    causes: Causes,
+    title: str,
+    *,
+    exact: bool = True,
+    explanation: Explanation | None = None,
+    bisection: Bisection | None = None,
+) -> Verdict | None:
+    """The verdict of a comparison; None where nothing differs. `exact`: both sides compute with the same kernels.
+
+    `explanation` and `bisection` are what further runs of the reference showed.
+    """
     findings = observations.ordered(exact=exact)
+    if explanation is not None and (explanation.agrees or not findings):
+        return _explained(observations, causes, explanation, bisection, findings)
     if not findings:
-        return _of_outputs(observations, causes, title)
+        return _of_outputs(observations, causes, title, bisection)
     first = findings[0]
     found = causes.of(first)
     traced = _traced(first, found, observations)
@@ -81,31 +108,65 @@ def verdict(observations: Observations, causes: Causes, title: str, *, exact: bo
     )
 
 
-def _of_outputs(observations: Observations, causes: Causes, title: str) -> Verdict | None:
+def _explained(
+    observations: Observations,
+    causes: Causes,
+    explanation: Explanation,
+    bisection: Bisection | None,
+    findings: Sequence[Finding],
+) -> Verdict:
+    """What makes the runtime agree, how far its outputs are else, and where that shows."""
+    output = next(one for one in observations.outputs if one.measure is not None and one.measure.differs)
+    assert output.measure is not None, "it differs"
+    path: Path = tuple(Step(layer, "body", None) for layer in explanation.path)
+    layer = explanation.layers[0] if explanation.layers else None
+    if explanation.reason is Reason.SHARED_CONSTANT and not path:
+        result = causes.model.graph.results[observations.outputs.index(output)]
+        leading = [one for one in explanation.layers[:2] if causes.leads_to(one, result)]
+        layer = leading[0] if leading else layer
+    iteration, shown = None, None
+    if bisection is not None:
+        path, iteration = (Step(bisection.loop, "body", bisection.iteration),), bisection.iteration
+    if findings and not explanation.layers:
+        shown = findings[0]
+        path, iteration = _place(shown)
+        layer = shown.layer
+    details = [f"output '{output.name}' {apart(output.measure)}"]
+    if bisection is not None:
+        details.append(bisection_text(bisection))
+    details += [difference_text(one) for one in (shown,) if isinstance(one, Difference)]
+    details += [loop_text(one) for one in findings[:1] if isinstance(one, LoopDifference)]
+    related = tuple(one for one in explanation.layers if one is not layer)
+    reason, line = explanation_text(explanation), 0 if layer is None else layer.line
+    shows_at = None if shown is None else shown.layer
+    return Verdict(
+        path, iteration, layer, shows_at, related, "", line, reason, tuple(details), (), explanation, bisection
+    )
+
+
+def _of_outputs(observations: Observations, causes: Causes, title: str, bisection: Bisection | None) -> Verdict | None:
     wrong = [one for one in observations.outputs if one.measure is not None and one.measure.differs]
     if not wrong:
         return None
     first = wrong[0]
+    assert first.measure is not None, "it differs"
     patterns = "".join(f"; it {text}" for text in first.patterns)
     reason = f"output '{first.name}' differs from that of {title}{patterns}"
-    detail = "no value inside of the model was found to differ"
-    if not observations.compared:
-        detail = "nothing inside of the model could be compared"
-    elif observations.each_alone:
-        detail = "each operation and each body alone agrees on the same inputs: it is how the loop is run as a whole"
-    results = causes.model.graph.results
     position = next(index for index, one in enumerate(observations.outputs) if one is first)
-    details = (detail, *observations.notes[:2])
-    before = causes.loop_before(results[position])
+    before = causes.loop_before(causes.model.graph.results[position])
+    seen = before is not None and any(before[0] in record.loops for record in observations.records.values())
+    detail = unfound_text(observations, in_a_loop=before is not None and (seen or observations.each_alone))
+    details = [f"it {apart(first.measure)}", *([bisection_text(bisection)] if bisection else [detail])]
+    details += observations.notes[:2]
     if before is None:
-        return Verdict((), None, None, None, (), "", 0, reason, details, ())
+        return Verdict((), None, None, None, (), "", 0, reason, tuple(details), ())
     loop, output = before
-    path, result = (Step(loop, "body", None),), output_result(loop, output)
-    is_seen = any(loop in record.loops for record in observations.records.values())
-    if result is None or not is_seen or observations.each_alone:
-        return Verdict(path, None, loop, None, (), "", loop.line, reason, details, ())
+    iteration = None if bisection is None else bisection.iteration
+    path, result = (Step(loop, "body", iteration),), output_result(loop, output)
+    if result is None or not seen or observations.each_alone:
+        return Verdict(path, iteration, loop, None, (), "", loop.line, reason, tuple(details), (), bisection=bisection)
     reason += f"; it comes from output {output} of the loop: its port map's entry joins or takes something else"
-    return Verdict(path, None, result, None, (loop,), "output", loop.line, reason, details, ())
+    return Verdict(path, None, result, None, (loop,), "output", loop.line, reason, tuple(details), ())
 
 
 def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:

@@ -7,6 +7,7 @@ Nothing is kept but the first and the worst of each place, so memory is bounded 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,10 +25,11 @@ from stepper.compare.observations import (
     LoopRecord,
     Made,
     Observations,
+    OutputComparison,
     Record,
 )
 from stepper.compare.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
-from stepper.compare.outputs import compare_outputs
+from stepper.compare.outputs import compare_outputs, compared_outputs
 from stepper.compare.reference import (
     Counterpart,
     Moment,
@@ -92,6 +94,10 @@ class Walk:
             self._fail(str(error), ours=True)
         else:
             self._finish()
+
+    def outputs_beside(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
+        """Our outputs beside others by position, after the run."""
+        return compared_outputs(self.machine, self._main, theirs, self.tolerances)
 
     # --- moments -------------------------------------------------------------------------------------------------
 

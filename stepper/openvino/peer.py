@@ -92,6 +92,18 @@ class OpenVINOPeer:
         counts = [int(value[0]) for value in found[len(outputs) :]]
         return PeerRun(outputs, dict(zip(paths, counts, strict=True)))
 
+    def again(
+        self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
+    ) -> tuple[Array, ...]:
+        """The outputs of the whole model compiled otherwise: from another text, or with further properties.
+
+        ExecutionError where OpenVINO refuses or fails.
+        """
+        settings = "".join(f", compiled with {name}={value}" for name, value in (properties or {}).items())
+        subject = f"the model {excerpt(self.model.path.name)}{settings or ', changed' * (text is not None)}"
+        runtime = self.runtime.with_properties(properties or {})
+        return self._text(text or native_text.whole(self.model), subject, "the model", None, runtime)(*inputs)
+
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """One operation of a graph, as a function of all its inputs; those from Constants are settled by the model.
 
@@ -131,14 +143,17 @@ class OpenVINOPeer:
 
         return compute
 
-    def _text(self, text: NativeText, subject: str, what: str, seconds: float | None) -> Function:
+    def _text(
+        self, text: NativeText, subject: str, what: str, seconds: float | None, runtime: Runtime | None = None
+    ) -> Function:
         """A text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
         function: Function
-        if self.runtime.is_remote:
-            limits = replace(self.runtime.limits, running=seconds)
-            function = Remote(shared_worker(), partial(self._definition, text), subject, limits)
+        runtime = runtime or self.runtime
+        if runtime.is_remote:
+            limits = replace(runtime.limits, running=seconds)
+            function = Remote(shared_worker(), partial(_definition, runtime, text), subject, limits)
         else:
-            function = CompiledText(self.runtime, text)
+            function = CompiledText(runtime, text)
 
         def compute(*inputs: Any) -> tuple[Array, ...]:
             try:
@@ -149,9 +164,6 @@ class OpenVINOPeer:
 
         return compute
 
-    def _definition(self, text: NativeText, key: int) -> tuple[DefineModel, tuple[Array, ...]]:
-        return DefineModel(key, self.runtime.facts, text.text, text.weights_path), ()
-
     @contextmanager
     def _noted(self) -> Iterator[None]:
         try:
@@ -160,3 +172,7 @@ class OpenVINOPeer:
             if str(error) not in self.notes:
                 self.notes.append(str(error))
             raise
+
+
+def _definition(runtime: Runtime, text: NativeText, key: int) -> tuple[DefineModel, tuple[Array, ...]]:
+    return DefineModel(key, runtime.facts, text.text, text.weights_path), ()

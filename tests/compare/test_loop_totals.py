@@ -15,7 +15,7 @@ from stepper.compare.openvino_reference import OpenVINOReference
 from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
-from stepper.errors import KernelError
+from stepper.errors import ExecutionError, KernelError
 from stepper.ir.model import Layer, LoopKey, Model
 from tests.engine.nested_models import loops_in_branches
 
@@ -28,6 +28,9 @@ class Counting:
 
     def run(self, _inputs: Any) -> Any:
         return self._run
+
+    def again(self, *_given: Any) -> Any:
+        raise ExecutionError("it runs one way alone")
 
     def operation(self, _graph: Any, _layer: Any) -> Any:
         return _refuse

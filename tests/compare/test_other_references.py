@@ -198,6 +198,9 @@ class Peer:
         self._model, self._wrong, self._wrong_body, self._refuses = model, wrong, wrong_body, refuses
         self._refuses_all = refuses_all
 
+    def again(self, *_given: Any) -> Sequence[Array]:
+        raise ExecutionError("it runs one way alone")
+
     def run(self, inputs: Sequence[Array]) -> Run:
         if self._refuses_all:
             raise ExecutionError("refused as a whole")

@@ -1,0 +1,98 @@
+"""Where the runtime's own run differs: the part of it that makes the difference, and the iteration, are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openvino")
+
+import openvino as ov
+
+import stepper
+from stepper.compare.comparison import compare_with
+from stepper.compare.opening import open_reference
+from stepper.compare.report import as_json, text_lines
+from tests.conformance import runtime_faults
+
+
+def report_of(model: ov.Model, folder: Path) -> tuple[bool, dict[str, Any], str]:
+    """Whether the runtime differs, the JSON and the text of a comparison with it on inputs drawn at random."""
+    ov.serialize(model, folder / "model.xml")
+    x = np.random.default_rng(2).standard_normal(list(model.inputs[0].get_shape())).astype(np.float32)
+    read = stepper.read_model(folder / "model.xml")
+    inputs = stepper.bind_inputs(read, {"x": x})
+    compiled = stepper.compile_model(read)
+    found = compare_with(stepper.Machine(compiled, inputs), open_reference("openvino", compiled, inputs))
+    return found.differs, as_json(found), " ".join(" ".join(text_lines(found)).split())
+
+
+@pytest.mark.parametrize(
+    ("make", "reason", "properties", "words"),
+    [
+        (
+            runtime_faults.compressed_weights,
+            "dynamic quantisation",
+            {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"},
+            "compiled with DYNAMIC_QUANTIZATION_GROUP_SIZE=0 the runtime agrees: else it quantises",
+        ),
+        (
+            runtime_faults.fake_quantised,
+            "low-precision transformations",
+            {"LP_TRANSFORMS_MODE": "OFF"},
+            "compiled with LP_TRANSFORMS_MODE=OFF the runtime comes closer (absolute",  # it rounds ties otherwise
+        ),
+    ],
+)
+def test_the_quantisation_that_matters_is_named_with_how_far_the_output_is(
+    make: Callable[[], ov.Model],
+    reason: str,
+    properties: dict[str, str],
+    words: str,
+    tmp_path: Path,
+) -> None:
+    differs, found, text = report_of(make(), tmp_path)
+    explanation = found["verdict"]["explanation"]
+    assert differs and (explanation["reason"], explanation["properties"]) == (reason, properties)
+    before, after = (found["outputs"][0]["measure"], explanation["outputs"][0]["measure"])
+    assert after["outside"] < 0.1 * before["outside"] and explanation["agrees"] is (after["outside"] == 0)
+    assert words in text and "first difference from OpenVINO (CPU, f32): the outputs" in text
+    assert 0.99 < before["cosine"] < 1 and f"cosine {before['cosine']:.6g})" in text
+    assert "loop" not in text, "there is none"
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_square_constant_that_two_products_share_is_a_known_fault(in_a_loop: bool, tmp_path: Path) -> None:
+    differs, found, text = report_of(runtime_faults.shared_square(in_a_loop=in_a_loop), tmp_path)
+    explanation = found["verdict"]["explanation"]
+    assert differs and explanation["known_fault"] and explanation["agrees"]
+    assert {one["name"] for one in explanation["layers"]} == {"straight", "turned", "weights"}
+    assert "a known fault of OpenVINO 2026.4.1: MatMul" in text and "share the square Const 'weights'" in text
+    assert explanation["path"] == (["rounds"] if in_a_loop else [])
+
+
+def test_slices_that_the_body_does_not_use_are_a_known_fault(tmp_path: Path) -> None:
+    differs, found, text = report_of(runtime_faults.unused_slices(), tmp_path)
+    explanation = found["verdict"]["explanation"]
+    assert differs and explanation["known_fault"] and explanation["agrees"]
+    assert [one["name"] for one in explanation["layers"]] == ["cell"]
+    assert "the pass EliminateLoopInputsOutputs drops them" in text
+    assert "runs 5 iterations (every slice was used), the reference runs 1 iteration" in text
+
+
+def test_the_first_iteration_of_a_kernel_that_is_wrong_from_a_size_on_is_found(tmp_path: Path) -> None:
+    differs, found, text = report_of(runtime_faults.attention(24), tmp_path)
+    verdict = found["verdict"]
+    assert differs and verdict["iteration"] == 15 and verdict["loop"]["name"] == "decoder"
+    assert verdict["explanation"]["properties"] == {"SNIPPETS_MODE": "DISABLE"} and verdict["explanation"]["agrees"]
+    assert "how the loop is run as a whole" not in text
+    assert "compiled with SNIPPETS_MODE=DISABLE the runtime agrees: a kernel" in text
+
+
+def test_a_loop_that_stays_below_that_size_has_no_difference(tmp_path: Path) -> None:
+    differs, _found, text = report_of(runtime_faults.attention(15), tmp_path)
+    assert not differs and text.startswith("no difference from")
