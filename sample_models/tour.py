@@ -35,9 +35,13 @@ class Step:
 
 STEPS: Final = (
     Step("open", (), ("rwkv_overflow", "time_mixing")),
-    Step("stop", (":break nan", "c"), ("NaN appears in Divide", "wkv@8", "Inf / Inf is NaN", "came into the body in")),
+    Step(
+        "stop",
+        (":break nan", "c"),
+        ("NaN appears in Divide", "wkv@8", "Inf / Inf gives NaN", "exp_key@7[0,3]: exp(89.2)"),
+    ),
     Step("clean", ("[",), ("7 of 12", "wkv:0@7", "21.870")),
-    Step("cause", (":break inf", "c"), ("Inf appears in Exp", "exp_key@7", "89.200", "the result is larger than f32")),
+    Step("cause", (":break inf", "c"), ("Inf appears in Exp", "exp_key@7", "89.200", "exp(89.2) > f32 maximum")),
     Step("edit", ("N", ":set key[0,3] = 80"), ("edit-1, edited*", "* edited")),
     Step("end", ("c",), ("ended", "edit-1, edited*", "12 iterations", "none in the outputs", "f32[12,8]")),
 )

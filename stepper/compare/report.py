@@ -16,6 +16,7 @@ from stepper.compare.observations import LoopRecord, Made, OutputComparison, Rec
 from stepper.compare.reference import Outcome, Path
 from stepper.compare.verdict import Verdict
 from stepper.compare.words import kind, named, numbered, path_text
+from stepper.debug.cause import cause_data
 from stepper.ir.model import Layer
 
 WIDTH: Final = 80
@@ -237,7 +238,13 @@ def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str,
         "compared": observations.compared,
         "verdict": None if comparison.verdict is None else _verdict_json(comparison.verdict),
         "born": [
-            {"layer": _layer_json(one.layer), "path": _path_json(one.path), "shared": one.shared, "text": one.text}
+            {
+                "layer": _layer_json(one.layer),
+                "path": _path_json(one.path),
+                "shared": one.shared,
+                "text": one.text,
+                "cause": cause_data(one.cause),
+            }
             for one in observations.births_told
         ],
         "given_up": observations.given_up or None,

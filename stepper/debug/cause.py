@@ -133,7 +133,7 @@ class Arithmetic(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Operand(Struct, frozen=True):
+class OperandValue(Struct, frozen=True):
     """An input of an operation: what computes it, its type and shape, and how many of its elements are NaN or infinite.
 
     `element` is the one that the element spoken of is made of (None: of several), `value` what it is.
@@ -155,7 +155,7 @@ class Operand(Struct, frozen=True):
         return not (self.nan or self.inf)
 
 
-class Step(StrEnum):
+class LinkKind(StrEnum):
     """What a link of a chain says of its value."""
 
     COMPUTED = "computed"
@@ -179,7 +179,7 @@ class Step(StrEnum):
 class Link(Struct, frozen=True):
     """A value on the way back: where it is, which element (None: no one in particular), and what it is.
 
-    `step` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
+    `kind` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
     or of the back edge that it came through (0: none). `operands` are the inputs of an operation; `arithmetic` is why
     a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
     `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
@@ -190,9 +190,9 @@ class Link(Struct, frozen=True):
     shape: tuple[int, ...]
     element: Element | None
     value: Scalar | None
-    step: Step
+    kind: LinkKind
     line: int = 0
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[OperandValue, ...] = ()
     arithmetic: Arithmetic | None = None
     formula: str = ""
     follows: int | None = None
@@ -262,17 +262,19 @@ class NonFinite(Cause, frozen=True, kw_only=True):
 
     `operands` are all inputs of the operation, at that element where one can be named. `given`: an input has it
     already, as the run was given it. `arithmetic` and `formula` say how it is made of them (None: it is not). `chain`
-    begins at the element, and goes back through what was NaN or infinite already; empty where nothing was.
+    begins at the element, and goes back through what was NaN or infinite already. `last_clean` is the last operation
+    before its birth, in the same iteration, whose results are finite; None where the birth is here, or none is near.
     """
 
     element: Element
     count: int
     size: int
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandValue, ...]
     given: bool
     arithmetic: Arithmetic | None
     formula: str
     chain: Chain = Chain(())
+    last_clean: Location | None = None
 
 
 class PortForm(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Final
 
@@ -19,16 +19,16 @@ from stepper.debug.cause import (
     FormChanged,
     Grown,
     Link,
+    LinkKind,
     Location,
     LoopEnds,
     Moved,
     NonFinite,
-    Operand,
+    OperandValue,
     Reached,
     Repeats,
     RunFailed,
     Scalar,
-    Step,
     Stuck,
     Trigger,
     Unevaluated,
@@ -37,6 +37,7 @@ from stepper.debug.cause import (
 )
 from stepper.debug.nan_reasons import number_text
 from stepper.engine.loops import EndReason
+from stepper.ir.sites import LayerSite
 
 # --- a stop ---------------------------------------------------------------------------------------------------------
 
@@ -88,6 +89,10 @@ def _title(cause: Cause) -> str:
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
+def _name(layer: LayerSite) -> str:
+    return layer.name
+
+
 def where(location: Location, *, named: bool = True) -> str:
     """Return the innermost graph: `in iteration 7 of Loop 'decoder'`; not `named`: `in iteration 7 of Loop`."""
     if not location.path:
@@ -111,7 +116,7 @@ def scalar_text(value: Scalar | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _listed(operands: Sequence[Operand]) -> str:
+def _listed(operands: Sequence[OperandValue]) -> str:
     return ", ".join(f"{one.input} ({one.layer})" for one in operands)
 
 
@@ -176,6 +181,11 @@ def _unevaluated(cause: Unevaluated) -> tuple[str, ...]:
 _WORDS: Final = {CauseKind.NAN: "NaN", CauseKind.INF: "Inf"}
 
 
+def word_of(kind: CauseKind) -> str:
+    """Return NaN or Inf."""
+    return _WORDS[kind]
+
+
 def _appears(cause: NonFinite, *, named: bool) -> str:
     operation, output = cause.location.operation, cause.location.output
     assert operation is not None, "NaN and Inf appear in one"
@@ -188,10 +198,8 @@ def _appears(cause: NonFinite, *, named: bool) -> str:
 def _non_finite(cause: NonFinite) -> tuple[str, ...]:
     at = f"[{','.join(map(str, cause.element))}]"
     first = f"{_appears(cause, named=True)}: element {at}, {cause.count} of {cause.size} elements"
-    return (
-        first,
-        *(text for text in (how_sentence(cause), inputs_sentence(cause), chain_sentence(cause.chain)) if text),
-    )
+    others = how_sentence(cause), inputs_sentence(cause), chain_sentence(cause.chain), clean_sentence(cause)
+    return (first, *filter(None, others))
 
 
 @_title.register
@@ -211,6 +219,13 @@ def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str
     return formula if arithmetic is Arithmetic.OVERFLOW else f"{formula} gives {result}"
 
 
+def operands_text(operands: Sequence[OperandValue]) -> str:
+    """Return what went into an element: `Subtract 'stepped' is 0`, or only the name where that is no one element."""
+    return ", ".join(
+        str(one.layer) if one.value is None else f"{one.layer} is {scalar_text(one.value)}" for one in operands
+    )
+
+
 def inputs_sentence(cause: NonFinite) -> str:
     """Return which inputs have NaN or Inf, and which are clean: have neither."""
     if not cause.operands:
@@ -228,32 +243,39 @@ def inputs_sentence(cause: NonFinite) -> str:
     return "; ".join([*parts, f"clean: {_listed(clean)}" if clean else "no input was clean"])
 
 
+def clean_sentence(cause: NonFinite) -> str:
+    """Return which operation before what was born gave finite numbers last; empty where that is not known."""
+    if cause.last_clean is None:
+        return ""
+    return f"the last operation before with finite results is {cause.last_clean.operation} {where(cause.last_clean)}"
+
+
 # --- chains ---------------------------------------------------------------------------------------------------------
 
 
-_STEPS: Final[dict[Step, str]] = {
-    Step.BACK_EDGE: "came over the back edge",
-    Step.INITIAL: "the initial value of what the loop carries",
-    Step.SLICE: "a slice of an input of the loop",
-    Step.INVARIANT: "an input of the loop, the same in every iteration",
-    Step.BRANCH_INPUT: "an input of the If",
-    Step.BRANCH_OUTPUT: "what the branch gave",
-    Step.LAST_VALUE: "the value of the last iteration",
-    Step.SCAN: "joined from the pieces of all iterations",
-    Step.NO_ITERATION: "no iteration ran, so it is the initial value",
-    Step.NUMBER: "the number of the iteration",
-    Step.GIVEN: "as the run was given it",
-    Step.CONSTANT: "a constant of the model",
-    Step.STATE: "kept from an earlier call",
-    Step.EDITED: "set by the user",
+_LINKS: Final[dict[LinkKind, str]] = {
+    LinkKind.BACK_EDGE: "came over the back edge",
+    LinkKind.INITIAL: "the initial value of what the loop carries",
+    LinkKind.SLICE: "a slice of an input of the loop",
+    LinkKind.INVARIANT: "an input of the loop, the same in every iteration",
+    LinkKind.BRANCH_INPUT: "an input of the If",
+    LinkKind.BRANCH_OUTPUT: "what the branch gave",
+    LinkKind.LAST_VALUE: "the value of the last iteration",
+    LinkKind.SCAN: "joined from the pieces of all iterations",
+    LinkKind.NO_ITERATION: "no iteration ran, so it is the initial value",
+    LinkKind.NUMBER: "the number of the iteration",
+    LinkKind.GIVEN: "as the run was given it",
+    LinkKind.CONSTANT: "a constant of the model",
+    LinkKind.STATE: "kept from an earlier call",
+    LinkKind.EDITED: "set by the user",
 }
 _PASSING: Final = {
-    Step.BACK_EDGE: "came over the back edge to '{0}' on line {1}",
-    Step.INITIAL: "was the initial value of '{0}' (line {1})",
-    Step.SLICE: "came in as a slice, '{0}' (line {1})",
-    Step.INVARIANT: "came in from outside of the loop, as '{0}' (line {1})",
-    Step.LAST_VALUE: "came out of '{0}' after its last iteration (line {1})",
-    Step.SCAN: "came out of '{0}' in a scan output (line {1})",
+    LinkKind.BACK_EDGE: "came over the back edge to '{0}' on line {1}",
+    LinkKind.INITIAL: "was the initial value of '{0}' (line {1})",
+    LinkKind.SLICE: "came in as a slice, '{0}' (line {1})",
+    LinkKind.INVARIANT: "came in from outside of the loop, as '{0}' (line {1})",
+    LinkKind.LAST_VALUE: "came out of '{0}' after its last iteration (line {1})",
+    LinkKind.SCAN: "came out of '{0}' in a scan output (line {1})",
 }
 """How a value passes a border, for a sentence about a whole chain."""
 
@@ -290,19 +312,19 @@ def value_text(link: Link) -> str:
 
 def _link_words(link: Link) -> str:
     line = f" (line {link.line})" if link.line else ""
-    if link.step is Step.BORN:
+    if link.kind is LinkKind.BORN:
         return f"born here{_reason(link)}"
-    if link.step is Step.COMPUTED:
+    if link.kind is LinkKind.COMPUTED:
         return reason_text(link.arithmetic, link.formula, result_word(link.value))
     if link.through is not None:
         first, last = link.through
-        return f"{_STEPS[link.step]}{line}, as it did into the iterations {first} to {last}"
-    return f"{_STEPS[link.step]}{line}"
+        return f"{_LINKS[link.kind]}{line}, as it did into the iterations {first} to {last}"
+    return f"{_LINKS[link.kind]}{line}"
 
 
-def _passing(link: Link) -> str:
+def _passing(link: Link, named: Callable[[LayerSite], str]) -> str:
     operation = link.location.operation
-    return _PASSING[link.step].format("" if operation is None else operation.name, link.line)
+    return _PASSING[link.kind].format("" if operation is None else named(operation), link.line)
 
 
 def _reason(link: Link) -> str:
@@ -314,21 +336,49 @@ def chain_sentence(chain: Chain) -> str:
     """Return where what was in the inputs of the first link came from, in one sentence; empty where nothing was."""
     if len(chain.links) < 2:
         return ""
-    followed, last = chain.links[1], chain.links[-1]
-    ways = list(dict.fromkeys(_passing(link) for link in chain.links if link.step in _PASSING))
+    followed, last, ways = chain.links[1], chain.links[-1], _ways(chain)
     which = f"the {result_word(followed.value)} in input {chain.links[0].follows}"
     inside = where(last.location)
     element = f", element {element_text(last.element)}" if last.element else ""
     site = f"{last.location.operation} {inside}{element}"
     if chain.stopped:
         end = f"{chain.stopped}: {site}"
-    elif last.step is Step.BORN:
+    elif last.kind is LinkKind.BORN:
         end = f"was born in {site}{_reason(last)}"
     else:
-        end = f"is in {site}: {_STEPS[last.step]}"
-    if len(ways) > 3:
-        ways = [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]]
+        end = f"is in {site}: {_LINKS[last.kind]}"
     return f"{which} {', '.join(ways)}{' and ' if ways else ''}{end}"
+
+
+def chain_facts(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[tuple[str, str]]:
+    """Return the same in few words, each part behind a word for it: `born`, `came`; nothing where nothing was.
+
+    `named` gives the names of operations.
+    """
+    if len(chain.links) < 2:
+        return []
+    last = chain.links[-1]
+    site = f"{brief(last.location, named)}{element_text(last.element)}"
+    if chain.stopped:
+        facts = [("from", f"{site}: {chain.stopped}")]
+    elif last.kind is LinkKind.BORN:
+        facts = [("born", f"{site}{_reason(last)}")]
+    else:
+        facts = [("from", f"{site}: {_LINKS[last.kind]}")]
+    ways = ", ".join(_ways(chain, named)).removeprefix("came ")
+    return [*facts, ("came", ways)] if ways else facts
+
+
+def brief(location: Location, named: Callable[[LayerSite], str] = _name) -> str:
+    """Return a place in few words: `exp_key@7`."""
+    name = "the model" if location.operation is None else named(location.operation)
+    return f"{name}{'' if location.iteration is None else f'@{location.iteration}'}"
+
+
+def _ways(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[str]:
+    """How a value passed the borders of bodies; of many the first and the last."""
+    ways = list(dict.fromkeys(_passing(link, named) for link in chain.links if link.kind in _PASSING))
+    return [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]] if len(ways) > 3 else ways
 
 
 # --- shapes and loops -----------------------------------------------------------------------------------------------

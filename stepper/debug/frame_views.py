@@ -6,7 +6,7 @@ Tensors are shared with the run, never copied: a view of a moment costs a few re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from stepper.debug import slots
 from stepper.debug.addresses import Target, address_of
 from stepper.debug.inspection_values import operation_view, value_view
 from stepper.debug.moments import iteration_of
+from stepper.debug.nan_origins import NonFiniteOutput, non_finite_output
 from stepper.debug.timeline import Edit
 from stepper.debug.views import OperationView, ValueView
 from stepper.element_types import Array
@@ -21,6 +22,9 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Graph, Layer, Source
 from stepper.records import Brief
+
+_QUICKLY_TRIED: Final = 2**14
+"""Elements of the inputs of an operation that is run again while a screen waits."""
 
 
 class FrameView(Brief, Struct, frozen=True, eq=False):
@@ -60,6 +64,12 @@ class FrameView(Brief, Struct, frozen=True, eq=False):
     def operation(self, index: int) -> OperationView:
         """An operation with its inputs and outputs as they are now."""
         return operation_view(self._frame, index)
+
+    def non_finite(self, index: int) -> NonFiniteOutput | None:
+        """What is NaN or infinite in an operation's first output, and where that comes from; quickly, for a screen."""
+        if not self.program.operations[index].outputs or not self.is_done(index):
+            return None
+        return non_finite_output(self._frame, index, "", most=_QUICKLY_TRIED)
 
     def output(self, index: int, output: int = 0) -> ValueView:
         """What an operation gave in this iteration."""

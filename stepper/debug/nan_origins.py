@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.debug.cause import Arithmetic, Element, Operand, Scalar
+from stepper.debug.cause import Arithmetic, CauseKind, Element, OperandValue, Scalar
 from stepper.debug.nan_reasons import Made, nan_reason
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
@@ -36,10 +36,37 @@ class NanOrigin(Struct, frozen=True):
     is born of an Inf follows that.
     """
 
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandValue, ...]
     follows: int | None
     arithmetic: Arithmetic | None
     formula: str
+
+
+class NonFiniteOutput(Struct, frozen=True):
+    """NaN, or else Inf, in an output: the first element of the `count` of `size` that have it, and its origin."""
+
+    kind: CauseKind
+    element: Element
+    count: int
+    size: int
+    origin: NanOrigin
+
+
+def non_finite_output(
+    frame: Frame, index: int, file: str, *, output: int = 0, most: int = LARGEST_TRIED
+) -> NonFiniteOutput | None:
+    """Return what is NaN, or else infinite, in an output of an operation that has run; None where all is finite."""
+    operation = frame.program.operations[index]
+    value = np.asarray(frame.values[operation.outputs[output]])
+    if value.dtype not in FLOATING or operation.plans:
+        return None
+    for kind, test in ((CauseKind.NAN, np.isnan), (CauseKind.INF, np.isinf)):
+        mask = test(value)
+        if mask.any():
+            element = first_element(mask)
+            origin = nan_origin(frame, operation, output, element, file, most)
+            return NonFiniteOutput(kind, element, int(mask.sum()), int(value.size), origin)
+    return None
 
 
 def is_non_finite(value: Value | None) -> bool:
@@ -61,16 +88,18 @@ def first_element(mask: Array) -> Element:
     return tuple(int(place) for place in np.unravel_index(int(np.flatnonzero(mask)[0]), mask.shape))
 
 
-def nan_origin(frame: Frame, operation: Operation, output: int, element: Element, file: str) -> NanOrigin:
+def nan_origin(
+    frame: Frame, operation: Operation, output: int, element: Element, file: str, most: int = LARGEST_TRIED
+) -> NanOrigin:
     """Return where the NaN or Inf in an element of an operation that has run in this frame comes from.
 
-    `output` is the index of the output, `file` names the model for the operands. Loops and Ifs, whose elements come
-    from their bodies, are none of these.
+    `output` is the index of the output, `file` names the model for the operands; of inputs with more than `most`
+    elements the first NaN or Inf counts. Loops and Ifs, whose elements come from their bodies, are none of these.
     """
     values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
     result = np.asarray(frame.values[operation.outputs[output]])
     wants_nan = isnan(float(result[element]))
-    found = _Search(operation, output, element, values, result).source()
+    found = _Search(operation, output, element, values, result, most).source()
     places: list[Element | None] = [_broadcast_element(value, result, element) for value in values]
     numbers: list[Any] = [
         np.asarray(value)[at] for value, at in zip(values, places, strict=True) if value is not None and at is not None
@@ -92,7 +121,7 @@ def nan_origin(frame: Frame, operation: Operation, output: int, element: Element
     return NanOrigin(operands, None if found is None else found[0], arithmetic, formula)
 
 
-def operands_of(frame: Frame, operation: Operation, file: str) -> tuple[Operand, ...]:
+def operands_of(frame: Frame, operation: Operation, file: str) -> tuple[OperandValue, ...]:
     """Return the inputs of an operation, of no element in particular."""
     values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
     return _operands(frame, operation, values, [None] * len(values), file)
@@ -104,7 +133,7 @@ def _operands(
     values: Sequence[Value | None],
     places: Sequence[Element | None],
     file: str,
-) -> tuple[Operand, ...]:
+) -> tuple[OperandValue, ...]:
     return tuple(
         _operand(frame, operation, index, value, place, file)
         for index, (value, place) in enumerate(zip(values, places, strict=True))
@@ -134,12 +163,14 @@ def _broadcast_element(value: Value | None, result: Array, element: Element) -> 
     return tuple(0 if size == 1 else at for size, at in zip(shape, tail, strict=True))
 
 
-def _operand(frame: Frame, operation: Operation, index: int, value: Value, place: Element | None, file: str) -> Operand:
+def _operand(
+    frame: Frame, operation: Operation, index: int, value: Value, place: Element | None, file: str
+) -> OperandValue:
     source = frame.program.graph.sources[operation.layer.id][index]
     assert source is not None, "what has a slot is connected"
     array = np.asarray(value)
     floating = array.dtype in FLOATING
-    return Operand(
+    return OperandValue(
         input=index,
         layer=layer_site(frame.program.graph.by_id[source.layer], file),
         output=source.output,
@@ -156,7 +187,13 @@ class _Search:
     """Finds one element of the inputs that alone makes an element of the output NaN or infinite."""
 
     def __init__(
-        self, operation: Operation, output: int, element: Element, values: Sequence[Value | None], result: Array
+        self,
+        operation: Operation,
+        output: int,
+        element: Element,
+        values: Sequence[Value | None],
+        result: Array,
+        most: int,
     ) -> None:
         self._operation, self._output, self._element = operation, output, element
         self._values, self._wants_nan = values, isnan(float(result[element]))
@@ -166,7 +203,7 @@ class _Search:
             operation.kind is Kind.KERNEL
             and operation.function is not None
             and not operation.computed_by
-            and size <= LARGEST_TRIED
+            and size <= most
         )
 
     def source(self) -> tuple[int, Element] | None:

@@ -197,8 +197,7 @@ def _summed(type: str, made: Made) -> NanReason:
     """Of an operation that sums products, exponentials or elements, of which no single one is to blame."""
     if made.has_inf and isnan(made.result):
         if type in _NORMALISED:
-            formula = "Inf - Inf: the largest element is subtracted from all, and a NaN makes its whole row NaN"
-            return NanReason(Arithmetic.INF_MINUS_INF, formula)
+            return NanReason(Arithmetic.INF_MINUS_INF, "Inf - Inf (the largest element is subtracted)")
         return NanReason(Arithmetic.INF_IN_SUM, "Inf - Inf or 0 * Inf in a sum")
     if isinf(made.result) and not made.has_inf and made.dtype in FLOATING:
         return NanReason(Arithmetic.OVERFLOW, f"the sum {_beyond(made)}")

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.addresses import Address, Target, numpy_index, parse_address, resolve
-from stepper.debug.cause import Arithmetic, Cause, Chain, Element, Link, NonFinite, Step
+from stepper.debug.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
 from stepper.debug.earlier_frames import EarlierFrames, Seat
 from stepper.debug.locations import body_of_frame, file_of, location_of
-from stepper.debug.nan_origins import first_element, nan_origin, operands_of, scalar_of
+from stepper.debug.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.slots import is_current, why_absent
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
@@ -31,6 +31,8 @@ FARTHEST: Final = 20_000
 """Iterations back over which `why` looks."""
 FARTHEST_AT_A_STOP: Final = 500
 """Iterations back over which a breakpoint looks for what was in the inputs of its operation."""
+_NEAR: Final = 16
+"""Operations among which the last one with finite results is looked for."""
 _MOST_LINKS: Final = 1000
 """Of a chain, those left out not counted."""
 
@@ -65,7 +67,8 @@ def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
     site = cause.location.operation
     if operation is None or site is None or operation.layer.id != site.id:
         return cause
-    return replace(cause, chain=walk.chain(_Spot(seat, operation.outputs[cause.location.output or 0], cause.element)))
+    chain = walk.chain(_Spot(seat, operation.outputs[cause.location.output or 0], cause.element))
+    return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
 
 
 def _seat_of(frames: EarlierFrames, timeline: Timeline, address: Address) -> tuple[Seat, Target]:
@@ -131,6 +134,7 @@ class _Walk:
         self._file = file_of(timeline.machine.compiled)
         self._edits = [edit for made in timeline.edits.values() for edit in made]
         self.frames = EarlierFrames(timeline)
+        self._last: _Spot | None = None
 
     def chain(self, spot: _Spot) -> Chain:
         """Return all links from a spot to where it begins."""
@@ -138,16 +142,35 @@ class _Walk:
         following: _Spot | None = spot
         edges = 0
         while following is not None:
-            here = following
+            here = self._last = following
             link, following = self._link(here)
             if not self._is_bad(here):
                 following = None
-            edges += link.step is Step.BACK_EDGE
+            edges += link.kind is LinkKind.BACK_EDGE
             stopped = self._stopped(edges, laps) if following is not None else ""
             laps.add(here, link, is_last=following is None or bool(stopped))
             if stopped:
                 return Chain(laps.links(), stopped)
         return Chain(laps.links())
+
+    def last_clean(self, chain: Chain) -> Location | None:
+        """Return the operation that gave finite numbers last before the birth at the end of a chain just made."""
+        birth = chain.birth
+        if (
+            birth is None
+            or len(chain.links) < 2
+            or birth.kind not in (LinkKind.BORN, LinkKind.EDITED)
+            or self._last is None
+        ):
+            return None
+        frames = self.frames.at(self._last.seat)
+        frame, program = frames[-1], frames[-1].program
+        before = program.computed_at.get(self._last.slot, 0)
+        for operation in reversed(program.operations[max(before - _NEAR, 0) : before]):
+            values = [frame.values[slot] for slot in operation.outputs]
+            if values and not any(map(is_non_finite, values)):
+                return location_of(frames, self._file, operation.layer)
+        return None
 
     def _stopped(self, edges: int, laps: _Laps) -> str:
         """Why the walk ends before the beginning; empty where it goes on."""
@@ -178,10 +201,10 @@ class _Walk:
             shape=tuple(array.shape),
             element=spot.element,
             value=None if spot.element is None else scalar_of(array[spot.element]),
-            step=Step.CONSTANT,
+            kind=LinkKind.CONSTANT,
         )
         if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in self._edits):
-            return replace(link, step=Step.EDITED), None
+            return replace(link, kind=LinkKind.EDITED), None
         operation = _operation(frame, spot.slot)
         if operation is not None and operation.plans:
             return (
@@ -198,15 +221,15 @@ class _Walk:
     def _computed(self, spot: _Spot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, _Spot | None]:
         output = operation.outputs.index(spot.slot)
         if spot.element is None or not self._is_bad(spot):
-            return replace(link, step=Step.COMPUTED, operands=operands_of(frame, operation, self._file)), None
+            return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
         origin = nan_origin(frame, operation, output, spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
-            step = Step.STATE if operation.kind is Kind.STATEFUL else Step.BORN
-            return replace(link, step=step), None
+            step = LinkKind.STATE if operation.kind is Kind.STATEFUL else LinkKind.BORN
+            return replace(link, kind=step), None
         element = next(one.element for one in origin.operands if one.input == origin.follows)
         following = _Spot(spot.seat, operation.inputs[origin.follows], element)
-        return replace(link, step=Step.COMPUTED, follows=origin.follows), following
+        return replace(link, kind=LinkKind.COMPUTED, follows=origin.follows), following
 
     # --- into a body ---------------------------------------------------------------------------------------------
 
@@ -214,43 +237,45 @@ class _Walk:
         """Of a Parameter: what it got from outside, or over a back edge."""
         activation = frame.activation
         if activation is None:
-            return replace(link, step=Step.GIVEN), None
+            return replace(link, kind=LinkKind.GIVEN), None
         outside = spot.seat[:-1]
         operation, plan, line = activation.operation, activation.plan, _entry_line(frame, spot.slot)
         if isinstance(plan, BranchPlan):
             index = next((one for one, slot in plan.inputs if slot == spot.slot), None)
-            step, following = Step.BRANCH_INPUT, None if index is None else operation.inputs[index]
+            step, following = LinkKind.BRANCH_INPUT, None if index is None else operation.inputs[index]
         else:
             step, following, line = self._entering(spot, activation, plan, line)
-            if step is Step.BACK_EDGE and following is not None:
+            if step is LinkKind.BACK_EDGE and following is not None:
                 (*around, (index, _iteration)) = spot.seat
                 before: Seat = (*around, (index, activation.iteration - 1))
-                return self._carried(replace(link, step=step, line=line), spot, _Spot(before, following, spot.element))
-        link = replace(link, step=step, line=line)
+                return self._carried(replace(link, kind=step, line=line), spot, _Spot(before, following, spot.element))
+        link = replace(link, kind=step, line=line)
         if following is None:
             return link, None
         element = spot.element
-        if step is Step.SLICE and element is not None:
+        if step is LinkKind.SLICE and element is not None:
             taken = next(one for one in activation.slices if one.parameter == spot.slot)
             axis, begin = taken.walk.axis, taken.walk.range(activation.iteration)[0]
             element = (*element[:axis], element[axis] + begin, *element[axis + 1 :])
         return self._carried(link, spot, _Spot(outside, following, element))
 
-    def _entering(self, spot: _Spot, activation: Activation, plan: LoopPlan, line: int) -> tuple[Step, int | None, int]:
+    def _entering(
+        self, spot: _Spot, activation: Activation, plan: LoopPlan, line: int
+    ) -> tuple[LinkKind, int | None, int]:
         """How a Parameter of a loop gets its value, from which slot, and the line that says so."""
         inputs = activation.operation.inputs
         for merged in plan.merged:
             if merged.parameter == spot.slot:
                 if activation.iteration > 0:
-                    return Step.BACK_EDGE, merged.result, merged.line
-                return Step.INITIAL, inputs[merged.input], line
+                    return LinkKind.BACK_EDGE, merged.result, merged.line
+                return LinkKind.INITIAL, inputs[merged.input], line
         for sliced in plan.sliced:
             if sliced.parameter == spot.slot:
-                return Step.SLICE, inputs[sliced.input], line
+                return LinkKind.SLICE, inputs[sliced.input], line
         for invariant in plan.invariant:
             if invariant.parameter == spot.slot:
-                return Step.INVARIANT, inputs[invariant.input], line
-        return Step.NUMBER, None, line
+                return LinkKind.INVARIANT, inputs[invariant.input], line
+        return LinkKind.NUMBER, None, line
 
     def _carried(self, link: Link, spot: _Spot, following: _Spot) -> tuple[Link, _Spot | None]:
         """The next spot of what is handed over as it is; but for its type and rank, which a Parameter may fix."""
@@ -264,7 +289,7 @@ class _Walk:
             return link, None
         if element is not None and source.dtype in FLOATING and not self._is_bad(following):
             formula = f"{float(source[element]):.4g} becomes {link.type}"
-            return replace(link, step=Step.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
+            return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
         return link, following
 
     # --- out of a body -------------------------------------------------------------------------------------------
@@ -280,17 +305,17 @@ class _Walk:
         line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
         if isinstance(plan, BranchPlan):
             result = next(slot for index, slot in plan.outputs if index == output)
-            return replace(link, step=Step.BRANCH_OUTPUT, line=line), _Spot(inner, result, spot.element)
+            return replace(link, kind=LinkKind.BRANCH_OUTPUT, line=line), _Spot(inner, result, spot.element)
         for last in plan.last_values:
             if last.output != output:
                 continue
             if activation.iteration >= 0:
-                return replace(link, step=Step.LAST_VALUE, line=line), _Spot(inner, last.result, spot.element)
+                return replace(link, kind=LinkKind.LAST_VALUE, line=line), _Spot(inner, last.result, spot.element)
             merged = next((one for one in plan.merged if one.parameter == last.merged), None)
             following = None if merged is None else _Spot(spot.seat, operation.inputs[merged.input], spot.element)
-            return replace(link, step=Step.NO_ITERATION, line=line), following
+            return replace(link, kind=LinkKind.NO_ITERATION, line=line), following
         entry = next(one for one in plan.concatenated if one.output == output)
-        link = replace(link, step=Step.SCAN, line=line)
+        link = replace(link, kind=LinkKind.SCAN, line=line)
         if spot.element is None or activation.iteration < 0:
             return link, None
         iteration, element = _piece(activation, plan, entry, spot.element)
@@ -328,12 +353,12 @@ class _Laps:
     def add(self, spot: _Spot, link: Link, *, is_last: bool) -> None:
         """Take the next link; a lap ends with a back edge."""
         self._lap.append(link)
-        if link.step is not Step.BACK_EDGE or is_last:
+        if link.kind is not LinkKind.BACK_EDGE or is_last:
             return
         said = [(str(one.location.operation), one.line, one.element) for one in self._lap]
         depth = len(spot.seat)
         begun = (spot.slot, spot.element, depth)
-        edge = next((one for one in reversed(self._links) if one.step is Step.BACK_EDGE), None)
+        edge = next((one for one in reversed(self._links) if one.kind is LinkKind.BACK_EDGE), None)
         if edge is not None and self._links[-1] is edge and begun == self._begun and self._before[-len(said) :] == said:
             iteration = link.location.iteration or 0
             last = iteration if edge.through is None else edge.through[1]
@@ -351,9 +376,9 @@ def _unfollowed(link: Link, operation: Operation, spot: _Spot) -> Link:
     """The link of an output of a loop or If that is not followed into it."""
     plan, output = operation.plans[0], operation.outputs.index(spot.slot)
     if isinstance(plan, BranchPlan):
-        return replace(link, step=Step.BRANCH_OUTPUT)
+        return replace(link, kind=LinkKind.BRANCH_OUTPUT)
     is_last = any(one.output == output for one in plan.last_values)
-    return replace(link, step=Step.LAST_VALUE if is_last else Step.SCAN)
+    return replace(link, kind=LinkKind.LAST_VALUE if is_last else LinkKind.SCAN)
 
 
 def _producer(frame: Frame, slot: int) -> tuple[Layer, int]:

@@ -32,11 +32,11 @@ SHIFT = np.zeros(1, np.float32)
 @pytest.mark.parametrize(
     ("ours", "born", "iteration", "why"),
     [
-        (shrinking(1, "Subtract", 1, "Log"), "Log 'after'", 0, "the logarithm of 0: Subtract 'stepped' is 0"),
-        (shrinking(2.5, "Subtract", 1, "Sqrt"), "Sqrt 'after'", 2, "the square root of a negative number"),
-        (shrinking(1e30, "Multiply", 1e5), "Multiply 'stepped'", 1, "it overflows"),
-        (shrinking(0, "Divide", 0), "Divide 'stepped'", 0, "it divides 0 by 0: Parameter 'x' is 0"),
-        (shrinking(30, "Multiply", 1, "Exp"), "Exp 'after'", 1, "the exponential overflows"),
+        (shrinking(1, "Subtract", 1, "Log"), "Log 'after'", 0, "log(0) gives Inf: Subtract 'stepped' is 0"),
+        (shrinking(2.5, "Subtract", 1, "Sqrt"), "Sqrt 'after'", 2, "sqrt(-0.5259) gives NaN"),
+        (shrinking(1e30, "Multiply", 1e5), "Multiply 'stepped'", 1, "1e+35 * 1e+05 > f32 maximum"),
+        (shrinking(0, "Divide", 0), "Divide 'stepped'", 0, "0 / 0 gives NaN: Parameter 'x' is 0"),
+        (shrinking(30, "Multiply", 1, "Exp"), "Exp 'after'", 1, "exp(1.069e+13) > f32 maximum exp(88.72)"),
     ],
 )
 def test_the_first_lines_name_where_it_is_born(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.frame_views import frame_views
 from stepper.debug.iteration_statistics import STATISTICS, IterationStatistics, number_of
-from stepper.debug.non_finite_causes import birth_of, cause_of_inf, cause_of_nan
 from stepper.debug.run_views import break_views, glance, watch_views
 from stepper.errors import UsageError
-from tests.debug.debugged import SMALL_SAMPLES, opened, sample, stops
-from tests.models import Graph
+from tests.debug.debugged import SMALL_SAMPLES, sample, stops
 
 
 def values_by_stepping(debugger: Debugger) -> dict[tuple[str, int, int], list[float]]:
@@ -112,46 +108,3 @@ def test_watches_are_seen_by_iteration_and_a_glance_needs_no_stop() -> None:
     (watch,) = watch_views(debugger.watches, debugger.loop().level.path)
     assert [int(reading.value) for reading in watch.iterations if reading.value is not None] == [0, 1, 2, 3]
     assert glance(debugger.machine).iterations == (None, 3)
-
-
-INF, ONE = np.array([np.inf, 1], np.float32), np.array([1, 1], np.float32)
-CASES = [
-    ("Softmax", (INF,), {"axis": 0}, "opset8"),
-    ("Subtract", (INF, INF), {}, "opset1"),
-    ("Multiply", (INF, ONE * 0), {}, "opset1"),
-    ("Divide", (ONE * 0, ONE * 0), {}, "opset1"),
-    ("Log", (-ONE,), {}, "opset1"),
-    ("Sqrt", (-ONE,), {}, "opset1"),
-    ("Acos", (ONE * 2,), {}, "opset1"),
-    ("Power", (-ONE, ONE / 2), {}, "opset1"),
-]
-
-
-@pytest.mark.parametrize(("kind", "inputs", "attributes", "version"), CASES, ids=[case[0] for case in CASES])
-def test_a_nan_that_a_kernel_gives_has_a_cause(
-    kind: str, inputs: tuple[np.ndarray, ...], attributes: dict[str, object], version: str, tmp_path: Path
-) -> None:
-    net = Graph()
-    values = [net.parameter(f"x{index}", "f32", (2,)) for index in range(len(inputs))]
-    net.result(net.apply(kind, *values, version=version, **attributes))
-    debugger = opened(tmp_path, net, *inputs)
-    debugger.step()
-    (frame,) = frame_views(debugger.machine.stack)
-    assert np.isnan(frame.held(0)).any()
-    assert cause_of_nan(frame.layers[0], inputs)
-    assert not cause_of_nan(frame.layers[0], tuple(np.full(2, 0.5, np.float32) for _ in inputs))
-
-
-def test_an_inf_is_followed_to_where_it_was_born(tmp_path: Path) -> None:
-    net = Graph()
-    x, y = net.parameter("x", "f32", (2,)), net.parameter("y", "f32", (2,))
-    quotient = net.apply("Divide", x, y, name="quotient")
-    net.result(net.apply("Subtract", net.apply("Abs", quotient), net.apply("Abs", quotient), name="difference"))
-    debugger = opened(tmp_path, net, ONE, np.array([1, 0], np.float32))
-    debugger.step(4)
-    (frame,) = frame_views(debugger.machine.stack)
-    birth = birth_of(frame, 3, nan=False)
-    assert birth is not None and birth.index is not None
-    assert (frame.layers[birth.index].name, birth.element, birth.steps) == ("quotient", (1,), 2)
-    assert cause_of_inf(frame.layers[0], (ONE, np.array([1, 0], np.float32))) == "a number / 0 is infinite"
-    assert birth_of(frame, 3, nan=True) is None

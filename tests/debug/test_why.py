@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.cause import Arithmetic, Chain, NonFinite, Step
+from stepper.debug.cause import Arithmetic, Chain, LinkKind, NonFinite
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 
-Told = list[tuple[str, int | None, tuple[int, ...] | None, Step]]
+Told = list[tuple[str, int | None, tuple[int, ...] | None, LinkKind]]
 
 
 def told(chain: Chain) -> Told:
     """Of each link the name, the iteration, the element and what is said of it."""
     return [
-        (link.location.operation.name, link.location.iteration, link.element, link.step)
+        (link.location.operation.name, link.location.iteration, link.element, link.kind)
         for link in chain.links
         if link.location.operation is not None
     ]
@@ -55,14 +55,14 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
     at_operation(run, "after")
     chain = run.why("after")
     names = told(chain)
-    assert names[0] == ("after", None, (1,), Step.COMPUTED)
-    assert names[1] == ("loop", None, (1,), Step.LAST_VALUE)
-    assert names[-1] == ("square", 2, (1,), Step.BORN)
+    assert names[0] == ("after", None, (1,), LinkKind.COMPUTED)
+    assert names[1] == ("loop", None, (1,), LinkKind.LAST_VALUE)
+    assert names[-1] == ("square", 2, (1,), LinkKind.BORN)
     birth = chain.birth
     assert birth is not None and birth.arithmetic is Arithmetic.OVERFLOW
     assert birth.formula == "1e+36 * 1e+36 > f32 maximum 3.403e+38"
     assert [(one.value, one.element) for one in birth.operands] == [(float(np.float32(1e36)), (1,))] * 2
-    edge = next(link for link in chain.links if link.step is Step.BACK_EDGE)
+    edge = next(link for link in chain.links if link.kind is LinkKind.BACK_EDGE)
     assert edge.location.iteration == 5 and edge.through == (3, 4) and edge.line > 0
     assert run.stop.tick == run.machine.tick
 
@@ -71,17 +71,17 @@ def test_an_element_of_a_scan_output_leads_into_the_iteration_that_gave_it(tmp_p
     run = debugger(squares(output=True), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")
     first = told(run.why("after"))
-    assert first[1] == ("loop", None, (2, 1), Step.SCAN)
-    assert first[2] == ("row", 2, (0, 1), Step.COMPUTED) and first[-1] == ("square", 2, (1,), Step.BORN)
+    assert first[1] == ("loop", None, (2, 1), LinkKind.SCAN)
+    assert first[2] == ("row", 2, (0, 1), LinkKind.COMPUTED) and first[-1] == ("square", 2, (1,), LinkKind.BORN)
     later = told(run.why("after[4,1]"))
-    assert later[2] == ("row", 4, (0, 1), Step.COMPUTED) and later[-1] == ("square", 2, (1,), Step.BORN)
-    assert told(run.why("after[4,0]")) == [("after", None, (4, 0), Step.COMPUTED)]
+    assert later[2] == ("row", 4, (0, 1), LinkKind.COMPUTED) and later[-1] == ("square", 2, (1,), LinkKind.BORN)
+    assert told(run.why("after[4,0]")) == [("after", None, (4, 0), LinkKind.COMPUTED)]
 
 
 def test_at_the_end_of_the_run_the_models_own_graph_can_still_be_asked(tmp_path: Path) -> None:
     run = debugger(squares(), tmp_path, np.array([0.5, 1e9], np.float32))
     run.last()
-    assert told(run.why("after"))[-1] == ("square", 2, (1,), Step.BORN)
+    assert told(run.why("after"))[-1] == ("square", 2, (1,), LinkKind.BORN)
     with pytest.raises(UsageError, match="does not run here"):
         run.why("square")
 
@@ -99,10 +99,10 @@ def test_pieces_of_a_reversed_loop_are_counted_from_the_end(tmp_path: Path) -> N
     run = debugger(net, tmp_path, np.array([1, 0, 1, 1, -1, 1], np.float32))
     at_operation(run, "after")
     infinite = run.why("after[1]")
-    assert told(infinite)[-1] == ("logarithm", 4, (0,), Step.BORN)
+    assert told(infinite)[-1] == ("logarithm", 4, (0,), LinkKind.BORN)
     assert infinite.links[-1].formula == "log(0)" and infinite.links[-1].arithmetic is Arithmetic.LOG_OF_ZERO
     first = run.why("after")  # NaN before Inf
-    assert told(first)[0][2] == (4,) and told(first)[-1] == ("logarithm", 1, (0,), Step.BORN)
+    assert told(first)[0][2] == (4,) and told(first)[-1] == ("logarithm", 1, (0,), LinkKind.BORN)
     assert first.links[-1].formula == "log(-1)"
 
 
@@ -122,13 +122,13 @@ def test_a_nan_that_the_run_was_given_is_followed_to_the_input_through_slice_and
     run = debugger(net, tmp_path, given)
     at_operation(run, "after")
     assert told(run.why("after")) == [
-        ("after", None, (2, 1), Step.COMPUTED),
-        ("sum", None, (2, 1), Step.LAST_VALUE),
-        ("total", 1, (2, 1), Step.COMPUTED),
-        ("state", 1, (2, 1), Step.BACK_EDGE),
-        ("total", 0, (2, 1), Step.COMPUTED),
-        ("item", 0, (2, 1), Step.SLICE),
-        ("x", None, (2, 1), Step.GIVEN),
+        ("after", None, (2, 1), LinkKind.COMPUTED),
+        ("sum", None, (2, 1), LinkKind.LAST_VALUE),
+        ("total", 1, (2, 1), LinkKind.COMPUTED),
+        ("state", 1, (2, 1), LinkKind.BACK_EDGE),
+        ("total", 0, (2, 1), LinkKind.COMPUTED),
+        ("item", 0, (2, 1), LinkKind.SLICE),
+        ("x", None, (2, 1), LinkKind.GIVEN),
     ]
 
 
@@ -147,7 +147,7 @@ def test_a_nan_in_a_constant_is_the_constants(tmp_path: Path) -> None:
     run = debugger(net, tmp_path, np.ones((2, 3), np.float32))
     at_operation(run, "after")
     found = told(run.why("after"))
-    assert found[-2:] == [("weight", 0, (1, 1), Step.INVARIANT), ("weights", None, (1, 1), Step.CONSTANT)]
+    assert found[-2:] == [("weight", 0, (1, 1), LinkKind.INVARIANT), ("weights", None, (1, 1), LinkKind.CONSTANT)]
 
 
 def nested(*, guarded: bool = False) -> Graph:
@@ -191,9 +191,9 @@ def test_a_birth_in_a_nested_loop_is_found_from_outside_of_both(tmp_path: Path, 
     assert birth.location.operation.name == "ratio"
     assert [one.iteration for one in birth.location.path] == [2, 0]
     assert birth.arithmetic is Arithmetic.DIVISION_BY_ZERO
-    steps = {link.step for link in chain.links}
-    assert {Step.LAST_VALUE, Step.BACK_EDGE, Step.INITIAL} <= steps
-    assert (Step.BRANCH_OUTPUT in steps and Step.BRANCH_INPUT in steps) is guarded
+    steps = {link.kind for link in chain.links}
+    assert {LinkKind.LAST_VALUE, LinkKind.BACK_EDGE, LinkKind.INITIAL} <= steps
+    assert (LinkKind.BRANCH_OUTPUT in steps and LinkKind.BRANCH_INPUT in steps) is guarded
 
 
 def test_from_within_a_nested_loop_an_earlier_iteration_of_the_outer_one_is_reached(tmp_path: Path) -> None:
@@ -221,8 +221,8 @@ def test_inf_in_iteration_0_and_a_product_with_broadcasting(tmp_path: Path) -> N
     run = debugger(net, tmp_path, given, np.array([1, 1, 10], np.float32))
     at_operation(run, "after")
     chain = run.why("after")
-    assert told(chain)[0] == ("after", None, (1,), Step.COMPUTED)
-    assert told(chain)[-1] == ("product", 0, (1, 2), Step.BORN)
+    assert told(chain)[0] == ("after", None, (1,), LinkKind.COMPUTED)
+    assert told(chain)[-1] == ("product", 0, (1, 2), LinkKind.BORN)
     assert [one.element for one in chain.links[-1].operands] == [(1, 2), (2,)]
 
 
@@ -231,15 +231,15 @@ def test_what_the_user_has_set_is_named_as_that(tmp_path: Path) -> None:
     at_operation(run, "moved", condition="iter == 1")
     run.set_value("moved[0]", np.nan)
     at_operation(run, "after")
-    assert told(run.why("after"))[-1] == ("moved", 1, (0,), Step.EDITED)
+    assert told(run.why("after"))[-1] == ("moved", 1, (0,), LinkKind.EDITED)
 
 
 def test_a_value_without_nan_and_inf_is_one_link(tmp_path: Path) -> None:
     run = debugger(squares(), tmp_path, np.array([0.5, 1.0], np.float32))
     at_operation(run, "square", condition="iter == 1")
     chain = run.why("square")
-    assert [(link.step, link.element) for link in chain.links] == [(Step.COMPUTED, None)]
-    assert run.why("state").links[0].step is Step.BACK_EDGE
+    assert [(link.kind, link.element) for link in chain.links] == [(LinkKind.COMPUTED, None)]
+    assert run.why("state").links[0].kind is LinkKind.BACK_EDGE
 
 
 def test_the_walk_back_has_a_limit_and_says_how_far_it_looked(tmp_path: Path) -> None:
@@ -289,4 +289,4 @@ def test_inf_from_an_earlier_iteration_makes_a_nan_whose_inputs_are_not_called_c
     assert isinstance(stop.cause, NonFinite) and stop.iteration == 1
     assert stop.cause.formula == "Inf - Inf" and not any("clean:" in text for text in stop.details[:2])
     assert [one.inf for one in stop.cause.operands] == [1, 1]
-    assert told(stop.cause.chain)[-1] == ("grown", 1, (0,), Step.BORN)
+    assert told(stop.cause.chain)[-1] == ("grown", 1, (0,), LinkKind.BORN)

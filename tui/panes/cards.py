@@ -9,14 +9,13 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.debug.cause import Trigger
-from stepper.debug.cause_texts import further, name_of, title
-from stepper.debug.frame_views import FrameView
-from stepper.debug.non_finite_causes import Birth, birth_of, cause_of_inf, cause_of_nan
+from stepper.debug.cause import NonFinite, Trigger
+from stepper.debug.cause_texts import brief, chain_facts, further, how_sentence, name_of, title
 from stepper.debug.statistics import statistics
 from stepper.debug.views import ValueView
 from stepper.element_types import Array
 from stepper.engine.partners import mark_of
+from stepper.ir.sites import LayerSite
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from tui.keymap import key_for
@@ -28,8 +27,6 @@ from tui.rows import Row, clip, number, printable, spread, wrapped
 from tui.state import State
 from tui.theme import GLYPHS
 
-_LATEST: Final = 16
-"""Operations among which the last clean one is looked for."""
 _NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
 _WIDE: Final = 66
 """Cells from which on types and shapes have room."""
@@ -90,24 +87,22 @@ class StopCard(Pane):
         return [row for text in texts[:3] for row in _fact("found", printable(text), width)]
 
     def _how_rows(self, width: int) -> list[Row]:
-        """How a NaN or an Inf comes about, and where what is dirty in the inputs was born."""
-        frame = self.state.frames[-1] if self.state.frames else None
-        if frame is None or frame.last < 0:
+        """How a NaN or an Inf appears, and where what is dirty in the inputs was born."""
+        cause = None if self.state.stop is None else self.state.stop.cause
+        if not isinstance(cause, NonFinite):
             return []
-        operation = frame.operation(frame.last)
-        inputs = [value.array for value in operation.inputs if value.array is not None]
-        outputs = [value.array for value in operation.outputs if value.array is not None]
-        is_nan = any(_count(array)[0] for array in outputs)
-        if not is_nan and not any(_count(array)[1] for array in outputs):
-            return []
-        how = cause_of_nan(operation.layer, inputs) if is_nan else cause_of_inf(operation.layer, inputs)
-        rows = _fact("how", how, width) if how else []
-        births = {word: birth_of(frame, frame.last, nan=word == "the NaN") for word in ("the NaN", "the Inf")}
-        for word, birth in births.items():
-            rows += [] if birth is None else _fact(word, _birth_text(frame, birth), width)
-        born = [birth.index for birth in births.values() if birth is not None and birth.index is not None]
-        clean = _last_clean(frame, min(born)) if born and width >= _WIDE else None
-        return rows if clean is None else [*rows, *_fact("clean", f"the last clean op is {_at(frame, clean)}", width)]
+        facts = [("how", how_sentence(cause)), *chain_facts(cause.chain, self._short_name)]
+        if cause.last_clean is not None:
+            facts.append(("clean", f"the last finite op is {brief(cause.last_clean, self._short_name)}"))
+        return [row for word, text in facts if text for row in _fact(word, printable(text), width)]
+
+    def _short_name(self, site: LayerSite) -> str:
+        """An operation's name as the lists write it; of one in a graph that does not run, its own."""
+        for frame in reversed(self.state.frames):
+            for index, layer in enumerate(frame.layers):
+                if (layer.id, layer.name, layer.line) == (site.id, site.name, site.line):
+                    return operation_names(frame.program)[index]
+        return site.name
 
     def _keys(self, width: int) -> Row:
         row: Row = [("  ", "")]
@@ -139,27 +134,6 @@ class StopCard(Pane):
 
 def _source(value: ValueView) -> str:
     return printable(value.name) if value.layer is None else clip(layer_name(value.layer), 24)
-
-
-def _birth_text(frame: FrameView, birth: Birth) -> str:
-    element = f"[{','.join(map(str, birth.element))}]"
-    if birth.index is None:
-        return f"came into the body in {layer_name(birth.layer)} {element}"
-    return f"born {birth.steps} op{'s' * (birth.steps > 1)} before, at {_at(frame, birth.index)} {element}"
-
-
-def _at(frame: FrameView, index: int) -> str:
-    """An operation of this iteration: `v/Add@7`."""
-    return operation_names(frame.program)[index] + ("" if frame.iteration is None else f"@{frame.iteration}")
-
-
-def _last_clean(frame: FrameView, before: int) -> int | None:
-    """The last operation that ran before this one and has neither NaN nor Inf; None where none of the latest few is."""
-    for index in reversed(range(max(before - _LATEST, 0), before)):
-        values = [value.array for value in frame.operation(index).outputs if value.array is not None]
-        if all(array.size <= MOST_AT_ONCE and _count(array) == (0, 0) for array in values):
-            return index
-    return None
 
 
 def _fact(word: str, sentence: str, width: int) -> list[Row]:

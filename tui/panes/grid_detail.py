@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from stepper import element_types
+from stepper.debug.cause_texts import element_text, scalar_text, word_of
+from stepper.debug.frame_views import FrameView
 from stepper.debug.iteration_tiles import Cell, CellsView
+from stepper.debug.nan_origins import NonFiniteOutput
 from stepper.debug.statistics import statistics
-from stepper.debug.value_origins import Oddity, oddity_of
 from stepper.element_types import Array
 from stepper.ops.axes import shape_text
 from tui.names import carried_name, layer_name, marked_name, operation_names
@@ -63,26 +65,34 @@ class GridDetail(Pane, can_focus=False):
         array, frame = self._held(cell), self._grid.frame
         known = cells.number(cell)
         if array is not None and frame is not None and array.size <= MOST_AT_ONCE:
-            odd = oddity_of(frame.operation(cell.operation))
-            return self._odd_row(odd, width) if odd is not None else self._ordinary_row(array, cell, cells)
+            found = frame.non_finite(cell.operation)
+            return self._ordinary_row(array, cell, cells) if found is None else self._odd_row(found, frame, width)
         if known is None:
             return [("   not computed yet, or jumped over", "dim")]
         row: Row = [("   ", ""), (f"{cells.statistic} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
         return [*row, *self._before(cell, cells)]
 
-    def _odd_row(self, odd: Oddity, width: int) -> Row:
-        first = f"[{','.join(map(str, odd.first))}]"
-        row: Row = [("   ", ""), (odd.kind, "bad"), (f" in {odd.count} of {odd.size}, first {first}", "")]
-        if odd.came_from is not None:
-            more: Row = [("   came in", "dim"), (" with ", "dim"), (layer_name(odd.came_from), "")]
-        else:
-            more = [("   born here", "bad"), (f": no {odd.kind} in the inputs", "dim")]
-            if odd.other is not None:
-                where = f"[{','.join(map(str, odd.other_first))}] of "
-                more += [(", but ", "dim"), (odd.other_kind, "bad")]
-                if width > 98:
-                    more += [(f" at {where}", "dim"), (layer_name(odd.other), "")]
-        return row + more
+    def _odd_row(self, found: NonFiniteOutput, frame: FrameView, width: int) -> Row:
+        kind, origin = word_of(found.kind), found.origin
+        row: Row = [("   ", ""), (kind, "bad"), (f" in {found.count} of {found.size}, first ", "")]
+        row.append((element_text(found.element) or "[]", ""))
+        followed = next((one for one in origin.operands if one.input == origin.follows), None)
+        if followed is not None and origin.arithmetic is None:
+            return [
+                *row,
+                ("   came in", "dim"),
+                (" with ", "dim"),
+                (layer_name(frame.graph.by_id[followed.layer.id]), ""),
+            ]
+        row.append(("   born here", "bad"))
+        if origin.formula:
+            row.append((f": {origin.formula}", "dim"))
+        if followed is not None and followed.value is not None:
+            row += [(", with ", "dim"), (scalar_text(followed.value), "bad")]
+            if width > 98:
+                row += [(f" at {element_text(followed.element) or '[]'} of ", "dim")]
+                row += [(layer_name(frame.graph.by_id[followed.layer.id]), "")]
+        return row
 
     def _ordinary_row(self, array: Array, cell: Cell, cells: CellsView) -> Row:
         found = statistics(array)
