@@ -25,7 +25,7 @@ def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
     plan = activation.plan
     if isinstance(plan, BranchPlan):
         return {output: frame.values[slot] for output, slot in plan.outputs}
-    if activation.iteration < 0 and ended_by_constant(activation):
+    if ended_by_constant(activation):
         note(
             "the condition is a Constant that is false: the specification gives initial values, OpenVINO empty ones, "
             "and it refuses concatenated and scalar outputs"
@@ -69,11 +69,14 @@ def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, r
 
 
 def ended_by_constant(activation: Activation) -> bool:
-    """Whether the condition is a Constant that is false, after which OpenVINO infers empty shapes (semantics 3.5)."""
+    """True if no iteration ran and the condition is a Constant that is false; OpenVINO then infers empty shapes.
+
+    It does so whatever the trip count is (semantics 3.5).
+    """
     plan = activation.plan
-    if activation.ended is not EndReason.INITIAL_CONDITION or not isinstance(plan, LoopPlan):
+    if activation.iteration >= 0 or not isinstance(plan, LoopPlan):
         return False
-    return plan.constant_condition
+    return plan.constant_condition and not activation.condition
 
 
 def _constant_false(frame: Frame, plan: LoopPlan) -> dict[int, Value]:
