@@ -97,6 +97,10 @@ def by_precision(name: str) -> ElementType | None:
     return ELEMENT_TYPES.get(_PRECISIONS.get(lower, lower))
 
 
+_LAST_NUMBER: Final = np.dtype(np.longdouble).num
+_HALF: Final = np.dtype(np.float16).num
+
+
 def of(value: Any) -> ElementType:
     """The element type of an array or numpy scalar; KeyError for a dtype that no element type has."""
     return of_dtype(value.dtype)
@@ -115,6 +119,14 @@ def name_of(dtype: np.dtype[Any]) -> str:
         return of_dtype(dtype).name
     except KeyError:
         return str(dtype)
+
+
+def is_of_numpy(dtype: np.dtype[Any]) -> bool:
+    """True for the types of numbers and booleans that numpy itself computes with, and not for those of ml_dtypes.
+
+    Unlike `dtype.isbuiltin` it also holds for a dtype that was pickled, which is equal to numpy's but another object.
+    """
+    return dtype.num <= _LAST_NUMBER or dtype.num == _HALF
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array
+from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
 
 MOST_IN_JSON: Final = 1000
 """Elements of a tensor whose values stand in a report."""
@@ -21,7 +21,7 @@ def storable(array: Any) -> Array:
         plain = np.array(plain.tolist(), np.str_).reshape(plain.shape)
     elif plain.dtype.names:
         plain = plain[plain.dtype.names[0]]
-    elif plain.dtype.isbuiltin != 1:  # 2 are those of ml_dtypes
+    elif not is_of_numpy(plain.dtype):
         plain = plain.astype(np.float32 if element_types.is_floating(plain.dtype) else np.int8)
     return plain
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import ElementType, is_floating
+from stepper.element_types import ElementType, is_floating, is_of_numpy
 from stepper.export.numpy_expressions import Expression, call, infix, literal, prefix
 from stepper.export.numpy_literals import dtype_text
 from stepper.export.numpy_sites import Made, Maker, Site
@@ -57,7 +57,7 @@ def _logic(symbol: str) -> Maker:
 def _bits(symbol: str) -> Maker:
     def made(site: Site) -> Made:
         dtype = site.dtype(0)
-        pair = _pair(site) if dtype is not None and dtype.isbuiltin == 1 and dtype == site.dtype(1) else None
+        pair = _pair(site) if dtype is not None and is_of_numpy(dtype) and dtype == site.dtype(1) else None
         return None if pair is None else infix(pair[0], symbol, pair[1])
 
     return made
@@ -163,7 +163,7 @@ def _reduction(function: str, *, types: str, widens: bool = False) -> Maker:
 
     def made(site: Site) -> Made:
         axes, dtype = site.numbers(1), site.dtype(0)
-        if axes is None or dtype is None or dtype.isbuiltin != 1 or dtype.kind not in types or dtype == np.float16:
+        if axes is None or dtype is None or not is_of_numpy(dtype) or dtype.kind not in types or dtype == np.float16:
             return None
         if 0 in site.dims(0):
             return None  # what numpy says of nothing is not what the specification says
@@ -241,9 +241,9 @@ def _turned(site: Site, index: int, attribute: str) -> Made:
 
 def converts_plainly(source: np.dtype[Any] | None, target: np.dtype[Any]) -> bool:
     """Whether `astype` does what Convert does: not where a float becomes a narrow integer, or a narrow float twice."""
-    if source is None or source.isbuiltin != 1 or source.kind not in "biuf":
+    if source is None or not is_of_numpy(source) or source.kind not in "biuf":
         return False
-    if target.isbuiltin != 1:
+    if not is_of_numpy(target):
         return is_floating(target) and target.itemsize == 2 and source == np.float32
     if target.kind == "f":
         return target.itemsize >= 4 or source.kind == "f"
@@ -263,8 +263,8 @@ def converted(site: Site, target: np.dtype[Any]) -> Made:
     if source is None or not (converts_plainly(source, target) or target == np.dtype(np.bool_)):
         return None
     if target == np.dtype(np.bool_):
-        return infix(site.at(0), "!=", literal("0")) if source.isbuiltin == 1 else None
-    if target.isbuiltin != 1:
+        return infix(site.at(0), "!=", literal("0")) if is_of_numpy(source) else None
+    if not is_of_numpy(target):
         site.needs.add("ml_dtypes")
     return Expression(f"{site.at(0).atom}.astype({dtype_text(target)})")
 

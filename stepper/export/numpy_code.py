@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper import __version__
-from stepper.element_types import Array, name_of
+from stepper.element_types import Array, is_of_numpy, name_of
 from stepper.engine.compiler import compile_model
 from stepper.engine.program import CompiledModel, Kind, Operation, Program
 from stepper.engine.roles import parameter_type
@@ -153,7 +153,7 @@ class _File:
 
     def _written(self, scope: Scope, results: Sequence[int]) -> NumpyCode:
         types = [scope.operand(slot).dtype for slot in results]
-        if any(dtype is None or dtype.isbuiltin != 1 for dtype in types):
+        if any(dtype is None or not is_of_numpy(dtype) for dtype in types):
             self.writer.needs.add("storable")  # .npz has no such types
         texts = [scope.text(slot) for slot in results]
         self.writer.lines.append("")
@@ -251,7 +251,7 @@ def _restored(value: Array) -> str:
     """From the type in which .npz keeps a tensor back to its own."""
     if value.dtype.names:
         return f".view({dtype_text(value.dtype)})"
-    return "" if value.dtype.isbuiltin == 1 else f".astype({dtype_text(value.dtype)})"
+    return "" if is_of_numpy(value.dtype) else f".astype({dtype_text(value.dtype)})"
 
 
 def _quoted(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from stepper.element_types import Array
+from stepper.element_types import Array, is_of_numpy
 from stepper.engine.program import BranchPlan, Kind, Operation, Program
 from stepper.errors import UsageError
 from stepper.export import numpy_arithmetic, numpy_cells, numpy_movement
@@ -186,7 +186,7 @@ class Scope:
         else:
             name = writer.names.new(operand.wanted_name)
             writer.constants[name] = (value, operand.note)
-            if value.dtype.isbuiltin != 1 and "ml_dtypes" in dtype_text(value.dtype):
+            if not is_of_numpy(value.dtype) and "ml_dtypes" in dtype_text(value.dtype):
                 writer.needs.add("ml_dtypes")
         operand.expression = Expression(name)
 

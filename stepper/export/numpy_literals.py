@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import ElementType, is_floating, of_dtype
+from stepper.element_types import ElementType, is_floating, is_of_numpy, of_dtype
 
 LARGEST: Final = 24
 """Elements of a tensor that stands in the text; larger ones go into the file of constants."""
@@ -23,7 +23,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
         return "np.dtypes.StringDType()"
     if dtype.names:
         return f'np.dtype([("{of_dtype(dtype).name}", np.uint8)])'
-    return f"np.{dtype.name}" if dtype.isbuiltin == 1 else f"ml_dtypes.{dtype.name}"
+    return f"np.{dtype.name}" if is_of_numpy(dtype) else f"ml_dtypes.{dtype.name}"
 
 
 def is_writable(value: Any) -> bool:
@@ -114,7 +114,7 @@ def attribute(value: Any) -> str:
 
 def is_computed_by_numpy(dtype: np.dtype[Any] | None) -> bool:
     """Whether numpy itself computes with the type as with any other: f32, f64 and its integers."""
-    return dtype is not None and dtype.isbuiltin == 1 and dtype.kind in "iuf" and dtype != np.float16
+    return dtype is not None and is_of_numpy(dtype) and dtype.kind in "iuf" and dtype != np.float16
 
 
 def is_real(dtype: np.dtype[Any] | None) -> bool:

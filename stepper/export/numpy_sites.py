@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from stepper.element_types import is_of_numpy
 from stepper.export.numpy_expressions import Expression, literal
 from stepper.export.numpy_literals import is_computed_by_numpy, is_real, plain, typed
 from stepper.ir.model import Layer
@@ -111,7 +112,7 @@ class Site(Struct):
     def argument(self, index: int) -> Expression:
         """An input of a kernel; small constants stand in the call."""
         value = self.value(index)
-        if value is not None and value.dtype.isbuiltin == 1 and value.size <= 4:
+        if value is not None and is_of_numpy(value.dtype) and value.size <= 4:
             return literal(typed(value))
         return self.at(index)
 

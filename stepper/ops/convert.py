@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import BOOLEAN, ELEMENT_TYPES, F32, Array, ElementType, is_floating
+from stepper.element_types import BOOLEAN, ELEMENT_TYPES, F32, Array, ElementType, is_floating, is_of_numpy
 from stepper.errors import KernelError
 from stepper.ops.registry import kernel
 
@@ -145,7 +145,7 @@ def _decoder(source: DType) -> tuple[Conversion | None, DType]:
         if name == "nf4":
             return (lambda x: _NF4[x[name]]), _NF4.dtype
         return (lambda x: x[name]), source[name]
-    if source.isbuiltin == 1:
+    if is_of_numpy(source):
         return None, source
     plain = np.dtype(np.float32 if is_floating(source) else np.int8)
     return (lambda x: x.astype(plain)), plain
@@ -159,7 +159,7 @@ def _encoder(plain: DType, target: DType) -> Conversion:
         return _to_float(plain, target)
     if target.names == ("nf4",):
         return lambda x: np.searchsorted(_NF4_BOUNDS, np.nan_to_num(x)).astype(np.uint8).view(target)
-    if target.isbuiltin == 1:
+    if is_of_numpy(target):
         return _to_integer(plain, target)
     bits = element_types.of_dtype(target).bits
     to_byte = _to_integer(plain, np.dtype(np.uint8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.element_types import ELEMENT_TYPES, STRING_DTYPE, Array
+from stepper.element_types import ELEMENT_TYPES, STRING, STRING_DTYPE, Array, is_of_numpy
 from stepper.engine.feeds import bind_inputs
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Model
@@ -219,3 +220,19 @@ def test_bound_arrays_are_read_only_and_the_callers_stay_writable(tmp_path: Path
 
 def test_texts_are_bound_as_the_string_type(tmp_path: Path) -> None:
     assert bound(tmp_path, "string", ["a", "b"]).dtype == STRING_DTYPE
+
+
+def test_an_array_that_was_pickled_is_the_same_as_one_that_was_not(tmp_path: Path) -> None:
+    """The dtype of a pickled array is equal to numpy's own, but another object, and not called built in."""
+    net = Graph()
+    x = net.parameter("x", "u8", (3,))
+    net.result(net.apply("Convert", x, element_type="f32", destination_type="f32"))
+    array = np.array([0, 128, 255], np.uint8)
+    pickled = pickle.loads(pickle.dumps(array))
+    for given in (pickled, array):
+        assert stepper.run(net.read(tmp_path), {"x": given})["result"].tolist() == [0, 128, 255]
+    assert all(
+        is_of_numpy(pickle.loads(pickle.dumps(np.zeros(1, type.dtype))).dtype) == (type.dtype.isbuiltin == 1)
+        for type in ELEMENT_TYPES.values()
+        if type is not STRING
+    )

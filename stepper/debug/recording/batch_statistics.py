@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.statistics import statistics
-from stepper.element_types import Array
+from stepper.element_types import Array, is_of_numpy
 
 Row = tuple[Any, ...]
 """min, max, mean, std, nan, inf, zero; what they mean is in stepper.debug.statistics."""
@@ -18,7 +18,7 @@ _LARGEST_INTEGER: Final = 2**63 - 1
 def batch_statistics(stack: Array) -> list[Row]:
     """One row for each tensor of the stack, which has a leading dimension of iterations."""
     plain = stack.view(np.uint8) if stack.dtype == np.bool_ else stack
-    if plain.dtype.kind not in "iuf" or plain.dtype.isbuiltin != 1 or plain.size == 0:
+    if plain.dtype.kind not in "iuf" or not is_of_numpy(plain.dtype) or plain.size == 0:
         return [single_statistics(value) for value in stack]
     rows = _of_finite(plain.reshape(len(plain), -1))
     return [single_statistics(value) if row is None else row for value, row in zip(stack, rows, strict=True)]

@@ -20,7 +20,7 @@ from stepper.debug.recording.number_rows import NumberRows, keeps_shapes, number
 from stepper.debug.recording.same_elements import Columns
 from stepper.debug.recording.schema import RUN_LENGTH
 from stepper.debug.recording.stacking import Stack, stacks
-from stepper.element_types import Array
+from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.ops.axes import shape_text
 
@@ -227,7 +227,7 @@ def _is_number(stack: Array) -> bool:
 def _numbers(stack: Array) -> Array:
     """The numbers of a type that Python has, and sqlite3 takes without asking what it is (a bool it does not)."""
     flat = stack.reshape(-1)
-    if flat.dtype.isbuiltin != 1:
+    if not is_of_numpy(flat.dtype):
         return flat.astype(np.float32)
     return flat.view(np.uint8) if flat.dtype == np.bool_ else flat
 

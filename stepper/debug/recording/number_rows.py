@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array
+from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.engine.program import Kind, Operation, Program
 
@@ -127,7 +127,7 @@ def number_rows(
         return None
     if usual is not None and shapes == usual.shapes and types == usual.types:
         return usual
-    if not all(math.prod(shape) == 1 for shape in shapes) or not all(dtype.isbuiltin == 1 for dtype in types):
+    if not all(math.prod(shape) == 1 for shape in shapes) or not all(is_of_numpy(dtype) for dtype in types):
         return None
     record = np.dtype([(f"value{index}", dtype) for index, dtype in enumerate(types)])
     return NumberRows(record, types, shapes)

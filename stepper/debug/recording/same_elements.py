@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.recording.batch_statistics import Row, batch_statistics
-from stepper.element_types import Array
+from stepper.element_types import Array, is_of_numpy
 
 _WORTH_IT: Final = 2**14
 """Bytes from which on a stack is compared with others."""
@@ -37,7 +37,7 @@ class Columns:
 
     def column(self, stack: Array) -> Column:
         """The column of a stack: one that there was before, where all elements are the same, whatever their shape."""
-        if stack.nbytes < _WORTH_IT or stack.dtype.isbuiltin != 1:
+        if stack.nbytes < _WORTH_IT or not is_of_numpy(stack.dtype):
             return Column(stack, batch_statistics(stack))
         flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
         first = (stack.dtype, flat.shape, flat[0, :_GLIMPSE].tobytes())

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array
+from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
 
 _MAGIC: Final = b"STEPPER VALUE 1\n"
 _LONGEST_HEADER: Final = 4096
@@ -28,7 +28,7 @@ _SMALL_SPAN: Final = 1024
 
 def encoded(array: Array) -> bytes:
     """The bytes of a tensor, in row-major order whatever its layout."""
-    if array.dtype.kind in "biuf" and array.dtype.isbuiltin == 1:
+    if array.dtype.kind in "biuf" and is_of_numpy(array.dtype):
         buffer = io.BytesIO()
         header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
         np.lib.format.write_array_header_1_0(buffer, header)
