@@ -61,6 +61,8 @@ def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: L
         return lambda value: (value != 0) & (value == value)  # NaN becomes false (semantics 8.4)
     if layer.type in _SATURATING:
         return lambda *inputs: narrowed(_saturated(function, *inputs))
+    if layer.type in ("ReduceMax", "ReduceMin"):
+        return lambda data, axes: narrowed(_finite_of_nothing(function(data, axes), data))
     return narrowing(function)
 
 
@@ -85,6 +87,12 @@ def _narrowed_all(result: Any) -> Any:
 def _narrowed_stateful(result: tuple[Any, Any]) -> tuple[Any, Any]:
     outputs, state = result
     return _narrowed_all(outputs), state
+
+
+def _finite_of_nothing(result: Any, data: Any) -> Any:
+    """The extremum of no elements is infinite; the plugin has the extreme finite f32."""
+    limits = np.finfo(np.float32)
+    return np.clip(result, limits.min, limits.max) if data.size == 0 and result.dtype.kind == "f" else result
 
 
 def _saturated(function: Function, a: Any, b: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput, EndReason, LastValueOutput
+from stepper.engine.loops import ConcatenatedOutput, LastValueOutput
 from stepper.engine.program import BranchPlan, LoopPlan, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan

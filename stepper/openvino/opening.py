@@ -29,10 +29,14 @@ from stepper.openvino.client import shared_worker
 from stepper.openvino.conversion import conversion_complaint
 from stepper.openvino.endings import ConversionEnded
 from stepper.openvino.messages import Convert
+from stepper.openvino.onnx_division import truncate_divisions
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"
+
+_REVISION: Final = b"2"
+"""Of what is done to a conversion after the converter; one that was kept by an earlier revision is made anew."""
 
 
 def open_model(source: ModelSource, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Model:
@@ -68,6 +72,8 @@ def converted(path: Path, told: Callable[[str], None] | None = None, timeout: fl
             continue
         with temporary as folder:
             _convert(path, Path(folder).resolve() / "model.xml", timeout)
+            if path.suffix.lower() == ".onnx":
+                truncate_divisions(Path(folder) / "model.xml")
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
         if told is not None:
@@ -105,7 +111,7 @@ def _content_hash(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12))
+            digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12, salt=_REVISION))
         for other in sorted(_weights_beside(path)):
             status = other.stat()
             digest.update(f"{other.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

@@ -59,6 +59,7 @@ _TO_THE_RIGHT: Final = _Fact(
 )
 _TRUE_FOR_NAN: Final = _Fact("it holds where either side is NaN", _FLOATS)
 _SECOND_FOR_NAN: Final = _Fact("where either input is NaN, the second one is returned", _FLOATS)
+_OF_NOTHING: Final = _Fact("of no elements at Constant axes, it is the extreme finite f32", frozenset({"f32"}))
 _SIGNED: Final = _Fact("u32 and u64 are compared as i32", frozenset({"u32", "u64"}))
 _NAN_TO_ZERO: Final = _Fact("NaN becomes 0", _FLOATS)
 _IN_THE_ROW: Final = _Fact("+inf or NaN in a row does not make the whole row NaN", _FLOATS)
@@ -167,7 +168,8 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     ),
     "RDFT": (_Fact("axes given at run time end the process"), _Fact("signal_size beyond the dimension is refused")),
     "ReduceL1": (_SATURATES,),
-    "ReduceMax": (_THROUGH_F32,),
+    "ReduceMax": (_THROUGH_F32, _OF_NOTHING),
+    "ReduceMin": (_OF_NOTHING,),
     "ReduceProd": (_SATURATES,),
     "ReduceSum": (_THROUGH_F32, _Fact("a sum beyond i32 becomes its lowest number", _WIDE)),
     "Relu": (_NAN_TO_ZERO, _THROUGH_F32),

@@ -41,13 +41,17 @@ def avg_pool(
     rounding_type: Rounding = "floor",
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """The mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too."""
+    """The mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
+
+    What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros.
+    """
     axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
     lead = data.ndim - len(axes)
+    of_data_alone = exclude_pad or not any(axis.begin or axis.end for axis in axes)
     result = padded(widened(data) if is_floating(data.dtype) else data.astype(np.float64), axes, 0)
     for number, axis in enumerate(axes):
         result = _over_windows(np.add, result, lead + number, axis)
-        divisor = _data_under(axis, data.shape[lead + number]) if exclude_pad else np.full(axis.count, axis.kernel)
+        divisor = _data_under(axis, data.shape[lead + number]) if of_data_alone else np.full(axis.count, axis.kernel)
         spread = (slice(None), *[np.newaxis] * (len(axes) - 1 - number))
         result = result / divisor.astype(result.dtype)[spread]
     return narrowed(result if is_floating(data.dtype) else np.rint(result), data.dtype)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
 from stepper.element_types import Array, is_floating
@@ -16,12 +15,11 @@ from stepper.ops.axes import normalize_axes, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
-# typed loosely: numpy's stubs know `keepdims` as a literal only, ml_dtypes has none
+# typed loosely: numpy's stubs know `keepdims` as a literal only
 _sum: Final[Any] = np.add.reduce
 _product: Final[Any] = np.multiply.reduce
 _all: Final[Any] = np.logical_and.reduce
 _any: Final[Any] = np.logical_or.reduce
-_limits_of_float: Final[Any] = ml_dtypes.finfo
 
 
 def _axes(x: Array, axes: Array) -> tuple[int, ...]:
@@ -69,23 +67,23 @@ def reduce_prod(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
 
 @kernel("ReduceMax", 1)
 def reduce_max(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The maximum, NaN only where there is nothing else; the lowest number of the type of nothing."""
-    return _extremum(np.fmax.reduce, x, _axes(x, axes), keep_dims, "min")
+    """The maximum, NaN only where there is nothing else; of nothing -inf or the lowest integer."""
+    return _extremum(np.fmax.reduce, x, _axes(x, axes), keep_dims, -np.inf, "min")
 
 
 @kernel("ReduceMin", 1)
 def reduce_min(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The minimum, NaN only where there is nothing else; the greatest number of the type of nothing."""
-    return _extremum(np.fmin.reduce, x, _axes(x, axes), keep_dims, "max")
+    """The minimum, NaN only where there is nothing else; of nothing +inf or the greatest integer."""
+    return _extremum(np.fmin.reduce, x, _axes(x, axes), keep_dims, np.inf, "max")
 
 
-def _extremum(reduce: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, of_nothing: str) -> Array:
+def _extremum(reduce: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, real: float, limit: str) -> Array:
     extremum: Array
     if x.size or _extent(x, axes):
         extremum = reduce(x, axes, keepdims=keep_dims)
     else:
-        limits = _limits_of_float(x.dtype) if is_floating(x.dtype) else np.iinfo(x.dtype)
-        extremum = reduce(x, axes, keepdims=keep_dims, initial=getattr(limits, of_nothing))
+        of_nothing = real if is_floating(x.dtype) else getattr(np.iinfo(x.dtype), limit)
+        extremum = reduce(x, axes, keepdims=keep_dims, initial=x.dtype.type(of_nothing))
     return extremum
 
 

@@ -39,7 +39,6 @@ CASES = [
         for t in ("And", "Or")
         for keep in BOOLEANS
     ),
-    Case("max_of_nothing", "ReduceMax", 1, [X[:, :0], whole(1)], constant={1}),
     Case("mean_of_nothing", "ReduceMean", 1, [X[:, :0], whole(1)], constant={1}),
     *(
         Case(f"cum_sum_{axis}_{exclusive}_{reverse}", "CumSum", 3, [X, np.array(axis)], attributes, constant={1})

@@ -127,3 +127,25 @@ def test_adaptive_sizes_that_cannot_be_are_refused(sizes: list[int]) -> None:
 def test_an_adaptive_result_out_of_proportion_is_refused() -> None:
     with pytest.raises(TensorTooLarge):
         adaptive_max_pool(X, np.array([10**6, 10**6]))
+
+
+@pytest.mark.parametrize("rounding", ["ceil", "ceil_torch"])
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        ((0,), (0,), [1, 1, 1]),  # no padding: what the last window lacks is not counted
+        ((1,), (0,), [2 / 3, 1, 2 / 3]),  # with padding each window counts whole
+    ],
+)
+def test_a_window_that_ends_beyond_the_data_counts_as_whole_only_beside_padding(
+    begin: tuple[int, ...], end: tuple[int, ...], expected: list[float], rounding: str
+) -> None:
+    """As OpenVINO's reference and its CPU plugin have it (2026.4), and ONNX's AveragePool without pads."""
+    size = 8 if begin == (0,) else 7
+    x = np.ones((1, 1, size), np.float32)
+    pads = {"pads_begin": begin, "pads_end": end, "rounding_type": rounding}
+    result = avg_pool(x, kernel=(3,), strides=(3,), exclude_pad=False, **pads)
+    np.testing.assert_allclose(result.ravel(), expected)
+    spread = avg_pool(np.ones((1, 1, 8), np.float32), kernel=(4,), strides=(3,), dilations=(2,), exclude_pad=False,
+                      pads_begin=(0,), pads_end=(0,), rounding_type=rounding)  # fmt: skip
+    assert spread.ravel().tolist() == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -58,6 +59,13 @@ def test_the_extrema_of_nothing_are_the_ends_of_the_type() -> None:
     nothing = np.zeros((1, 0), np.int32)
     assert run("ReduceMax", nothing, np.array([1])).tolist() == [-(2**31)]
     assert run("ReduceMin", nothing, np.array([1])).tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
+def test_the_extrema_of_no_real_numbers_are_infinite(dtype: type) -> None:
+    nothing = np.zeros((1, 0), dtype)
+    assert run("ReduceMax", nothing, np.array([1])).tolist() == [-np.inf]
+    assert run("ReduceMin", nothing, np.array([1])).tolist() == [np.inf]
 
 
 @pytest.mark.parametrize(("type", "extrema"), [("Max", [2, 3]), ("Min", [1, 2])])
