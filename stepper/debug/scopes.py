@@ -8,6 +8,7 @@ from stepper.debug import slots
 from stepper.debug.addresses import Address, Target, resolve
 from stepper.debug.expression_values import Value
 from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
 
@@ -51,6 +52,19 @@ def iteration_now(stack: Sequence[Frame]) -> int:
     if activation.iteration < 0:
         raise UsageError("no iteration has begun")
     return activation.iteration
+
+
+def output_at_end(machine: Machine, target: Target) -> Value:
+    """The value of a place when the run has ended, which the model's outputs alone have. Raises UsageError."""
+    main = machine.compiled.main
+    outputs = machine.outputs or ()
+    if target.program is main and target.slot in main.results:
+        return outputs[main.results.index(target.slot)]
+    names = ", ".join(f"'{layer.name}'" for layer in main.graph.results)
+    raise UsageError(
+        f"the run has ended: '{target.named.name}' is no longer kept, only the outputs {names} are; "
+        "go back for it (reverse-step, goto)"
+    )
 
 
 def value_now(stack: Sequence[Frame], target: Target) -> Value:

@@ -12,7 +12,7 @@ from stepper.debug.expression_values import described
 from stepper.debug.expressions import Expression
 from stepper.debug.readings import Reading
 from stepper.debug.reference_breaks import Reading as ReferenceReading
-from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
+from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
 from stepper.debug.series import value_before, value_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
@@ -49,8 +49,10 @@ class StopScope:
         """The value now, or in the iteration that the address names."""
         target = self._target(address)
         asked = [iterations for iterations in target.iterations if iterations is not None]
+        machine = self._timeline.machine
         if not asked:
-            return value_now(self._timeline.machine.stack, target)
+            has_ended = not machine.stack and target.program is machine.compiled.main
+            return output_at_end(machine, target) if has_ended else value_now(machine.stack, target)
         if len(asked) > 1 or not isinstance(asked[0], int) or asked[0] < 0:
             raise UsageError(f"'{address}': one iteration of the loop that runs here can be watched, counted from 0")
         return value_in_iteration(self._timeline, target, asked[0])

@@ -94,6 +94,20 @@ def test_an_unknown_word_names_those_that_are_near() -> None:
     assert problem(at_prompt(), "xyzzy") == "there is no command 'xyzzy'; help lists them"
 
 
+def test_at_the_end_of_the_run_the_outputs_can_be_printed_and_saved(tmp_path: Path) -> None:
+    values, rows, counts, _ = bubble_sort(VALUES)
+    interpreter = at_prompt("nested_loop")
+    said(interpreter, "watch max(swaps_by_pass)", "last")
+    assert interpreter.execute("print sorted").data["values"] == values
+    assert interpreter.execute("print order_by_pass[1]").data["values"] == rows[1]
+    assert interpreter.execute("stats swaps_by_pass").data["max"] == max(counts)
+    said(interpreter, f"save order_by_pass {tmp_path}/rows.npy")
+    assert np.load(tmp_path / "rows.npy").tolist() == rows
+    (watch,) = interpreter.session.debugger.watches
+    assert watch.now is not None and watch.now.value is not None and watch.now.value == max(counts)
+    assert "only the outputs 'sorted', 'order_by_pass', 'swaps_by_pass' are" in problem(interpreter, "print values")
+
+
 def test_a_large_count_is_a_count() -> None:
     assert said(at_prompt(), "step 1000000000000000000")[0] == "tick 1266  model  (end of the run)"
 
