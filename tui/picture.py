@@ -10,6 +10,7 @@ from stepper.debug.cause import Trigger
 from stepper.debug.cause_texts import stop_sentences
 from stepper.debug.commands import Session
 from stepper.debug.debugger import Debugger
+from stepper.debug.edits import ValueEdit
 from stepper.debug.frame_views import frame_views
 from stepper.debug.iteration_statistics import IterationStatistics
 from stepper.debug.iteration_tiles import CellsView
@@ -136,6 +137,8 @@ class Pictures:
         index = frame.pc - 1 if frame.phase is Phase.RUNNING else len(frame.program.operations) - 1
         if kind is Happening.EDIT:
             edit = timeline.edits[machine.tick][-1]
+            if not isinstance(edit, ValueEdit):
+                return None
             frame = machine.stack[edit.depth - 1]
             index = frame.program.computed_at.get(edit.slot, -1)
         return (id(frame.program), index) if index >= 0 else None

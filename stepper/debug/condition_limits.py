@@ -13,6 +13,7 @@ import numpy as np
 
 from stepper.debug.views import ConditionLimit
 from stepper.engine.frames import Frame
+from stepper.engine.interventions import CONDITION, CONSTANTS
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 
 _DEEPEST: Final = 24
@@ -50,7 +51,7 @@ def condition_limit(frame: Frame) -> ConditionLimit | None:
     plan = None if activation is None else activation.plan
     if activation is None or not isinstance(plan, LoopPlan) or plan.condition_result is None:
         return None
-    if activation.iteration < 0:
+    if activation.iteration < 0 or activation.changed & {CONDITION, CONSTANTS}:
         return None
     scope = _Scope(frame.program)
     found = []

@@ -16,6 +16,8 @@ from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.cause import Cause, Chain, NonFinite
+from stepper.debug.edit_making import condition_edit, edit_of, trip_count_edit
+from stepper.debug.edits import Edit
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection import inspect, inspect_loop
 from stepper.debug.labels import Labels
@@ -25,7 +27,7 @@ from stepper.debug.turns import Turns
 from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
 from stepper.debug.watching import Lookout
-from stepper.debug.what_if import Branches, edit_of
+from stepper.debug.what_if import Branches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
@@ -435,11 +437,53 @@ class Debugger:
 
     @_verb
     def set_value(self, address: str | Address, value: Any) -> Stop:
-        """Put another content into a value, or a part of it, and go on from here in a branch of its own. UsageError."""
-        edit = edit_of(self.machine, address, value)
+        """Put another content into a value or constant, or a part of it, in a branch that begins here. UsageError.
+
+        A constant is changed from here on in every iteration and run of the body that it is in.
+        """
+        return self._edited(edit_of(self.machine, address, value))
+
+    @_verb
+    def set_trip_count(self, count: int, loop: str = "") -> Stop:
+        """Let a loop that runs (the innermost, or that of the name) run so many iterations, -1: any number. UsageError.
+
+        As every edit in a branch of its own; more than its sliced inputs suffice for cannot be.
+        """
+        return self._edited(trip_count_edit(self.machine, count, loop))
+
+    @_verb
+    def set_condition(self, holds: bool, loop: str = "") -> Stop:  # as with set_value
+        """Let a loop that runs end or go on: after the iteration under way, between two at once. UsageError."""
+        return self._edited(condition_edit(self.machine, holds=holds, loop=loop))
+
+    def _edited(self, edit: Edit) -> Stop:
         self.branches.make_room()
         self.timeline.edit(edit)
         return self._on_another_course(self.machine.tick)
+
+    @_verb
+    def undo(self) -> Stop:
+        """Take back the last edit of this branch, and stand where it was made. UsageError where there is none."""
+        return self._on_another_course(self.branches.undo())
+
+    @_taking_turns
+    def rename_branch(self, name: str, to: str) -> None:
+        """Give a branch another name; marks follow. UsageError for the original, and for a name that is taken."""
+        self.branches.rename(name, to)
+        for mark, where in self.marks.items():
+            if where.branch == name:
+                self.marks[mark] = Mark(where.tick, to)
+
+    @_taking_turns
+    def delete_branch(self, name: str, *, descendants: bool = False) -> tuple[str, ...]:
+        """Forget a branch with its marks, and with `descendants` those that left it; the names of all that are gone.
+
+        UsageError for the original, for the present one, and for one that others left, unless these go, too.
+        """
+        gone = self.branches.delete(name, descendants=descendants)
+        for mark in [mark for mark, where in self.marks.items() if where.branch in gone]:
+            del self.marks[mark]
+        return gone
 
     @_verb
     def branch(self, name: str) -> Stop:

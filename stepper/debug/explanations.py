@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from stepper.debug.views import ConditionLimit, ValueView
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
+from stepper.engine.interventions import CONDITION, CONSTANTS
 from stepper.engine.loops import EndReason, SliceWalk
 from stepper.engine.program import LoopPlan, Value
 from stepper.engine.rules import Rules
@@ -146,12 +147,12 @@ def total(activation: Activation) -> int | None:
     """How many iterations the loop runs in all, where that is settled: it ended, or only its count can end it."""
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
-    if activation.ended is not None:
+    if activation.ended is not None or activation.decided is False:
         return activation.iteration + 1
     if activation.limit is not None and not _may_run_out(activation):
         if plan.condition_result is None:
             return activation.limit
-        constant = constant_condition(plan)
+        constant = constant_condition(activation)
         if constant is not None:
             return activation.limit if constant else 1
     return None
@@ -162,8 +163,11 @@ def is_last(activation: Activation) -> bool:
     return total(activation) == activation.iteration + 1
 
 
-def constant_condition(plan: LoopPlan) -> bool | None:
-    """What the body's condition always is, where that follows from constants alone."""
+def constant_condition(activation: Activation) -> bool | None:
+    """What the body's condition always is, where that follows from constants alone, and nobody changed them."""
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan) or activation.changed & {CONDITION, CONSTANTS}:
+        return None
     value = None if plan.condition_result is None else plan.program.template[plan.condition_result]
     return None if value is None else truth(value)
 
@@ -189,8 +193,10 @@ def ending(layer: Layer, activation: Activation, result: str | None, bound: Cond
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
     ways = [] if activation.limit is None else [f"after {iterations(activation.limit)}, {_by_count(plan)}"]
-    if plan.condition_result is not None:
-        ways += _by_condition(plan, result, first=not ways)
+    if activation.decided is False:
+        ways = [f"after {iterations(executed)}, for its condition was set to false"]
+    elif plan.condition_result is not None:
+        ways += _by_condition(activation, result, first=not ways)
     text = f"ends {', or '.join(ways)}" if ways else "nothing ends it: no trip count, and no condition that may turn"
     if bound is not None and (activation.limit is None or bound.iterations < activation.limit):
         text += f", after {iterations(bound.iterations)} at the latest, for it wants {bound.text}"
@@ -203,8 +209,8 @@ def _by_count(plan: LoopPlan) -> str:
     return "when every slice is used" if plan.sliced else "for nothing is sliced and its outputs ask for no more"
 
 
-def _by_condition(plan: LoopPlan, result: str | None, *, first: bool) -> list[str]:
-    constant = constant_condition(plan)
+def _by_condition(activation: Activation, result: str | None, *, first: bool) -> list[str]:
+    constant = constant_condition(activation)
     if constant is not None:
         return [] if constant else [f"after 1 iteration, as Result '{result}' is always false"]
     return [f"when Result '{result}' is false" if first else f"earlier when Result '{result}' is false"]
@@ -214,6 +220,8 @@ def _reason(activation: Activation, result: str | None) -> str:
     assert activation.ended is not None
     if activation.ended is EndReason.TRIP_COUNT:
         return f"the trip count, {activation.limit}, is reached"
+    if activation.ended is EndReason.CONDITION and CONDITION in activation.changed:
+        return f"its condition is false after iteration {activation.iteration}"
     if activation.ended is EndReason.CONDITION:
         return f"Result '{result}' became false in iteration {activation.iteration}"
     if activation.ended is EndReason.SLICES:

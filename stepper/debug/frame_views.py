@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from stepper.debug import slots
 from stepper.debug.addresses import Target, address_of
+from stepper.debug.edits import Edit, ValueEdit
 from stepper.debug.inspection_values import operation_view, value_view
 from stepper.debug.moments import iteration_of
 from stepper.debug.nan_origins import NonFiniteOutput, non_finite_output
-from stepper.debug.timeline import Edit
 from stepper.debug.views import OperationView, ValueView
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
@@ -126,7 +126,6 @@ def _frame_view(stack: Sequence[Frame], depth: int, edits: Sequence[Edit]) -> Fr
     began = frame.activation is None or iteration is not None or running
     last = frame.pc - 1 if running else (len(frame.program.operations) - 1 if began else -1)
     # A value that was computed anew is another object, even where it is the same.
-    edited = frozenset(
-        edit.slot for edit in edits if edit.program is frame.program and frame.values[edit.slot] is edit.value
-    )
+    values = [edit for edit in edits if isinstance(edit, ValueEdit) and edit.program is frame.program]
+    edited = frozenset(edit.slot for edit in values if frame.values[edit.slot] is edit.value)
     return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame, edited)

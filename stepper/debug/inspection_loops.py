@@ -14,6 +14,7 @@ from stepper.debug.views import ConditionView, InputView, LoopView, OutputView, 
 from stepper.element_types import Array
 from stepper.engine import loops, outcomes
 from stepper.engine.frames import Phase
+from stepper.engine.interventions import CONDITION, TRIP_COUNT
 from stepper.engine.roles import Role, Roles, output_role, roles_of
 from stepper.engine.rules import Rules
 from stepper.ir.model import Body, InputMapping, OutputMapping
@@ -56,6 +57,8 @@ def _trip(inside: Inside) -> TripView:
 
 def _trip_origin(inside: Inside) -> str:
     plan, slices = inside.plan, inside.activation.slices
+    if TRIP_COUNT in inside.activation.changed:
+        return "set in this branch"
     if plan.is_loop:
         return _control_text(inside, plan.trip_count, "not connected: unlimited", taken=_limit_of)
     if not slices:
@@ -95,7 +98,9 @@ def _condition(inside: Inside) -> ConditionView:
     activation, plan, running = inside.activation, inside.plan, inside.frame.phase is Phase.RUNNING
     result = inside.name(plan.condition_result)
     closed = activation.iteration - 1 if running else activation.iteration
-    if closed < 0 or result is None:
+    if CONDITION in activation.changed and not running:
+        origin = f"set by hand, or Result '{result}' since"
+    elif closed < 0 or result is None:
         origin = _control_text(inside, plan.condition, "not connected: the first iteration runs")
     else:
         origin = f"Result '{result}' of iteration {closed}"
@@ -108,7 +113,7 @@ def _condition(inside: Inside) -> ConditionView:
         origin=origin,
         upcoming=upcoming,
         sentence=explanations.condition(activation, running=running, origin=origin, upcoming=upcoming),
-        is_constant=explanations.constant_condition(plan) is not None,
+        is_constant=explanations.constant_condition(activation) is not None,
     )
 
 

@@ -176,6 +176,11 @@ def fingerprint(state: Snapshot) -> bytes:
             _update(digest, state.states[key])
     for output in state.outputs or ():
         _update(digest, output)
+    for changed in sorted(state.constants, key=lambda constants: constants.program.name):
+        digest.update(changed.program.name.encode())
+        for slot in sorted(changed.values):
+            digest.update(str(slot).encode())
+            _update(digest, changed.values[slot])
     return digest.digest()
 
 
@@ -197,6 +202,8 @@ def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:
     digest.update(b"".join(small))
     if activation is not None:
         digest.update(f"{activation.condition}|{activation.ended}|{activation.limit}".encode())
+        if activation.decided is not None:
+            digest.update(f"decided {activation.decided}".encode())
         digest.update("|".join(str(scan.length) for scan in activation.scans).encode())
 
 

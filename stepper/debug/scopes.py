@@ -11,6 +11,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
+from stepper.ir.model import Layer
 
 
 class Names:
@@ -43,13 +44,30 @@ def innermost_loop(stack: Sequence[Frame]) -> int | None:
     return next((depth for depth in reversed(range(len(stack))) if is_loop(stack[depth])), None)
 
 
-def iteration_now(stack: Sequence[Frame]) -> int:
-    """The iteration of the innermost loop. Raises UsageError where there is none."""
-    depth = innermost_loop(stack)
-    activation = None if depth is None else stack[depth].activation
-    if activation is None:
+def enclosing_loop(path: Sequence[Layer], name: str = "") -> int:
+    """The depth (1: directly in the model's own graph) of the loop of this name on a path; without one the innermost.
+
+    A name may be cut to its end behind `/` or `.`, where that is unambiguous. Raises UsageError, which lists the loops.
+    """
+    loops = {depth: layer.name for depth, layer in enumerate(path, 1) if layer.is_loop}
+    if not loops:
         raise UsageError("there is no iteration here, outside of every loop")
-    if activation.iteration < 0:
+    if not name:
+        return max(loops)
+    fitting = [depth for depth, known in loops.items() if known == name]
+    fitting = fitting or [depth for depth, known in loops.items() if known.endswith((f"/{name}", f".{name}"))]
+    if len(fitting) == 1:
+        return fitting[0]
+    known = ", ".join(f"'{loop}'" for loop in loops.values())
+    raise UsageError(
+        f"'{name}' is {'more than one' if fitting else 'no'} loop around this place; around it are {known}"
+    )
+
+
+def iteration_now(stack: Sequence[Frame], loop: str = "") -> int:
+    """The iteration of the innermost loop, or of the one of the name. Raises UsageError where there is none."""
+    activation = stack[enclosing_loop(stack[-1].program.path if stack else (), loop)].activation
+    if activation is None or activation.iteration < 0:
         raise UsageError("no iteration has begun")
     return activation.iteration
 
@@ -76,3 +94,13 @@ def value_now(stack: Sequence[Frame], target: Target) -> Value:
     if not slots.is_current(frame, target.slot):
         raise UsageError(f"'{target.named.name}' has no value here: {slots.why_absent(frame, target.slot)}")
     return frame.values[target.slot]
+
+
+def target_in(program: Program, slot: int) -> Target:
+    """The place of a slot: the layer that has it, rather than a Result that hands it out."""
+    layer, output = next(
+        (program.graph.by_id[number], output)
+        for (number, output), known in program.slots.items()
+        if known == slot and program.graph.by_id[number].type != "Result"
+    )
+    return Target(program, layer, output, slot, layer, (None,) * len(program.path))

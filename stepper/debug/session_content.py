@@ -13,10 +13,12 @@ from stepper.debug.breakpoint_list import Counts
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted, Expected
 from stepper.debug.cause import Cause, cause_data, causes_of
 from stepper.debug.debugger import Debugger
+from stepper.debug.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
 from stepper.debug.moments import Mark, Reason
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.kept import Rows
 from stepper.debug.recording.reading import Recording
+from stepper.debug.scopes import target_in
 from stepper.debug.what_if import ORIGINAL
 from stepper.element_types import STRING
 from stepper.engine.program import CompiledModel, Program
@@ -37,12 +39,25 @@ class KeptEdit(Struct, frozen=True):
     value: Any
 
 
+class KeptLoopEdit(Struct, frozen=True):
+    """A trip count (None: no limit) or a condition that was changed at a tick, of the loop that runs the body."""
+
+    tick: int
+    program: Program
+    value: int | bool | None
+
+
 class KeptBranch(Struct, frozen=True):
-    """A course of the run: where it stands, and its edits in the order of time."""
+    """A course of the run: where it stands, and its edits in the order of time.
+
+    `parent` is the branch that it left at the tick `parted`, empty for the original.
+    """
 
     name: str
     tick: int
-    edits: tuple[KeptEdit, ...]
+    edits: tuple[KeptEdit | KeptLoopEdit, ...]
+    parent: str = ""
+    parted: int = 0
 
 
 class KeptBreakpoint(Struct, frozen=True):
@@ -96,30 +111,29 @@ def present(debugger: Debugger) -> Kept:
         debugger.breakpoints.expected,
         tuple((watch.number, watch.text) for watch in debugger.watches),
         dict(debugger.marks),
-        tuple(KeptBranch(branch.name, branch.tick, tuple(_edits(debugger, branch.name))) for branch in branches),
+        tuple(
+            KeptBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
+            for one in branches
+        ),
         tuple(_labels_now(debugger)),
     )
 
 
-def _edits(debugger: Debugger, branch: str) -> Iterator[KeptEdit]:
+def _edits(debugger: Debugger, branch: str) -> Iterator[KeptEdit | KeptLoopEdit]:
     for tick, edits in sorted(debugger.branches.edits(branch).items()):
         for edit in edits:
-            yield KeptEdit(tick, _target(edit.program, edit.slot), edit.value)
+            if isinstance(edit, ValueEdit | ConstantEdit):
+                yield KeptEdit(tick, target_in(edit.program, edit.slot), edit.value)
+            elif isinstance(edit, TripCountEdit):
+                yield KeptLoopEdit(tick, edit.program, edit.count)
+            elif isinstance(edit, ConditionEdit):
+                yield KeptLoopEdit(tick, edit.program, edit.holds)
 
 
 def _labels_now(debugger: Debugger) -> Iterator[KeptLabels]:
     programs = {id(program): program for program in debugger.machine.compiled.programs}
     for (identity, slot), labels in debugger.labels.view().items():
-        yield KeptLabels(_target(programs[identity], slot), labels)
-
-
-def _target(program: Program, slot: int) -> Target:
-    layer, output = next(
-        (program.graph.by_id[number], output)
-        for (number, output), known in program.slots.items()
-        if known == slot and program.graph.by_id[number].type != "Result"
-    )
-    return Target(program, layer, output, slot, layer, (None,) * len(program.path))
+        yield KeptLabels(target_in(programs[identity], slot), labels)
 
 
 # --- to rows --------------------------------------------------------------------------------------------------------
@@ -148,6 +162,8 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
             {
                 "name": branch.name,
                 "tick": branch.tick,
+                "parent": branch.parent,
+                "parted": branch.parted,
                 "edits": [_edit_row(edit, compiled, blobs) for edit in branch.edits],
             }
             for branch in kept.branches
@@ -159,7 +175,11 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
     }
 
 
-def _edit_row(edit: KeptEdit, compiled: CompiledModel, blobs: BlobWriter) -> dict[str, Any]:
+def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: BlobWriter) -> dict[str, Any]:
+    if isinstance(edit, KeptLoopEdit):
+        what = "condition" if isinstance(edit.value, bool) else "trip_count"
+        body = next(number for number, program in enumerate(compiled.programs) if program is edit.program)
+        return {"tick": edit.tick, "body": body, what: edit.value}
     address = str(address_of(edit.target, compiled))
     return {"tick": edit.tick, "address": address, "value": blobs.refer(edit.value)}
 
@@ -234,6 +254,18 @@ def _check_branches(kept: Kept) -> None:
         raise SessionError("keeps branches that cannot be")
     if len(original) != 1 or original[0].edits:
         raise SessionError("keeps an original that was edited")
+    for branch in kept.branches:
+        _check_descent(branch, {one.name: one.parent for one in kept.branches})
+
+
+def _check_descent(branch: KeptBranch, parents: dict[str, str]) -> None:
+    """Every branch descends from the original; a session of an earlier version does not say from which."""
+    name, seen = branch.name, set()
+    while name and name != ORIGINAL:
+        if name in seen or name not in parents:
+            raise SessionError("keeps branches that descend from none")
+        seen.add(name)
+        name = parents[name]
 
 
 def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
@@ -263,18 +295,26 @@ def _counted(data: Any) -> Counted:
 
 
 def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptBranch:
-    edits = tuple(
-        KeptEdit(
-            _integer(edit["tick"]),
-            resolve(parse_address(_text(edit["address"])), compiled),
-            recording.kept_value(edit["value"]),
-        )
-        for edit in row["edits"]
-    )
+    edits = tuple(_edit(edit, recording, compiled) for edit in row["edits"])
     ticks = [edit.tick for edit in edits]
     if ticks != sorted(ticks):
         raise SessionError("keeps edits that are not in the order of time")
-    return KeptBranch(_text(row["name"]), _integer(row["tick"]), edits)
+    parent, parted = _text(row.get("parent", "")), _integer(row.get("parted", 0))
+    return KeptBranch(_text(row["name"]), _integer(row["tick"]), edits, parent, parted)
+
+
+def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptEdit | KeptLoopEdit:
+    tick = _integer(row["tick"])
+    if "body" not in row:
+        return KeptEdit(
+            tick, resolve(parse_address(_text(row["address"])), compiled), recording.kept_value(row["value"])
+        )
+    program = compiled.programs[_integer(row["body"])]
+    if "condition" not in row:
+        return KeptLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
+    if not isinstance(row["condition"], bool):
+        raise SessionError("keeps a condition that is none")
+    return KeptLoopEdit(tick, program, row["condition"])
 
 
 def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptLabels:

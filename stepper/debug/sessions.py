@@ -23,14 +23,27 @@ from msgspec.structs import replace
 
 from stepper.debug.breakpoints import Counted
 from stepper.debug.debugger import Debugger
+from stepper.debug.edit_making import condition_edit, edit_again, trip_count_edit
+from stepper.debug.edits import Edit
 from stepper.debug.moments import describe
 from stepper.debug.recording import kept, open_recording
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.files import errors_named
 from stepper.debug.recording.reading import Recording
-from stepper.debug.session_content import Kept, KeptBranch, KeptLabels, from_rows, present, stops_from_rows, to_rows
+from stepper.debug.session_content import (
+    Kept,
+    KeptBranch,
+    KeptEdit,
+    KeptLabels,
+    KeptLoopEdit,
+    from_rows,
+    present,
+    stops_from_rows,
+    to_rows,
+)
 from stepper.debug.timeline import Timeline
-from stepper.debug.what_if import ORIGINAL, edit_again
+from stepper.debug.what_if import ORIGINAL
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.file_locks import lock
@@ -196,9 +209,10 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
             branches.go(ORIGINAL)
         timeline.goto(0)
         branches.go(branch.name)
+        branches.put_back(branch.name, branch.parent, branch.parted)
         for edit in branch.edits:
             journey.to(edit.tick)
-            timeline.edit(edit_again(machine, edit.target, edit.value))
+            timeline.edit(_edit_again(machine, edit))
         journey.to(branch.tick)
     if branches.name != ORIGINAL:
         branches.go(ORIGINAL)
@@ -215,6 +229,14 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
     for number, text in saved.watches:
         debugger.watches.put_back(number, text, timeline)
     _put_labels(debugger, saved.labels)
+
+
+def _edit_again(machine: Machine, kept: KeptEdit | KeptLoopEdit) -> Edit:
+    if isinstance(kept, KeptEdit):
+        return edit_again(machine, kept.target, kept.value)
+    if isinstance(kept.value, bool):
+        return condition_edit(machine, holds=kept.value, loop=kept.program)
+    return trip_count_edit(machine, -1 if kept.value is None else kept.value, kept.program)
 
 
 def _put_labels(debugger: Debugger, labels: tuple[KeptLabels, ...]) -> None:

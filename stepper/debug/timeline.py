@@ -23,14 +23,13 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from stepper.debug.edits import Edit
 from stepper.debug.history import History
 from stepper.debug.moments import SearchedRange, fingerprint, iteration_of
 from stepper.debug.reference_values import ReferenceValues
-from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot, place
 from stepper.engine.machine import Machine
-from stepper.engine.program import Program
 from stepper.errors import Paused, StepperError
 
 Fits = Callable[[Event], bool]
@@ -78,19 +77,6 @@ class Lookout(Watcher, Protocol):
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""
-
-
-class Edit(Struct, frozen=True):
-    """A value that the user put into a slot of the frame that runs this program."""
-
-    program: Program
-    slot: int
-    value: Array
-
-    @property
-    def depth(self) -> int:
-        """That of the frame on the stack (1: the model's own graph)."""
-        return len(self.program.path) + 1
 
 
 class PausedSearch(Paused):
@@ -151,6 +137,7 @@ class Timeline:
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
         self._left: _Left | None = None
+        self._start = machine.snapshot()
 
     # --- forward -------------------------------------------------------------------------------------------------
 
@@ -480,9 +467,30 @@ class Timeline:
         if self.lookout is not None:
             self.lookout.forget_after(tick)
 
+    def take_back(self) -> None:
+        """Take the last edit back, and stand at its moment, without it."""
+        self.prove()
+        self.forget_search()
+        tick = max(self.edits)
+        kept = self.edits.pop(tick)[:-1]
+        if kept:
+            self.edits[tick] = kept
+        self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
+        self.history.forget_after(tick - 1)
+        if not len(self.history):
+            self.history.add(self._start)
+        self.machine.restore(self.history.before(tick))
+        self.return_to(tick)
+        if kept and self.machine.tick == self._start.tick:
+            self._make_edits()
+        self.history.add(self.machine.snapshot())
+        self.furthest = self.machine.tick
+        if self.lookout is not None:
+            self.lookout.forget_after(tick)
+
     def _make_edits(self) -> None:
         for edit in self.edits[self.machine.tick]:
-            self.machine.stack[edit.depth - 1].values[edit.slot] = edit.value
+            edit.make(self.machine)
 
     def branch(self) -> Timeline:
         """The same run with the same past, to go another course from the present; this one stays as it is."""

@@ -15,6 +15,7 @@ from stepper import element_types
 from stepper.debug.addresses import Address, Target, numpy_index, parse_address, resolve
 from stepper.debug.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
 from stepper.debug.earlier_frames import EarlierFrames, Seat
+from stepper.debug.edits import ConstantEdit, ValueEdit
 from stepper.debug.locations import body_of_frame, file_of, location_of
 from stepper.debug.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.slots import is_current, why_absent
@@ -203,7 +204,8 @@ class _Walk:
             value=None if spot.element is None else scalar_of(array[spot.element]),
             kind=LinkKind.CONSTANT,
         )
-        if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in self._edits):
+        contents = [edit for edit in self._edits if isinstance(edit, ValueEdit | ConstantEdit)]
+        if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in contents):
             return replace(link, kind=LinkKind.EDITED), None
         operation = _operation(frame, spot.slot)
         if operation is not None and operation.plans:

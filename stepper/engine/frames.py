@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -51,13 +51,17 @@ class Activation:
     unlimited; `condition` what it last was; `ended` why there will be no further iteration. `slice_count` is how many
     iterations the sliced inputs suffice for. `casts` are Parameters into which a back edge carries another type than
     they began with: slot and type. `code` is the body's for the element types that its first iteration had. `entered`
-    is the tick at which the frame was entered (0: not known).
+    is the tick at which the frame was entered (0: not known). `decided` is what the condition is to be at the close of
+    this iteration whatever the body computes, None where the body decides. `changed` names what was set by hand since
+    the frame was entered (see interventions.py).
     """
 
     __slots__ = (
         "casts",
+        "changed",
         "code",
         "condition",
+        "decided",
         "ended",
         "entered",
         "iteration",
@@ -90,6 +94,8 @@ class Activation:
         self.entered = 0
         self.scans = list(scans)
         self.casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
+        self.decided: bool | None = None
+        self.changed: frozenset[str] = frozenset()
 
     def copy(self) -> Activation:
         """An independent copy; tensors are shared, for nobody writes to them."""
@@ -103,10 +109,11 @@ class Activation:
 class Frame:
     """One activation of a graph: which program, the value of every slot, and how far it has come.
 
-    `pc` is the index of the next operation. `activation` is None for the model's own graph.
+    `pc` is the index of the next operation. `activation` is None for the model's own graph. `code` is the program's,
+    unless a constant was changed with which it was compiled.
     """
 
-    __slots__ = ("activation", "pc", "phase", "program", "values")
+    __slots__ = ("activation", "code", "pc", "phase", "program", "values")
 
     def __init__(
         self,
@@ -121,6 +128,7 @@ class Frame:
         self.pc = pc
         self.phase = phase
         self.activation = activation
+        self.code = program.code
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Frame:
         return self.copy()
@@ -152,7 +160,32 @@ class Frame:
     def copy(self) -> Frame:
         """An independent copy; tensors are shared, for nobody writes to them."""
         activation = self.activation.copy() if self.activation else None
-        return Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
+        copied = Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
+        copied.code = self.code
+        return copied
+
+
+class Constants(Struct, frozen=True):
+    """The constants of one program that have other values than in the model, and its code without the old ones.
+
+    `values` are those of slots, of what was computed from the constants beforehand too.
+    """
+
+    program: Program
+    values: Mapping[int, Value]
+    code: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, program: Program, values: Mapping[int, Value]) -> Constants:
+        """The values with the code that reads them."""
+        return cls(program, values, program.unsettled(values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Constants.of, (self.program, dict(self.values))
+
+    def in_compiled(self, compiled: CompiledModel) -> Constants:
+        """The same of a model that was compiled again."""
+        return Constants.of(compiled.programs[self.program.origin_to_pickle()[1]], self.values)
 
 
 _COMPILED = ("code", "operation", "plan")
@@ -173,25 +206,33 @@ def _frame_again(
     frame = Frame(program, list(program.template), pc, phase)
     for slot, value in values.items():
         frame.values[slot] = value
+    changed = [slot for slot in values if program.template[slot] is not None]
+    if changed:
+        frame.code = program.unsettled(changed)
     if run is not None:
         activation = frame.activation = Activation(*host_of(compiled, program))
         for name, value in run.items():
             setattr(activation, name, value)
         if is_specialised:
-            activation.code = program.specialised(frame.values)
+            activation.code = program.specialised(frame.values, frame.code)
     return frame
 
 
 class Snapshot(Struct, frozen=True):
-    """All of a machine's state at one tick; to be put back with `Machine.restore`, any number of times."""
+    """All of a machine's state at one tick; to be put back with `Machine.restore`, any number of times.
+
+    `constants` are those that were changed.
+    """
 
     tick: int
     frames: tuple[Frame, ...]
     states: dict[str, Any]
     outputs: tuple[Array, ...] | None
+    constants: tuple[Constants, ...] = ()
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Snapshot:
-        return Snapshot(self.tick, tuple(frame.copy() for frame in self.frames), dict(self.states), self.outputs)
+        frames = tuple(frame.copy() for frame in self.frames)
+        return Snapshot(self.tick, frames, dict(self.states), self.outputs, self.constants)
 
     def __repr__(self) -> str:
         where = place(list(self.frames)) if self.frames else "the end of the run"

@@ -45,7 +45,7 @@ def iterate(frame: Frame, rules: Rules) -> None:
     """One iteration, whatever it brings."""
     assert frame.activation is not None
     # The first iteration shows the element types, and with them faster functions for some operations.
-    code = frame.activation.code or frame.program.code
+    code = frame.activation.code or frame.code
     begin_iteration(frame)
     steps = iter(code)
     try:

@@ -25,11 +25,11 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import whole_number
 from stepper.element_types import Array
-from stepper.engine import arithmetic, iterations, outcomes, transitions
+from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.feeds import owned
-from stepper.engine.frames import Activation, Frame, Phase, Snapshot, place
-from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, ensure_enough, execute
+from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, place
+from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, Program, Value, ensure_enough, execute
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
 from stepper.ir.excerpts import excerpt
@@ -85,6 +85,7 @@ class Machine:
             value = owned(value)
             frame.values[slot] = value if self.rules is Rules.SPEC else arithmetic.narrowed(value)
         self.stack = [frame]
+        self.constants: Mapping[int, Constants] = {}
         self._context = contextvars.copy_context()
         self._context.run(np.seterr, all="ignore")
 
@@ -127,17 +128,20 @@ class Machine:
 
     def snapshot(self) -> Snapshot:
         """The whole state of the run now; tensors are shared, not copied."""
-        return Snapshot(self.tick, tuple(frame.copy() for frame in self.stack), dict(self.states), self.outputs)
+        frames = tuple(frame.copy() for frame in self.stack)
+        return Snapshot(self.tick, frames, dict(self.states), self.outputs, tuple(self.constants.values()))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Put a state back; the snapshot stays as it is and may be used again. UsageError for one of another model."""
-        frames = snapshot.frames
+        frames, constants = snapshot.frames, snapshot.constants
         if frames and frames[0].program is not self.compiled.main:
             frames = tuple(frame.in_compiled(self.compiled) for frame in frames)
+            constants = tuple(one.in_compiled(self.compiled) for one in constants)
         self.stack = [frame.copy() for frame in frames]
         self.tick = snapshot.tick
         self.states = dict(snapshot.states)
         self.outputs = snapshot.outputs
+        self.constants = {id(one.program): one for one in constants}
 
     def twin(self) -> Machine:
         """Another machine in the same state, to go its own way."""
@@ -146,6 +150,12 @@ class Machine:
         other.pause_requested = False
         other._context = self._context.copy()
         return other
+
+    def set_constant(self, program: Program, slot: int, value: Value) -> None:
+        """Compute with another value of a constant from now on, also in bodies that are entered later. KernelError."""
+        changed = interventions.with_constant(program, self.constants.get(id(program)), slot, value)
+        self.constants = {**self.constants, id(program): changed}
+        interventions.put_constants(self.stack, self.constants)
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
@@ -264,7 +274,7 @@ class Machine:
 
     def _execute_straight(self, frame: Frame, watcher: Watcher | None) -> bool:
         """Operations up to one that opens a frame, the tick asked for, or a stop; whether the watcher halts here."""
-        code, first = frame.program.code, frame.pc
+        code, first = frame.code, frame.pc
         end = min(len(code), first + self._until - self.tick)
         stops = () if watcher is None else watcher.stops.get(id(frame.program), ())
         stop = next((index for index in stops if index >= first), end)
@@ -311,6 +321,8 @@ class Machine:
             inner = transitions.enter_branch(operation, frame.values, self.rules)
         assert inner.activation is not None
         inner.activation.entered = self.tick + 1
+        if self.constants:
+            interventions.put_constants((inner,), self.constants)
         self.stack.append(inner)
 
     def _close(self, frame: Frame) -> EventKind | None:

@@ -7,13 +7,14 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.element_types import F32
 from stepper.engine.loops import (
@@ -168,12 +169,20 @@ class Program(Immutable, Struct, frozen=True, dict=True):
     def __repr__(self) -> str:
         return f"<Program of {self.name}: {len(self.operations):,} operations>"
 
-    def specialised(self, values: list[Value]) -> tuple[Step, ...]:
+    def specialised(self, values: list[Value], code: Sequence[Step]) -> tuple[Step, ...]:
         """The code for the element types that the values have now, which they keep as long as the activation lasts."""
-        code = list(self.code)
+        code = list(code)
         for index, operation in enumerate(self.operations):
             if operation.floating is not None and _all_floating([values[slot] for slot in operation.inputs]):
                 code[index] = (operation.floating, *code[index][1:])
+        return tuple(code)
+
+    def unsettled(self, slots: Container[int]) -> tuple[Step, ...]:
+        """The code, without the functions into which the values of constants in these slots have gone."""
+        code = list(self.code)
+        for index, operation in enumerate(self.operations):
+            if operation.settled is not None and any(slot in slots for slot in operation.inputs):
+                code[index] = step_of(replace(operation, settled=None))
         return tuple(code)
 
     def slot(self, layer: int, output: int = 0) -> int:

@@ -174,7 +174,7 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     plan: Any = activation.plan
     executed = activation.iteration + 1
     if executed == 1:
-        _settle(activation, plan, values)
+        _settle(activation, plan, frame)
     elif plan.condition_result is not None:
         try:
             activation.condition = bool(values[plan.condition_result])
@@ -186,6 +186,8 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
             raise KernelError(change)
     for scan in activation.scans:
         scan.append(values[scan.result])
+    if activation.decided is not None:
+        activation.condition, activation.decided = activation.decided, None
     if executed == activation.limit:
         activation.ended = EndReason.TRIP_COUNT if plan.is_loop else EndReason.SLICES
     elif not activation.condition:
@@ -193,13 +195,14 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     frame.phase = _BETWEEN if activation.ended is None else _LEAVING
 
 
-def _settle(activation: Activation, plan: LoopPlan, values: list[Value]) -> None:
+def _settle(activation: Activation, plan: LoopPlan, frame: Frame) -> None:
     """What the first iteration shows holds for all: types of the values, and that the condition is one."""
+    values = frame.values
     if plan.condition_result is not None:
         activation.condition = loops.condition(values[plan.condition_result], "body's condition")
     activation.casts = _casts(plan, values)
     if plan.program.straight:
-        activation.code = plan.program.specialised(values)
+        activation.code = plan.program.specialised(values, frame.code)
 
 
 def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any]], ...]:

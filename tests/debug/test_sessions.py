@@ -50,8 +50,9 @@ def test_in_another_process_a_session_is_the_same(kept: Any, name: str) -> None:
     here, there = kept
     assert there[name] == here[name]
     breaks, watches, marks, branches, _where = here[name][1]
-    assert len(breaks) >= 4 and len(watches) == 2 and len(marks) == 2 and len(branches) == 3
-    assert "edited at tick" in branches[0]
+    assert len(breaks) >= 4 and len(watches) == 2 and len(marks) == 2
+    assert len([line for line in branches if "model" in line]) == 3
+    assert any(line.strip().startswith("tick ") for line in branches)
 
 
 def test_a_recording_carries_a_session_and_is_a_recording_still(tmp_path: Path) -> None:

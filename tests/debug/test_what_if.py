@@ -20,9 +20,26 @@ from tests.debug.debugged import ALL_RUNS, opened, run_named, sample, state_of
 from tests.debug.loops_to_break import recurrence
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.engine.subjects import sums
-from tests.models import Graph, carried, last
+from tests.models import Graph, carried, joined, last
 
 VALUES = [5.0, 1.0, 4.0, 2.0, 8.0]
+
+
+def with_folded(one: float, other: float, trips: int = 6) -> Graph:
+    """A Loop: state -> state * (one + other) + one, where the sum is computed from constants alone; a scan output."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(1,))
+    first = body.constant([one], name="one")
+    both = body.apply("Add", first, body.constant([other], name="other"), name="both")
+    following = body.apply("Add", body.apply("Multiply", state, both, name="product"), first, name="following")
+    out = body.result(following, "next_state")
+    final, all_of_them = net.loop(
+        "loop", body, trips, True, [carried(net.constant([1.0]), state, out)], [last(out), joined(out)]
+    )
+    net.result(final, "final")
+    net.result(all_of_them, "all")
+    return net
 
 
 def outputs(debugger: Debugger) -> list[Any]:
@@ -298,10 +315,11 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(
     assert state_of(debugger.timeline) == before and debugger.branches.name == "original"
 
 
-def test_a_constant_is_refused() -> None:
-    debugger = at(sample("while_loop"), "until_one@1")
-    with pytest.raises(UsageError, match="constant of the model"):
-        debugger.set_value("model::no_limit", 5)
+def test_what_is_computed_from_constants_alone_is_refused(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, with_folded(1.0, 2.0))
+    debugger.step(2)
+    with pytest.raises(UsageError, match="'both' is computed from constants alone, before the run; set one of those"):
+        debugger.set_value("both", 5)
 
 
 def test_a_slice_is_refused_between_iterations(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from stepper.debug.addresses import Address, AddressError, IterationRange, Targe
 from stepper.debug.addresses_syntax import QUOTED
 from stepper.debug.cause import NON_FINITE
 from stepper.debug.cause_texts import chain_lines
+from stepper.debug.commands.branch_lists import branches
 from stepper.debug.commands.registry import command, one_of
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stopping import breaks, watches
@@ -357,10 +358,13 @@ _ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
     "trip": _trip,
     "memory": _memory,
     "marks": _marks,
+    "branches": branches,
+    "display": watches,
 }
 
 
 @command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
 def _info(session: Session, text: str) -> Answer:
     word = required(text, "about what")
-    return _ABOUT["breaks" if word == "breakpoints" else one_of(word, tuple(_ABOUT), "info")](session)
+    is_breaks = word == "breakpoints" or "br".startswith(word)  # as everywhere, though there are branches, too
+    return _ABOUT["breaks" if is_breaks else one_of(word, tuple(_ABOUT), "info")](session)

@@ -236,7 +236,7 @@ def _specialise(frame: Frame) -> None:
     closed = activation.iteration + (frame.phase is not Phase.RUNNING)
     inputs = {slot for operation in program.operations for slot in operation.inputs if slot >= 0}
     if closed > 0 and all(values[slot] is not None for slot in inputs):
-        activation.code = program.specialised(values)
+        activation.code = program.specialised(values, program.code)
 
 
 def _object(data: Any) -> State:

@@ -1,0 +1,91 @@
+"""What a user changed at a moment of a run: plain data, made again by every replay that comes through the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.element_types import Array
+from stepper.engine import interventions
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+
+
+class Edit(Struct, frozen=True):
+    """A change that belongs to the frame, or the constants, of a program."""
+
+    program: Program
+
+    @property
+    def depth(self) -> int:
+        """That of the frame on the stack (1: the model's own graph)."""
+        return len(self.program.path) + 1
+
+    def frame(self, machine: Machine) -> Frame:
+        """The frame that runs the program."""
+        return machine.stack[self.depth - 1]
+
+    def make(self, machine: Machine) -> None:
+        """Change the machine, which stands at the moment of the edit."""
+        raise NotImplementedError
+
+
+class ValueEdit(Edit, frozen=True):
+    """Another value in a slot of a frame."""
+
+    slot: int
+    value: Array
+
+    def make(self, machine: Machine) -> None:
+        """Put the value into the slot."""
+        self.frame(machine).values[self.slot] = self.value
+
+
+class ConstantEdit(Edit, frozen=True):
+    """Another value of a constant, from the moment on in every run of the program."""
+
+    slot: int
+    value: Array
+
+    def make(self, machine: Machine) -> None:
+        """Compute with the value from now on."""
+        machine.set_constant(self.program, self.slot, self.value)
+
+
+class TripCountEdit(Edit, frozen=True):
+    """Another trip count of the loop that runs in the frame; None: no limit."""
+
+    count: int | None
+
+    def make(self, machine: Machine) -> None:
+        """Give the loop the trip count."""
+        interventions.set_trip_count(self.frame(machine), self.count)
+
+
+class ConditionEdit(Edit, frozen=True):
+    """What the condition of the loop that runs in the frame is, at the end of the iteration under way or now."""
+
+    holds: bool
+
+    def make(self, machine: Machine) -> None:
+        """Give the loop the condition."""
+        interventions.set_condition(self.frame(machine), holds=self.holds)
+
+
+def same_edit(a: Edit, b: Edit) -> bool:
+    """True if two edits change the same in the same way, as an edit does that was kept and made again."""
+    if type(a) is not type(b) or a.program is not b.program:
+        return False
+    if isinstance(a, ValueEdit | ConstantEdit) and isinstance(b, ValueEdit | ConstantEdit):
+        one, other = np.asarray(a.value), np.asarray(b.value)
+        alike = (a.slot, one.dtype, one.shape) == (b.slot, other.dtype, other.shape)
+        return alike and (one is other or one.tobytes() == other.tobytes())
+    return a == b
+
+
+def same_edits(a: Sequence[Edit], b: Sequence[Edit]) -> bool:
+    """True if the edits of a moment are the same."""
+    return len(a) == len(b) and all(same_edit(one, other) for one, other in zip(a, b, strict=True))
