@@ -127,8 +127,7 @@ class Pictures:
         level = self._debugger.loop(depth, differences=False).level
         if level.iteration is not None:
             tick = self._debugger.machine.tick
-            run = level.path.rpartition(" #")[0]
-            self._events[tick, kind] = TimelineEvent(tick, run, level.iteration, kind, text, self._place(kind))
+            self._events[tick, kind] = TimelineEvent(tick, level.run, level.iteration, kind, text, self._place(kind))
 
     def _place(self, kind: Happening) -> tuple[int, int] | None:
         """The operation just executed; of an edit that whose value was changed."""
@@ -170,7 +169,7 @@ class Pictures:
             sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
             breaks=break_views(debugger.breakpoints),
             lists=self._lists.take(),
-            watches=watch_views(debugger.watches, "" if loop is None else loop.level.path),
+            watches=watch_views(debugger.watches, None if loop is None else loop.level.run),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,
             is_edited=debugger.branches.is_edited,

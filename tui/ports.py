@@ -15,7 +15,7 @@ from stepper import element_types
 from stepper.debug.iteration_statistics import CarriedHistory, number_of
 from stepper.debug.views import BackEdgeView, InputView, LoopView, OutputView, ScanView, ValueView
 from stepper.element_types import Array
-from stepper.engine.roles import Role
+from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import Layer
 from tui.axis_picture import Picture, picture_of_scan, picture_of_slice
 from tui.names import carried_name, layer_name
@@ -81,7 +81,7 @@ def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list
     left: list[Port] = []
     for entry in sorted(loop.inputs, key=_input_order):
         port = _input(loop, entry)
-        edge = edges.pop(entry.inner.layer.id, None) if entry.role == Role.MERGED and entry.inner.layer else None
+        edge = edges.pop(entry.inner.layer.id, None) if entry.role is Role.MERGED and entry.inner.layer else None
         if edge is None:
             left.append(port)
         else:
@@ -97,18 +97,18 @@ def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list
 
 def _input_order(entry: InputView) -> int:
     order = (Role.MERGED, Role.SLICED, Role.CURRENT_ITERATION, Role.INVARIANT)
-    return order.index(Role(entry.role)) if entry.role in order else len(order)
+    return order.index(entry.role) if entry.role in order else len(order)
 
 
 def _output_order(entry: OutputView) -> int:
-    return 0 if "concatenated" in entry.role else 1 if entry.role == "last value" else 2
+    return 0 if entry.role.is_concatenated else 1 if entry.role is OutputRole.LAST_VALUE else 2
 
 
 # --- what comes in --------------------------------------------------------------------------------------------------
 
 
 def _input(loop: LoopView, entry: InputView) -> Port:
-    role = Role(entry.role)
+    role = entry.role
     glyph, words, below = _input_words(loop, entry, role)
     outer = _outer(entry, role)
     return Port(
@@ -257,7 +257,9 @@ def _edge_below(edge: BackEdgeView, history: CarriedHistory | None, iteration: i
 
 def _output(loop: LoopView, entry: OutputView) -> Port:
     iteration = _iteration(loop)
-    scan = next((scan for scan in loop.scans if scan.output == entry.output), None) if "conc" in entry.role else None
+    scan = (
+        next((scan for scan in loop.scans if scan.output == entry.output), None) if entry.role.is_concatenated else None
+    )
     glyph, role = "▪", "last"
     words: tuple[str, ...] = ("value of the last iteration", "the last one")
     below: Row | Picture = _written(loop)
@@ -267,7 +269,7 @@ def _output(loop: LoopView, entry: OutputView) -> Port:
         outer = End(outer.name, _scan_type(scan, entry))
         backwards = _goes_backwards(loop, entry)
         below = picture_of_scan(scan.pieces, _total(loop), now=iteration, backwards=backwards)
-    elif entry.role.startswith("execution condition"):
+    elif entry.role.is_condition:
         glyph, role, words, below = "?", "condition", _condition_words(loop), []
         outer = End("next iteration", "") if entry.output is None else outer
     elif entry.output is None:

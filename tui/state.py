@@ -14,6 +14,7 @@ from stepper.debug.iteration_tiles import CellsView
 from stepper.debug.moments import Stop
 from stepper.debug.run_views import BreakView, Glance, WatchView
 from stepper.debug.views import LoopView, StopView
+from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
 from tui.lists import NO_LISTS, Lists
@@ -33,13 +34,13 @@ class Happening(Enum):
 
 
 class TimelineEvent(Struct, frozen=True):
-    """Something that happened in an iteration of a run of a loop; `run` is its place without the iteration.
+    """Something that happened in an iteration of a run of a loop.
 
     `place` is the operation at which it did, as (id of the program, index).
     """
 
     tick: int
-    run: str
+    run: LoopRun | None
     iteration: int
     kind: Happening
     text: str
@@ -132,18 +133,15 @@ class State(Struct, frozen=True, eq=False):
         return None if self.loop is None else self.loop.level.iteration
 
     @property
-    def loop_run(self) -> str:
-        """The place of the loop that is shown, without its iteration."""
-        if self.loop is None:
-            return ""
-        path = self.loop.level.path
-        return path.rpartition(" #")[0] or path
+    def loop_run(self) -> LoopRun | None:
+        """The run of the loop that is shown; None where none is."""
+        return None if self.loop is None else self.loop.level.run
 
     @property
     def first_difference(self) -> FirstPlace | None:
         """Where this run of the loop leaves the reference, if it is here that the whole run first does."""
         first = None if self.comparison is None else self.comparison.first
-        if first is None or first.difference is None or first.place.rpartition(" #")[0] != self.loop_run:
+        if first is None or first.difference is None or first.run != self.loop_run:
             return None
         return FirstPlace(first.difference.layer, first.iteration)
 

@@ -22,7 +22,7 @@ from stepper.debug.reference_breaks import levels_of
 from stepper.debug.reference_values import ReferenceValues, Spot
 from stepper.element_types import Array
 from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame, Phase, place
+from stepper.engine.frames import Frame, LoopRun, Phase, loop_run, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
@@ -210,8 +210,8 @@ def carried_differences(
 class FirstDifference(Struct, frozen=True, eq=False):
     """Where a run first leaves the tolerance; `difference` is None where it does not.
 
-    `place` and `iteration` are of the innermost loop around it. `compared` values were compared before it, the largest
-    difference among them is `before`. `complete` is False where the search was given up.
+    `place`, `iteration` and `run` are of the innermost loop around it. `compared` values were compared before it, the
+    largest difference among them is `before`. `complete` is False where the search was given up.
     """
 
     difference: ValueDifference | None
@@ -221,6 +221,7 @@ class FirstDifference(Struct, frozen=True, eq=False):
     before: float
     complete: bool
     tick: int = 0
+    run: LoopRun | None = None
 
 
 _PATIENCE: Final = 8.0
@@ -252,7 +253,9 @@ def first_difference(
         for found in frame_differences(frame, values_of(reference, stack), tolerances):
             if found.is_above:
                 iteration = None if frame.activation is None else frame.activation.iteration
-                return FirstDifference(found, place(stack), iteration, compared, before, complete=True, tick=event.tick)
+                run, tick = loop_run(stack), event.tick
+                where = place(stack)
+                return FirstDifference(found, where, iteration, compared, before, complete=True, tick=tick, run=run)
             compared += 1
             before = max(before, found.distance)
             if enough is not None and enough():

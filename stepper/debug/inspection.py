@@ -14,7 +14,7 @@ from stepper.debug.inspection_values import operation_view
 from stepper.debug.moments import iteration_of
 from stepper.debug.scopes import innermost_loop, is_loop
 from stepper.debug.views import LevelView, LoopView, StopView
-from stepper.engine.frames import Frame, Phase, place
+from stepper.engine.frames import Frame, Phase, loop_run, place
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 
@@ -85,4 +85,5 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         count=explanations.count(activation, condition_limit(frame)) if activation and is_loop(frame) else "",
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         under_way=running,
+        run=loop_run(stack[: depth + 1]),
     )

@@ -7,6 +7,7 @@ from stepper.debug.inspection_inside import Inside
 from stepper.debug.inspection_values import input_view
 from stepper.debug.views import BranchView, ConditionView, InputView, OutputView
 from stepper.engine.program import BranchPlan
+from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import InputMapping, OutputMapping
 
 
@@ -29,10 +30,10 @@ def branch_view(inside: Inside) -> BranchView:
 def _output(inside: Inside, entry: OutputMapping) -> OutputView:
     inner = inside.inner(entry.result)
     why = "leads to no output" if entry.output is None else f"what Result '{inner.name}' is"
-    return OutputView("output", entry.output, entry.line, inner, inside.output(entry.output), why)
+    return OutputView(OutputRole.BRANCH, entry.output, entry.line, inner, inside.output(entry.output), why)
 
 
 def _input(inside: Inside, entry: InputMapping) -> InputView:
     outer = None if entry.input is None else input_view(inside.outer, inside.layer, entry.input)
     why = "not connected" if entry.input is None else f"gets input {entry.input} as it is"
-    return InputView("input", entry.input, entry.line, outer, inside.inner(entry.parameter), None, None, why)
+    return InputView(Role.BRANCH, entry.input, entry.line, outer, inside.inner(entry.parameter), None, None, why)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 
 from stepper.element_types import Array
+from stepper.engine.frames import LoopRun
 
 
 class Reading(Struct, frozen=True, eq=False):
     """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
-    `iteration` is that of the innermost loop, None outside. `error`: there was no value, and `text` says why.
+    `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
+    `text` says why.
     """
 
     tick: int
@@ -19,3 +21,4 @@ class Reading(Struct, frozen=True, eq=False):
     value: Array | None
     text: str
     error: bool
+    run: LoopRun | None = None

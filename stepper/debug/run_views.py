@@ -10,7 +10,7 @@ from msgspec import Struct
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.readings import Reading
 from stepper.debug.watches import Watch
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frame, LoopRun
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.records import Brief
@@ -78,17 +78,14 @@ class WatchView(Struct, frozen=True, eq=False):
     iterations: tuple[Reading, ...]
 
 
-def watch_views(watches: Iterable[Watch], loop_path: str) -> tuple[WatchView, ...]:
-    """All watches; `loop_path` is the place of the loop whose iterations are wanted (LevelView.path)."""
-    run = loop_path.rpartition(" #")[0] or loop_path
+def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
+    """All watches; `run` is that of the loop whose iterations are wanted."""
     return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
 
 
-def _readings(watch: Watch, run: str) -> tuple[Reading, ...]:
+def _readings(watch: Watch, run: LoopRun | None) -> tuple[Reading, ...]:
     found = {
-        reading.iteration: reading
-        for reading in watch.readings
-        if reading.iteration is not None and reading.place.rpartition(" #")[0] == run
+        reading.iteration: reading for reading in watch.readings if reading.iteration is not None and reading.run == run
     }
     return tuple(found[iteration] for iteration in sorted(found))
 

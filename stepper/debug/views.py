@@ -13,8 +13,10 @@ from msgspec import Struct
 from stepper.debug.statistics_difference import Differences
 from stepper.element_types import Array
 from stepper.engine import outcomes
+from stepper.engine.frames import LoopRun
 from stepper.engine.loops import ConcatenatedOutput, EndReason
 from stepper.engine.program import LoopPlan
+from stepper.engine.roles import OutputRole, Role
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, Slicing
@@ -62,7 +64,8 @@ class OperationView(OneLine, Struct, frozen=True, eq=False):
 class LevelView(OneLine, Struct, frozen=True, eq=False):
     """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
 
-    `under_way` is the loop or If that runs in it, for every level but the innermost.
+    `under_way` is the loop or If that runs in it, for every level but the innermost. `run` is that of the innermost
+    loop at or around it, None outside of every loop.
     """
 
     depth: int
@@ -73,6 +76,7 @@ class LevelView(OneLine, Struct, frozen=True, eq=False):
     count: str
     phase: str
     under_way: Layer | None
+    run: LoopRun | None = None
 
 
 class ConditionLimit(NamedTuple):
@@ -134,7 +138,7 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
     """
 
-    role: str
+    role: Role
     input: int | None
     line: int
     outer: ValueView | None
@@ -147,7 +151,7 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
 class OutputView(OneLine, Struct, frozen=True, eq=False):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
 
-    role: str
+    role: OutputRole
     output: int | None
     line: int
     inner: ValueView

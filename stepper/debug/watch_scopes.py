@@ -16,7 +16,7 @@ from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at
 from stepper.debug.series import value_before, value_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
-from stepper.engine.frames import place
+from stepper.engine.frames import loop_run, place
 from stepper.errors import StepperError, UsageError
 
 MOST_ELEMENTS: Final = 64
@@ -35,15 +35,15 @@ class StopScope:
         machine = self._timeline.machine
         stack = machine.stack
         where = place(stack) if stack else "model"
-        depth = innermost_loop(stack)
+        depth, run = innermost_loop(stack), loop_run(stack)
         activation = None if depth is None else stack[depth].activation
         iteration = None if activation is None or activation.iteration < 0 else activation.iteration
         try:
             value = expression.evaluate(self)
         except StepperError as error:
-            return Reading(machine.tick, where, iteration, None, str(error), error=True)
+            return Reading(machine.tick, where, iteration, None, str(error), error=True, run=run)
         kept = _kept(value)
-        return Reading(machine.tick, where, iteration, kept, _text(value, kept), error=False)
+        return Reading(machine.tick, where, iteration, kept, _text(value, kept), error=False, run=run)
 
     def value(self, address: Address, /) -> Any:
         """The value now, or in the iteration that the address names."""

@@ -239,6 +239,26 @@ class Snapshot(Struct, frozen=True):
         return f"<Snapshot at tick {self.tick}: {where}>"
 
 
+class LoopRun(NamedTuple):
+    """One run of a loop: the loops and Ifs around it, by layer id with their iterations (None: of an If), and its id.
+
+    The iterations of one run have the same; those of another run of the loop, in another iteration outside, have not.
+    """
+
+    around: tuple[tuple[int, int | None], ...]
+    loop: int
+
+
+def loop_run(frames: Sequence[Frame]) -> LoopRun | None:
+    """The run of the innermost loop of a stack; None outside of every loop."""
+    layers = [frame.activation for frame in frames if frame.activation is not None]
+    depths = [depth for depth, one in enumerate(layers) if one.operation.layer.is_loop]
+    if not depths:
+        return None
+    around = [(one.operation.layer.id, one.iteration if one.operation.layer.is_loop else None) for one in layers]
+    return LoopRun(tuple(around[: depths[-1]]), around[depths[-1]][0])
+
+
 def place(frames: list[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:
     """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, on demand without iterations."""
     parts = ["model"]

@@ -25,7 +25,10 @@ class RoleError(ValueError):
 
 
 class Role(StrEnum):
-    """What an input of a loop's port map does; NOT_USED where another entry for the same Parameter counts."""
+    """What an input of a loop's port map does; NOT_USED where another entry for the same Parameter counts.
+
+    BRANCH is an input of an If.
+    """
 
     SLICED = "sliced"
     MERGED = "merged"
@@ -33,6 +36,29 @@ class Role(StrEnum):
     CURRENT_ITERATION = "current iteration"
     NOT_CONNECTED = "not connected"
     NOT_USED = "not used"
+    BRANCH = "input"
+
+
+class OutputRole(StrEnum):
+    """What an output of a loop's port map, or of an If's, does; the condition may go out of the loop as well."""
+
+    LAST_VALUE = "last value"
+    CONCATENATED = "concatenated"
+    CONDITION = "execution condition"
+    CONDITION_LAST_VALUE = "execution condition, last value"
+    CONDITION_CONCATENATED = "execution condition, concatenated"
+    NOT_CONNECTED = "not connected"
+    BRANCH = "output"
+
+    @property
+    def is_condition(self) -> bool:
+        """True if it says whether there is another iteration."""
+        return self in (self.CONDITION, self.CONDITION_LAST_VALUE, self.CONDITION_CONCATENATED)
+
+    @property
+    def is_concatenated(self) -> bool:
+        """True if the values of all iterations are joined."""
+        return self in (self.CONCATENATED, self.CONDITION_CONCATENATED)
 
 
 class Roles(Struct, frozen=True):
@@ -64,12 +90,16 @@ class Roles(Struct, frozen=True):
         return Role.NOT_CONNECTED if entry.input is None else Role.NOT_USED
 
 
-def output_role(entry: OutputMapping) -> str:
-    """What an output of a port map does, in words: last value, concatenated, execution condition (or both)."""
-    role = "concatenated" if entry.slicing is not None else "last value"
+def output_role(entry: OutputMapping) -> OutputRole:
+    """What an output of a port map does."""
+    is_joined = entry.slicing is not None
     if entry.purpose == EXECUTION_CONDITION:
-        return "execution condition" if entry.output is None else f"execution condition, {role}"
-    return "not connected" if entry.output is None else role
+        if entry.output is None:
+            return OutputRole.CONDITION
+        return OutputRole.CONDITION_CONCATENATED if is_joined else OutputRole.CONDITION_LAST_VALUE
+    if entry.output is None:
+        return OutputRole.NOT_CONNECTED
+    return OutputRole.CONCATENATED if is_joined else OutputRole.LAST_VALUE
 
 
 def roles_of(layer: Layer) -> Roles:

@@ -89,7 +89,7 @@ class IterationTexts:
                 continue
             if entry.output is not None and entry.slicing is not None:
                 lines.append(f"S[{trace.number}] → output {entry.output}")
-            if "execution condition" in output_role(entry) and trace.condition is not None:
+            if output_role(entry).is_condition and trace.condition is not None:
                 lines.append(f"condition: {str(trace.condition).lower()}")
         return tuple(lines)
 

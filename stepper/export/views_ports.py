@@ -88,7 +88,7 @@ class _Ports(PortNodes):
             for entry in self.body.outputs:
                 if entry.result != result.id:
                     continue
-                text = output_role(entry)
+                text = str(output_role(entry))
                 if entry.output is None:
                     self.nodes.append(Node(f"condition{result.id}", Kind.END, "runs on while true"))
                     self.edges.append(Edge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))

@@ -126,7 +126,7 @@ class LoopCard(Pane, can_focus=False):
     def _ways_to_end(self, loop: LoopView) -> list[str]:
         """What can end the loop; a limit that is as good as none is not spoken of."""
         trip, condition, reasons = loop.trip, loop.condition, []
-        result = next((entry.inner for entry in loop.outputs if entry.role.startswith("execution condition")), None)
+        result = next((entry.inner for entry in loop.outputs if entry.role.is_condition), None)
         if condition is not None and result is not None and result.layer is not None and not condition.is_constant:
             reasons.append(f"{layer_name(result.layer)} is false")
             if trip.by_condition is not None and trip.by_condition.iterations <= COUNTED:
