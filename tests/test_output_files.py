@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -195,6 +196,32 @@ def test_a_file_that_may_not_become_large_enough_is_code_2_and_leaves_the_old_on
     assert found.returncode == 2 and "Traceback" not in found.stderr
     assert f"{target.name}: cannot be written: " in found.stderr
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("words", [["run", "--resume", "run.sqlite"], [*DEBUG, "--session", "run.sqlite"]])
+def test_a_recording_that_cannot_grow_is_not_called_unreadable(folder: Path, words: list[str]) -> None:
+    assert main([*RUN, "--trace", "run.sqlite", "-q"]) == 0
+    command = [sys.executable, "-c", LIMITED, "4096", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    found = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert found.returncode == 2 and "run.sqlite: cannot be written: " in found.stderr
+    assert "cannot be read" not in found.stderr and "Traceback" not in found.stderr
+    assert main(["run", "--resume", "run.sqlite", "-q"]) == 0  # it is as whole as it was
+
+
+def test_the_report_of_a_run_whose_end_cannot_be_recorded_is_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("stepper.debug.recording.recorder.write_tensors", full)
+    assert main([*RUN, "--trace", "run.sqlite", "-o", "out.npz"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("outputs\n") and (folder / "out.npz").exists()
+    assert captured.err == "stepper: run.sqlite: cannot be written: database or disk is full\n"
 
 
 KILLED = """

@@ -16,7 +16,7 @@ from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.machine import Machine
 from stepper.engine.run import LoopLog
-from stepper.errors import UsageError
+from stepper.errors import OutputError, UsageError
 from stepper.ir import read
 from stepper.output_files import ProtectedFiles
 
@@ -80,6 +80,17 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
     if not (options.input or options.inputs):
         return path, None
     return path, given_inputs(read(path), options.input, options.inputs, options.shape)
+
+
+@contextlib.contextmanager
+def reported_all_the_same(machine: Machine, options: argparse.Namespace) -> Iterator[None]:
+    """Where the end of a run cannot be recorded, that is told after its report (`options.troubles`)."""
+    try:
+        yield
+    except OutputError as error:
+        if not machine.finished:
+            raise
+        options.troubles.append(error)
 
 
 def drive(recorder: Recorder) -> None:

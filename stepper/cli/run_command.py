@@ -37,6 +37,7 @@ def execute(options: argparse.Namespace) -> int:
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
     target = _targets(options)
+    options.troubles = []
     outputs: Outputs | None
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
@@ -48,15 +49,19 @@ def execute(options: argparse.Namespace) -> int:
             return FINDING
     else:
         outputs = _run(options) if options.resume is None else _resume(options)
-    trouble = _written(options, target, outputs)
+    _write(options, target, outputs)
     if options.json:
         print_json(_report(options, outputs))
     else:
         _print(options, outputs)
-    if trouble is not None:
+    if options.troubles:
         sys.stdout.flush()
-        raise trouble
+        raise _together(options.troubles)
     return 0
+
+
+def _together(troubles: list[OutputError]) -> OutputError:
+    return OutputError("; ".join(str(one) for one in troubles))
 
 
 def _targets(options: argparse.Namespace) -> Target | None:
@@ -71,15 +76,13 @@ def _targets(options: argparse.Namespace) -> Target | None:
     return target
 
 
-def _written(options: argparse.Namespace, target: Target | None, outputs: Outputs) -> OutputError | None:
-    """Write the outputs. What is wrong with their file is returned: there is a report to be printed before."""
-    if options.outputs is None:
-        return None
-    try:
-        write_archive(target, outputs)
-    except OutputError as error:
-        return error
-    return None
+def _write(options: argparse.Namespace, target: Target | None, outputs: Outputs) -> None:
+    """Write the outputs. What is wrong with their file is told at the end: there is a report to be printed before."""
+    if options.outputs is not None:
+        try:
+            write_archive(target, outputs)
+        except OutputError as error:
+            options.troubles.append(error)
 
 
 def _run(options: argparse.Namespace) -> Outputs:
@@ -108,7 +111,8 @@ def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, optio
     machine.on_loop_end = log.record
     with Progress(machine, wanted=not options.quiet):
         if recorder is not None:
-            recorded_run.drive(recorder)
+            with recorded_run.reported_all_the_same(machine, options):
+                recorded_run.drive(recorder)
             return collect(machine, log)
         try:
             for _event in machine.run(Every.END):

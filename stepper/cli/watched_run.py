@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> Outputs | None:
     debugger, recorder, log = begin(options, descriptions)
     debugger.machine.on_loop_end = log.record
     with Progress(debugger.machine, wanted=not options.quiet):
-        stopped = _is_stopped(debugger) if recorder is None else _is_recording_stopped(debugger, recorder)
+        stopped = _is_stopped(debugger) if recorder is None else _is_recording_stopped(debugger, recorder, options)
     if not stopped:
         return collect(debugger.machine, log)
     _report(debugger, recorder, options)
@@ -75,12 +75,14 @@ def _is_stopped(debugger: Debugger) -> bool:
         raise KeyboardInterrupt(f"interrupted at {where}; no outputs were written") from None
 
 
-def _is_recording_stopped(debugger: Debugger, recorder: Recorder) -> bool:
+def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argparse.Namespace) -> bool:
     """The same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
     from stepper.debug.recording.breaking import continue_recorded, recorded
 
-    with recorded(debugger, recorder), recorded_run.interruptible(debugger.machine):
-        stop = continue_recorded(debugger, recorder)
+    told_later = recorded_run.reported_all_the_same(debugger.machine, options)
+    with recorded(debugger, recorder), recorded_run.interruptible(debugger.machine), told_later:
+        continue_recorded(debugger, recorder)
+    stop = debugger.stop
     if stop.reason is Reason.PAUSED:
         raise KeyboardInterrupt(f"interrupted at {stop.place}; {recorded_run.go_on_with(recorder)}")
     return stop.reason is Reason.BREAK
