@@ -21,6 +21,7 @@ from textual.keys import _character_to_key as name_of_character
 
 from stepper.debug.commands.registry import command_called
 from stepper.errors import UsageError
+from stepper.near_names import reason_of
 from tui.actions import actions
 from tui.key_presets import PRESETS, Bindings
 from tui.keymap import Keymap, keys_of
@@ -90,9 +91,9 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _LARGEST:
             raise UsageError(f"{path}: a file of keys is not that large")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: is no TOML: {error}") from None
 

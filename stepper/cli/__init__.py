@@ -15,10 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from stepper.cli.parser import COMMANDS, parser, with_ranges
+from stepper.cli.parser import COMMANDS, parsed
 from stepper.collector import collector_off
 from stepper.errors import LimitReached, StepperError, UsageError
-from stepper.model_files import is_model_path
 
 INTERRUPTED: Final = 130
 
@@ -27,10 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words and is_model_path(words[0]):
-        words.insert(0, "tui")  # a bare model opens the application
-    options = parser().parse_args(with_ranges(words))
     try:
+        options = parsed(words)
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
         # limits are set there.
         with collector_off():

@@ -21,6 +21,8 @@ from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.errors import StepperError, UsageError
 
 PROMPT: Final = "(stepper) "
+_MARK: Final = "\ufeff"
+"""The byte order mark, with which some editors begin a file."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -41,18 +43,19 @@ def _debug(options: argparse.Namespace) -> int:
         say(kept_session.restore(options, debugger), file=sys.stderr)
     printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
     debugger.breakpoints.sink = printer.log
+    code = 0
     with _Interrupts(debugger) as interrupts:
         try:
             if options.script is not None:
                 _run_script(options.script, interpreter, printer, interrupts)
             else:
-                _converse(interpreter, printer, interrupts)
+                code = _converse(interpreter, printer, interrupts)
         except KeyboardInterrupt:
             if not interrupts.forced:
                 kept_session.keep(options, debugger)
             raise
     kept_session.keep(options, debugger)
-    return 0
+    return code
 
 
 # --- where commands come from ---------------------------------------------------------------------------------------
@@ -79,11 +82,15 @@ def _numbered(name: str) -> Iterator[tuple[int, str]]:
         yield from script_lines(name)
         return
     for number, line in enumerate(sys.stdin, 1):
-        if line.strip():
-            yield number, line
+        text = line.removeprefix(_MARK) if number == 1 else line
+        if text.strip():
+            yield number, text
 
 
-def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> None:
+def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> int:
+    """Carry out what is typed, or comes from a pipe: of that each error names its line. The code of the first error of
+    a pipe; at a terminal 0."""
+    code = number = 0
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if is_terminal:
         _prepare_editing()
@@ -91,19 +98,23 @@ def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrup
     while not interpreter.session.ended:
         interpreter.session.width = output_width()
         try:
-            line = input(PROMPT if is_terminal else "")
+            number += 1
+            line = input(PROMPT if is_terminal else "").removeprefix(_MARK if number == 1 else "")
         except EOFError:
             break
         except UnicodeDecodeError:
-            printer.failure("", UsageError("the line is no text"))
+            code = code or UsageError.exit_code
+            printer.failure("", UsageError("the line is no text in UTF-8"), None if is_terminal else number)
             continue
         try:
             with interrupts.while_busy():
                 answer = interpreter.execute(line)
         except StepperError as error:
-            printer.failure(line, error)
+            code = code or error.exit_code
+            printer.failure(line, error, None if is_terminal else number)
             continue
         printer.answer(line, answer)
+    return 0 if is_terminal else code
 
 
 def _prepare_editing() -> None:
@@ -169,8 +180,8 @@ class _Printer:
         """What a command said."""
         raise NotImplementedError
 
-    def failure(self, line: str, error: StepperError) -> None:
-        """That a command failed."""
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
+        """That a command failed; `number` is its line where commands come from a pipe."""
         raise NotImplementedError
 
     def log(self, line: str) -> None:
@@ -185,9 +196,10 @@ class _TextPrinter(_Printer):
                 say(line)
         sys.stdout.flush()
 
-    def failure(self, line: str, error: StepperError) -> None:
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
         if not isinstance(error, ScriptError):  # that one ends the program, which says so
             first, *rest = str(error).splitlines() or [""]
+            first = first if number is None else f"line {number}: {first}"
             for text in (*wrapped(first, sys.stderr), *rest):  # in the rest a caret may stand under its place
                 say(text, file=sys.stderr)
             sys.stderr.flush()
@@ -204,8 +216,10 @@ class _JsonPrinter(_Printer):
         content = {"lines": list(answer.lines), **answer.data}
         self._print({"command": line.strip(), "answer": content, "stop": stop_data(self._debugger)})
 
-    def failure(self, line: str, error: StepperError) -> None:
-        content = {"message": str(error), "exit_code": error.exit_code}
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
+        content: dict[str, Any] = {"message": str(error), "exit_code": error.exit_code}
+        if number is not None:
+            content["line"] = number
         self._print({"command": line.strip(), "error": content, "stop": stop_data(self._debugger)})
 
     def log(self, line: str) -> None:

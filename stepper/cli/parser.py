@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 from stepper import __version__
 from stepper.cli import option_values, options
 from stepper.cli.screen_options import add_help, add_session_and_keys
+from stepper.cli.usage import Parser, check_first
+from stepper.model_files import is_model_path
 
 COMMANDS: Final = {
     "run": "run_command",
@@ -26,9 +28,14 @@ COMMANDS: Final = {
 """Each subcommand and the module of stepper.cli that carries it out."""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    return _parsers()[0]
+
+
+def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
+    """The parser of the whole command line, and those of the commands by name."""
+    top = Parser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
         epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds, something differs), 2 usage, "
@@ -51,10 +58,23 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
     add_help(commands.add_parser("help", help="the keys of stepper MODEL"))
-    return top
+    return top, commands.choices
 
 
-def with_ranges(words: Sequence[str]) -> list[str]:
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The options that these words give. Raise UsageError, in one line, for words that are wrong."""
+    words = list(words)
+    if words and is_model_path(words[0]):
+        words.insert(0, "tui")  # a bare model opens the application
+    check_first(words, COMMANDS)
+    top, commands = _parsers()
+    options, rest = top.parse_known_args(_with_ranges(words))
+    if rest:
+        commands[options.command].refuse(rest, commands)
+    return cast("argparse.Namespace", options)
+
+
+def _with_ranges(words: Sequence[str]) -> list[str]:
     """The words with a range that begins with a minus joined to its option, which argparse takes for an option else."""
     found: list[str] = []
     for word in words:
@@ -65,7 +85,7 @@ def with_ranges(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _add_run(run: argparse.ArgumentParser) -> None:
+def _add_run(run: Parser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
     run.add_argument("model", metavar="MODEL", nargs="?", help=options.MODEL)
     options.add_inputs(run)
@@ -95,7 +115,7 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
 
 
-def _add_passes(passes: argparse.ArgumentParser) -> None:
+def _add_passes(passes: Parser) -> None:
     passes.description = (
         "Compile the model in OpenVINO, run it with numpy after each transformation that it makes, and name the first "
         "after which outputs, shapes or a loop's values or iterations differ (exit code 1)."
@@ -104,14 +124,18 @@ def _add_passes(passes: argparse.ArgumentParser) -> None:
     options.add_inputs(passes)
     options.add_rules(passes)
     options.add_device(passes)
-    passes.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="relative tolerance of floats (1e-4)")
-    passes.add_argument("--atol", type=float, default=1e-5, metavar="X", help="absolute tolerance of floats (1e-5)")
+    passes.add_argument(
+        "--rtol", type=option_values.tolerance, default=1e-4, metavar="X", help="relative tolerance of floats (1e-4)"
+    )
+    passes.add_argument(
+        "--atol", type=option_values.tolerance, default=1e-5, metavar="X", help="absolute tolerance of floats (1e-5)"
+    )
     passes.add_argument("--all", action="store_true", help="a line for each pass")
     options.add_json(passes)
     passes.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
-def _add_debug(debug: argparse.ArgumentParser) -> None:
+def _add_debug(debug: Parser) -> None:
     debug.description = (
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all."
     )
@@ -140,7 +164,7 @@ def _add_debug(debug: argparse.ArgumentParser) -> None:
     debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
 
 
-def _add_compare(compare: argparse.ArgumentParser) -> None:
+def _add_compare(compare: Parser) -> None:
     compare.description = (
         "Run the model beside a reference and report the first place where they part, in which loop and iteration, and "
         "why: exit code 1 if they differ, 0 if not."
@@ -187,7 +211,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
-def _add_recording(run: argparse.ArgumentParser) -> None:
+def _add_recording(run: Parser) -> None:
     run.add_argument("--trace", metavar="FILE", help="record the run into this file (SQLite), to look at or to resume")
     run.add_argument(
         "--record",
@@ -200,7 +224,7 @@ def _add_recording(run: argparse.ArgumentParser) -> None:
     run.add_argument("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
 
 
-def _add_tui(tui: argparse.ArgumentParser) -> None:
+def _add_tui(tui: Parser) -> None:
     tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
     options.add_model(tui)
     options.add_inputs(tui)
@@ -221,7 +245,7 @@ def _add_tui(tui: argparse.ArgumentParser) -> None:
     tui.add_argument("--light", action="store_true", help="dark letters on a light ground")
 
 
-def _add_inspect(inspect: argparse.ArgumentParser) -> None:
+def _add_inspect(inspect: Parser) -> None:
     inspect.description = (
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
@@ -230,7 +254,7 @@ def _add_inspect(inspect: argparse.ArgumentParser) -> None:
     options.add_json(inspect)
 
 
-def _add_print(command: argparse.ArgumentParser) -> None:
+def _add_print(command: Parser) -> None:
     command.description = "Show values of a run that was recorded with stepper run --trace; no model is needed."
     options.add_trace(command)
     command.add_argument(
@@ -246,7 +270,7 @@ def _add_print(command: argparse.ArgumentParser) -> None:
     options.add_json(command)
 
 
-def _add_find(command: argparse.ArgumentParser) -> None:
+def _add_find(command: Parser) -> None:
     command.description = (
         "Find the moments of a run that was recorded with stepper run --trace at which a predicate holds. "
         "Exit code 1 where there are any, 0 where there are none."
@@ -262,7 +286,7 @@ def _add_find(command: argparse.ArgumentParser) -> None:
     options.add_json(command)
 
 
-def _add_export(export: argparse.ArgumentParser) -> None:
+def _add_export(export: Parser) -> None:
     export.description = (
         "Draw a model, a loop's body, its port map, or the iterations of a run; the same bytes each time. "
         "SVG is laid out by the program itself, PNG and PDF by Graphviz."

@@ -14,8 +14,11 @@ from stepper.engine.specs import value_of
 from stepper.errors import MissingInputs, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
+from stepper.ops.axes import shape_text
 
+_EXAMPLES: Final = {"--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")
+Shape = tuple[int, ...]
 EVERYTHING_ELSE: Final = "*"
 _COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
@@ -36,7 +39,19 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
         for position, parameter in enumerate(parameters):
             if position not in found:
                 found[position] = value_of(parameter, rest, fixed.get(position))
+    _check_shapes(parameters, fixed, found)
     return found
+
+
+def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], found: Mapping[str | int, Any]) -> None:
+    """UsageError for a --shape of an input that is given with another shape."""
+    for position, shape in fixed.items():
+        if position in found and found[position].shape != shape:
+            name = parameters[position].name
+            raise UsageError(
+                f"--shape {name}={','.join(map(str, shape))}: input '{name}' is given, with the shape "
+                f"{shape_text(found[position].shape)}; --shape is for zeros, ones and rand"
+            )
 
 
 def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
@@ -94,7 +109,7 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.rpartition("=") if text.count("=") == 1 else text.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} '{text}' is no NAME=VALUE")
+            raise UsageError(f"{option} {text}: NAME=VALUE is expected, such as {_EXAMPLES[option]}")
         if name in found:
             raise UsageError(f"{option} gives '{name}' twice")
         found[name] = value

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 from stepper.cli import kept_session
@@ -28,6 +29,8 @@ def execute(options: argparse.Namespace) -> int:
 
     UsageError where there is no terminal.
     """
+    if not Path(options.model).exists():
+        opened_model(options)  # which says so, with what is near
     in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
     if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")

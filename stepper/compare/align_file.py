@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 
 from stepper.errors import InputError
+from stepper.json_faults import json_fault
+from stepper.near_names import reason_of
+from stepper.sizes import size_text
 
 _LARGEST = 16 * 2**20
 
@@ -19,13 +22,13 @@ def read_pairs(path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST + 1)
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: is no text in UTF-8") from None
     if len(content) > _LARGEST:
-        raise InputError(f"{path}: is larger than {_LARGEST >> 20} MB")
+        raise InputError(f"{path}: is larger than {size_text(_LARGEST)}")
     return _of_json(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
 
 
@@ -33,7 +36,7 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON: {error}") from None
+        raise InputError(f"{path}: is no JSON: {json_fault(text, error)}") from None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InputError(f'{path}: expected an object of names, such as {{"our_layer": "its_layer"}}')
     return found

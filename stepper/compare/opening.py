@@ -13,6 +13,7 @@ from stepper.compare.reference import Reference
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
+from stepper.near_names import near_text, reason_of
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
@@ -43,7 +44,9 @@ def open_reference(
         with path.open("rb") as file:
             beginning = file.read(len(_SQLITE))
     except OSError as error:
-        raise UsageError(f"--with {text}: cannot be read: {error.strerror or error}") from None
+        near = near_text(text, (OPENVINO, *EVALUATORS))
+        reason = f"there is no such file; {near}" if near and not path.exists() else reason_of(path, error)
+        raise UsageError(f"--with {text}: cannot be read: {reason}") from None
     if beginning == _SQLITE:
         from stepper.compare.recording_reference import RecordingReference
 

@@ -14,6 +14,8 @@ import numpy as np
 from stepper.debug.addresses import Target
 from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.json_faults import json_fault
+from stepper.near_names import reason_of
 
 LARGEST_FILE: Final = 2**24
 _MOST_LABELS: Final = 2**20
@@ -69,9 +71,10 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(f"'{path}' has more than {LARGEST_FILE} bytes; that is no list of labels")
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"'{path}' cannot be read: {error}") from None
+        reason = reason_of(path, error) if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UsageError(f"'{path}' cannot be read: {reason}") from None
     if path.suffix != ".json":
         return tuple(text.splitlines())
     import json
@@ -79,7 +82,7 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"'{path}' is no JSON: {error}") from None
+        raise UsageError(f"'{path}' is no JSON: {json_fault(text, error)}") from None
     if key:
         content = content.get(key) if isinstance(content, dict) else None
     return _labels(content, path)

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import InputError, StepperError, UsageError
+from stepper.near_names import near_text, reason_of
+from stepper.sizes import size_text
 
 T = TypeVar("T")
 MOST_READ: Final = 2**30
@@ -40,8 +42,8 @@ class Reading(Struct):
         """The header is known: `size` bytes will be read. InputError for more than may be."""
         self.check(shape)
         if size > MOST_READ:
-            megabytes = f"{size / 2**20:,.0f} MB, more than the {MOST_READ / 2**20:,.0f} MB that are read"
-            raise InputError(f"takes {megabytes}; a .npy of the input's own type is mapped and may be larger")
+            sizes = f"{size_text(size)}, more than the {size_text(MOST_READ)} that are read"
+            raise InputError(f"takes {sizes}; a .npy of the input's own type is mapped and may be larger")
         self.done, self.total = 0, size
         self.heed(0)
 
@@ -99,7 +101,10 @@ def read_member(path: Path, key: str, reading: Reading | None = None) -> Array:
 
     found = _loaded(path, ".npz", lambda: _members(path, chosen))
     if isinstance(found, list):
-        raise UsageError(f"{path} has no array '{key}', only {', '.join(found) or 'none'}")
+        near = near_text(key, found)
+        raise UsageError(
+            f"{path} has no array '{key}'{f'; {near}' if near else ''}; it has {', '.join(found) or 'none'}"
+        )
     return found
 
 
@@ -140,6 +145,7 @@ def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:
     except StepperError:
         raise
     except Exception as error:
-        reason = error.strerror if isinstance(error, OSError) else None
+        reason = reason_of(path, error) if isinstance(error, OSError) else None
         lines = (reason or str(error) or type(error).__name__).splitlines()
-        raise InputError(f"{path}: cannot be read as {kind}: {lines[0][:200]}") from None
+        wanted = "" if isinstance(error, FileNotFoundError) else f" as {kind}"
+        raise InputError(f"{path}: cannot be read{wanted}: {lines[0][:200]}") from None

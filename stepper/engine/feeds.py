@@ -15,6 +15,7 @@ from stepper.engine.roles import parameter_type
 from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.near_names import near_text
 from stepper.ops.axes import shape_text
 
 _MOST_INPUTS = 20  # in one message
@@ -84,7 +85,8 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
         return key
     shown = [f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters[:_MOST_INPUTS])]
     known = "; ".join([*shown, *_more(len(parameters))]) or "none"
-    raise UsageError(f"the model has no input '{key}'; its inputs are {known}")
+    near = near_text(str(key), [name for parameter in parameters for name in input_names(parameter)])
+    raise UsageError(f"the model has no input '{key}'; {f'{near}; ' if near else ''}its inputs are {known}")
 
 
 def _key_of(parameters: tuple[Layer, ...], index: int) -> str | int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from stepper.engine.feeds import input_names
 from stepper.engine.roles import parameter_type
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape
+from stepper.json_faults import json_fault
 from stepper.ops.limits import ensure_allocatable
 
 
@@ -60,10 +62,8 @@ def _is_number(text: str) -> bool:
 
 def _literal(parameter: Layer, text: str) -> Array:
     """A JSON literal in the Parameter's type: a decimal fraction means the nearest number of that type."""
-    try:
-        raw = np.array(json.loads(text) if not _is_number(text) else _number(text))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"input '{parameter.name}': '{text[:60]}' is no tensor: {error}") from None
+    shown = f"{text[:60]} ..." if len(text) > 60 else text
+    raw = _raw(f"input '{parameter.name}': '{shown}'", text)
     element_type = parameter_type(parameter)
     if element_type is None or raw.dtype == element_type.dtype:
         return raw
@@ -72,15 +72,93 @@ def _literal(parameter: Layer, text: str) -> Array:
         return raw.astype(STRING_DTYPE)
     if raw.dtype.kind in "iuf" and element_types.is_floating(dtype):
         with np.errstate(all="ignore"):
-            return raw.astype(dtype)
+            found = raw.astype(dtype)
+        _ensure_held(f"input '{parameter.name}'", raw, found, str(element_type))
+        return found
     return raw  # whether it fits is judged as for any other array
+
+
+def _raw(what: str, text: str) -> Array:
+    """The array of a JSON literal or a number. UsageError, beginning with `what`, for what is none."""
+    try:
+        content = json.loads(text, parse_float=_decimal) if not _is_number(text) else _number(text)
+    except _TooLarge as error:
+        raise UsageError(f"{what} has {error}; write Infinity if that is meant") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} is no JSON literal, such as [1,2,3]: {json_fault(text, error)}") from None
+    fault = _fault(content)
+    if fault:
+        raise UsageError(f"{what} is no tensor: {fault}")
+    try:
+        return np.array(content)
+    except (ValueError, RecursionError):  # more dimensions than numpy has
+        raise UsageError(f"{what} is no tensor: it has more dimensions than there may be") from None
+
+
+class _TooLarge(ValueError):
+    """A number that no floating-point type holds."""
+
+
+def _decimal(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _TooLarge(f"the number {text}, which is larger than f64 holds")
+    return value
 
 
 def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
-        return float(text)
+        is_named = text.strip().lstrip("+-").lower().startswith("inf")
+        return float(text) if is_named else _decimal(text)
+
+
+def _fault(content: Any) -> str:
+    """Why nested lists are no tensor; empty where they are one."""
+    level: list[tuple[str, Any]] = [("", content)]
+    while level and isinstance(level[0][1], list):
+        first_place, first = level[0]
+        for place, part in level:
+            if not isinstance(part, list):
+                return f"{_place(place)} is {_kind(part)}, and {_place(first_place)} is a list"
+            if len(part) != len(first):
+                return f"{_place(place)} has {_count(part)}, and {_place(first_place)} has {len(first)}"
+        level = [(f"{place}[{index}]", inner) for place, part in level for index, inner in enumerate(part)]
+    kinds = {"text" if isinstance(part, str) else "number" for _place_, part in level}
+    for place, part in level:
+        if part is None or isinstance(part, dict | list):
+            return f"{_place(place)} is {_kind(part)}, and {'a number or a text' if place else 'a value'} is expected"
+        if len(kinds) > 1 and isinstance(part, str) != isinstance(level[0][1], str):
+            return f"{_place(place)} is {_kind(part)}, and {_place(level[0][0])} is {_kind(level[0][1])}"
+        if isinstance(part, int) and not -(2**63) <= part < 2**64:
+            return f"{_place(place)} is an integer of more than 64 bits"
+    return ""
+
+
+def _place(place: str) -> str:
+    return f"element {place}" if place else "it"
+
+
+def _count(part: list[Any]) -> str:
+    return f"{len(part)} element{'' if len(part) == 1 else 's'}"
+
+
+def _kind(part: Any) -> str:
+    if isinstance(part, list):
+        return "a list"
+    names = {type(None): "null", dict: "an object", str: "a text", bool: "a boolean"}
+    return names.get(type(part), "a number")
+
+
+def _ensure_held(what: str, raw: Array, found: Array, type: str) -> None:
+    """UsageError for a finite number that the type holds as Inf alone."""
+    if raw.dtype.kind == "f" or raw.dtype.kind in "iu":
+        wide = found.astype(np.float64)
+        lost = np.isfinite(raw.astype(np.float64)) & ~np.isfinite(wide)
+        if lost.any():
+            number = raw[lost].reshape(-1)[0]
+            raise UsageError(f"{what}: {number} is larger than {type} holds; write Infinity if that is meant")
 
 
 def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] | None) -> Array:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, Layer, Model
+from stepper.near_names import near_text
 
 
 class LoopPlace(Struct, frozen=True):
@@ -62,5 +63,6 @@ def find_loop(model: Model, name: str | None) -> LoopPlace:
         return found[0]
     listed = ", ".join(f"'{excerpt(place.address)}'" for place in (found or places)[:20])
     if not found:
-        raise UsageError(f"no loop is called '{name}'; there are {listed}")
+        near = near_text(str(name), [one for place in places for one in (place.address, place.name)])
+        raise UsageError(f"no loop is called '{name}'; {f'{near}; ' if near else ''}there are {listed}")
     raise UsageError(f"which loop? Name one with --loop: {listed}")

@@ -13,6 +13,7 @@ from stepper.errors import ModelError
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
 from stepper.ir.excerpts import excerpt
 from stepper.ir.plain import PlainLists
+from stepper.near_names import reason_of
 
 Element = etree._Element
 
@@ -28,6 +29,14 @@ _ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"asci
 """Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
 
 
+_NO_MODELS: Final = {
+    b"SQLite format 3\0": "a database: a recording or a session of stepper",
+    b"PK\x03\x04": "an archive, such as .npz: values for inputs are given with --inputs",
+    b"\x93NUMPY": "an array: a value for an input is given with --input NAME=FILE.npy",
+}
+"""How files begin that are easily taken for a model, and what they are."""
+
+
 def parse(path: Path, plain: PlainLists | None = None) -> Element:
     """The root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
 
@@ -36,9 +45,12 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ModelError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
+    for beginning, what in _NO_MODELS.items():
+        if content.startswith(beginning):
+            raise ModelError(f"{path}:1: is no model, it is {what}")
     _refuse_document_type(Place(path, 1), content)
     parser = etree.XMLParser(
         resolve_entities=False,

@@ -25,6 +25,7 @@ from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
 from stepper.model_files import CONVERTED, WEIGHTS_BESIDE
+from stepper.near_names import reason_of
 from stepper.openvino.client import shared_worker
 from stepper.openvino.conversion import conversion_complaint
 from stepper.openvino.endings import ConversionEnded
@@ -116,7 +117,7 @@ def _content_hash(path: Path) -> str:
             status = other.stat()
             digest.update(f"{other.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     except OSError as error:
-        raise ModelError(f"{excerpt(str(path))}: cannot be read: {error.strerror}") from None
+        raise ModelError(f"{excerpt(str(path))}: cannot be read: {reason_of(path, error)}") from None
     return digest.hexdigest()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from stepper.errors import TensorTooLarge
 from stepper.ops.axes import shape_text
+from stepper.sizes import size_text
 
 LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=400 * 2**20)
 """The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
@@ -32,5 +33,6 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
         return
     size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)
     if size > limit:
-        megabytes = f"{size / 2**20:,.0f} MB, the limit is {limit / 2**20:,.0f} MB"
-        raise TensorTooLarge(f"a tensor of shape {shape_text(shape)} takes {megabytes}")
+        raise TensorTooLarge(
+            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, the limit is {size_text(limit)}"
+        )

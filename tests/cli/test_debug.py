@@ -78,18 +78,35 @@ def test_errors_do_not_end_a_conversation(model: Path) -> None:
     process.stdin.close()
     process.stdin = None
     called = ended(process)
-    assert called.code == 0 and [line for line in called.out.splitlines() if line.startswith("tick")] == [
+    assert called.code == 2 and [line for line in called.out.splitlines() if line.startswith("tick")] == [
         "tick 1  model",
         "tick 2  model > Loop 'sums'",
         "tick 3  model > Loop 'sums' #0",
     ]
-    assert called.err.splitlines()[0].startswith("there is no command 'nonsense'") and "^" in called.err
+    lines = called.err.splitlines()
+    assert lines[0].startswith("line 1: there is no command 'nonsense'") and "^" in called.err
+    assert any(line.startswith("line 4: ") for line in lines)
+
+
+@pytest.mark.parametrize("words", [(), ("--script", "-"), ("--script", "commands")])
+def test_a_byte_order_mark_before_the_commands_is_none_of_them(
+    model: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    content = b"\xef\xbb\xbfstep\nstep\n"
+    (tmp_path / "commands").write_bytes(content)
+    process = program("debug", model, "--input", X, *words, stdin=-1, cwd=tmp_path)
+    assert process.stdin is not None
+    process.stdin.write(content)
+    process.stdin.close()
+    process.stdin = None
+    called = ended(process)
+    assert called.code == 0 and "tick 2  model > Loop 'sums'" in called.out and not called.err
 
 
 def test_a_missing_input_or_script_is_said_at_once(call: Call, model: Path) -> None:
     assert "--input 'x=" in call("debug", model, "--script", "-").err
     called = call("debug", model, "--input", X, "--script", "nowhere")
-    assert called.code == 2 and called.err == "stepper: nowhere: cannot be read: No such file or directory\n"
+    assert called.code == 2 and called.err == "stepper: nowhere: cannot be read: there is no such file\n"
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------

@@ -42,8 +42,6 @@ def test_a_run_succeeds_with_code_0(model: Path) -> None:
         ["run", "m.xml", "--memory", "much"],
         ["run", "m.xml", "--memory", "0GB"],
         ["run", "m.xml", "--json", "-o", "-"],
-        ["m.xml"],
-        ["tui", "m.xml", "--light", "--at", "@0"],
         ["inspect"],
     ],
 )

@@ -175,9 +175,17 @@ def test_a_net_without_layers_is_refused(tmp_path: Path) -> None:
     assert "the net has no layers" in complaint(tmp_path, '<net version="11"/>')
 
 
-@pytest.mark.parametrize("text", [b"", b" \n", b"\0" * 100, b"PK\x03\x04", b"{}", b"<net", bytes(range(256))])
+@pytest.mark.parametrize("text", [b"", b" \n", b"\0" * 100, b"{}", b"<net", bytes(range(256))])
 def test_what_is_no_xml_is_refused(tmp_path: Path, text: bytes) -> None:
     assert "is not well-formed XML" in complaint(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [(b"PK\x03\x04", "is an archive"), (b"\x93NUMPY", "is an array"), (b"SQLite format 3\0", "is a database")],
+)
+def test_what_is_easily_taken_for_a_model_is_called_by_its_name(tmp_path: Path, text: bytes, what: str) -> None:
+    assert f"model.xml:1: is no model, it {what}" in complaint(tmp_path, text)
 
 
 DOCTYPE = '<?xml version="1.0"?>\n\n<!DOCTYPE net [<!ENTITY a "b">]>\n<net name="&a;" version="11"/>'

@@ -142,8 +142,8 @@ def test_a_shape_that_does_not_fit_is_found_before_anything_is_read(model: Model
 def test_more_than_may_be_read_is_refused_by_its_header(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_files, "MOST_READ", 2**20)
     choices = InputChoices(opening(model, x="large.npz:x", y="doubles.npy"))
-    assert "takes 2 MB, more than the 1 MB that are read" in choices.outcome(0).problem
-    assert "takes 5 MB" in choices.outcome(1).problem
+    assert "takes 2.3 MB, more than the 1 MB that are read" in choices.outcome(0).problem
+    assert "takes 4.6 MB" in choices.outcome(1).problem
 
 
 def test_a_reading_that_is_stopped_ends_with_the_next_piece(model: Model) -> None:

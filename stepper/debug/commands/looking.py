@@ -365,6 +365,7 @@ _ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
 
 @command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
 def _info(session: Session, text: str) -> Answer:
-    word = required(text, "about what")
-    is_breaks = word == "breakpoints" or "br".startswith(word)  # as everywhere, though there are branches, too
-    return _ABOUT["breaks" if is_breaks else one_of(word, tuple(_ABOUT), "info")](session)
+    if not text:
+        return Answer(tuple(f"info {name}" for name in _ABOUT), {"about": list(_ABOUT)})
+    is_breaks = text == "breakpoints" or "br".startswith(text)  # as everywhere, though there are branches, too
+    return _ABOUT["breaks" if is_breaks else one_of(text, tuple(_ABOUT), "info")](session)

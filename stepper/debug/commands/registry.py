@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from stepper.debug.commands.session import Answer, Session
 from stepper.errors import UsageError
+from stepper.near_names import near_text
 
 Action = Callable[[Session, str], Answer]
 """What a command does, given what stands behind its word."""
@@ -94,7 +94,6 @@ def one_of(word: str, names: dict[str, Command] | tuple[str, ...], what: str) ->
         return fitting[0]
     if fitting:
         raise UsageError(f"'{word}' is ambiguous: {', '.join(sorted(fitting))}")
-    near = difflib.get_close_matches(word, names, n=3)
+    near = near_text(word, names)
     few = f"there are {', '.join(names)}" if len(names) <= _MOST_LISTED else "help lists them"
-    others = f"near are {', '.join(near)}" if near else few
-    raise UsageError(f"there is no {what} '{word}'; {others}")
+    raise UsageError(f"there is no {what} '{word}'; {near or few}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stepper.errors import StepperError, UsageError
+from stepper.near_names import reason_of
 
 
 class ScriptError(StepperError):
@@ -18,8 +19,8 @@ class ScriptError(StepperError):
 def script_lines(name: str) -> list[tuple[int, str]]:
     """The lines of a file of commands with their numbers, empty ones left out. Raises UsageError."""
     try:
-        content = Path(name).read_text(encoding="utf-8")
+        content = Path(name).read_text(encoding="utf-8-sig")  # editors of Windows write a byte order mark
     except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "it is no text"
+        reason = reason_of(Path(name), error) if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UsageError(f"{name}: cannot be read: {reason}") from None
     return [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]

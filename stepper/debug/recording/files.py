@@ -15,6 +15,7 @@ from typing import Final
 from stepper.debug.recording import schema
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.ir.excerpts import excerpt
+from stepper.near_names import no_such_file
 from stepper.output_files import cannot_be_written, usual_mode
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -114,13 +115,15 @@ def _was_left(path: Path) -> bool:
 def _check_beginning(path: Path) -> None:
     try:
         if not path.is_file():
-            raise SessionError("there is no such file" if not path.exists() else "is no file")
+            raise SessionError("is no file" if path.exists() else no_such_file(path))
         with path.open("rb") as file:
             beginning = file.read(len(_MAGIC))
     except OSError as error:
         raise SessionError(f"cannot be read: {error.strerror}") from None
     if beginning != _MAGIC:
-        raise SessionError("is no recording of a run (it is no SQLite database)")
+        raise SessionError(
+            "is no recording of a run (it is no SQLite database); stepper run MODEL --trace FILE makes one"
+        )
 
 
 def _length_with_log(path: Path) -> int:

@@ -1,0 +1,148 @@
+"""A parser whose errors are one line: what is wrong, what is near, what to type. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from stepper.errors import UsageError
+from stepper.model_files import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.near_names import near_text, none_of
+
+_ONE_EXPECTED: Final = "expected one argument"
+_MISSING: Final = "the following arguments are required: "
+_IGNORED: Final = "ignored explicit argument"
+"""How argparse begins its own sentences; another one is passed on as it is."""
+_GENERAL: Final = ("-h", "--help", "--version")
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises UsageError with one line in place of printing its usage and leaving."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "exit_on_error": False})
+        self.actions: list[argparse.Action] = []
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """As argparse does; a word that is none of the `choices` is answered with the one that is near."""
+        if "choices" in options and "type" not in options:
+            options["type"] = _one_of(tuple(options["choices"]))
+        action = super().add_argument(*names, **options)
+        if hasattr(self, "actions"):  # -h comes before
+            self.actions.append(action)
+        return action
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does. Raise UsageError for what is wrong."""
+        try:
+            return super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            raise UsageError(self._sentence(error.argument_name or "", error.message)) from None
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError for what argparse finds out itself."""
+        if message.startswith(_MISSING):
+            missing = message.removeprefix(_MISSING)
+            raise UsageError(f"{missing} {'are' if ', ' in missing else 'is'} missing: {self.pattern}{self._help}")
+        raise UsageError(f"{message}{self._help}")
+
+    @property
+    def pattern(self) -> str:
+        """How the command is written, in short."""
+        words = [_pattern(action) for action in self.actions if not action.option_strings]
+        return " ".join([self.prog, *words, "[options]"])
+
+    @property
+    def _help(self) -> str:
+        return f"; {self.prog} --help says more"
+
+    @property
+    def options(self) -> list[str]:
+        """All options, long and short."""
+        return [name for action in self.actions for name in action.option_strings]
+
+    def _sentence(self, name: str, message: str) -> str:
+        if message == _ONE_EXPECTED:
+            action = next((one for one in self.actions if "/".join(one.option_strings) == name), None)
+            value = "" if action is None else f": {action.option_strings[0]} {action.metavar or 'VALUE'}"
+            return f"{name} needs a value{value}"
+        if message.startswith(_IGNORED):
+            return f"{name} takes no value"
+        return f"{name}: {message}"
+
+    def refuse(self, words: Sequence[str], others: Mapping[str, Parser]) -> NoReturn:
+        """Raise UsageError for words that nothing takes; `others` are the parsers of all commands."""
+        word = words[0]
+        if not word.startswith("-"):
+            raise UsageError(
+                f"nothing is expected at '{word}': {self.pattern} (a value with blanks stands in quotes){self._help}"
+            )
+        option = word.partition("=")[0]
+        near = near_text(option, [name for name in self.options if name.startswith("--") == option.startswith("--")])
+        having = [name for name, other in others.items() if option in other.options]
+        if not near and having:
+            near = f"that is an option of {', '.join(having)}"
+        name = self.prog.partition(" ")[2]
+        raise UsageError(f"{name} has no option {option}{f'; {near}' if near else self._help}")
+
+
+def _pattern(action: argparse.Action) -> str:
+    word = str(action.metavar or action.dest)
+    return {"?": f"[{word}]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word)
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    """The type of an option that is one of a few words."""
+
+    def chosen(text: str) -> str:
+        if text not in choices:
+            raise argparse.ArgumentTypeError(none_of(text, choices))
+        return text
+
+    return chosen
+
+
+def check_first(words: Sequence[str], commands: Iterable[str]) -> None:
+    """Raise UsageError unless the first word is a command, or an option that goes without."""
+    commands = tuple(commands)
+    if not words:
+        raise UsageError("name a model, or a command: stepper MODEL, stepper run MODEL; stepper --help lists them all")
+    first = words[0]
+    if first in commands or (first.startswith("-") and any(one.startswith(first) for one in _GENERAL)):
+        return
+    if first.startswith("-"):
+        _refuse_option(words, commands)
+    near = near_text(first, [*commands, *_models_beside(first)], 0.55)
+    if near:
+        raise UsageError(f"there is no command '{first}'; {near}")
+    if Path(first).is_file():
+        suffixes = ", ".join((IR_SUFFIX, *CONVERTED))
+        raise UsageError(
+            f"'{first}' is neither a command nor a model by its name ({suffixes}); "
+            "say what to do with it, such as stepper print RECORDING ADDR"
+        )
+    raise UsageError(f"there is no command '{first}'; there are {', '.join(commands)}")
+
+
+def _refuse_option(words: Sequence[str], commands: tuple[str, ...]) -> NoReturn:
+    """Options stand behind the command or the model."""
+    what, at = "command", next((index for index, word in enumerate(words) if word in commands), None)
+    if at is None:
+        what, at = "model", next((index for index, word in enumerate(words) if is_model_path(word)), None)
+    if at is None:
+        raise UsageError(f"{words[0]} stands behind a command or a model: stepper run MODEL {words[0]}")
+    # A model behind its command goes with it.
+    end = at + 2 if what == "command" and at + 1 < len(words) and is_model_path(words[at + 1]) else at + 1
+    ordered = [*words[at:end], *words[:at], *words[end:]]
+    raise UsageError(f"{words[0]} stands behind the {what}: stepper {shlex.join(ordered)}")
+
+
+def _models_beside(word: str) -> list[str]:
+    path = Path(word)
+    try:
+        return [str(path.with_name(one.name)) for one in path.parent.iterdir() if is_model_path(one.name)]
+    except (OSError, ValueError):
+        return []
