@@ -14,26 +14,34 @@ if TYPE_CHECKING:
 
 
 class CompiledText:
-    """A model as a function from its inputs to its outputs, in this process; compiled anew where their shapes change.
+    """A model as a function from its inputs to its outputs, in this process.
 
-    RuntimeError with OpenVINO's words where it refuses, KernelError for inputs of other types.
+    It is compiled for the shapes that its Parameters declare, and anew for inputs that these exclude. What has open
+    dimensions is thus one compiled model for all sizes, as the body of a loop is in the runtime: what a kernel keeps
+    from a smaller size shows. RuntimeError with OpenVINO's words where it refuses, KernelError for inputs of other
+    types.
     """
 
     def __init__(self, runtime: Runtime, text: NativeText) -> None:
         self._runtime, self._text = runtime, text
-        self._requests: dict[Any, openvino.InferRequest] = {}
+        self._request: openvino.InferRequest | None = None
+        self._shapes: list[openvino.PartialShape] = []
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """The outputs, in the order of the model's Results."""
-        return tuple(self._runtime.infer(self._request(inputs), inputs))
-
-    def _request(self, inputs: Sequence[Any]) -> openvino.InferRequest:
-        signature = tuple((array.dtype, array.shape) for array in inputs)
-        if signature not in self._requests:
+        if self._request is None or not self._takes(inputs):
+            self._request = None  # one at a time: a model may be large
             model = self._runtime.read(*self._text, is_kept=True)
             _fit(model, inputs)
-            self._requests = {signature: self._runtime.request(model)}  # one at a time: a model may be large
-        return self._requests[signature]
+            self._shapes = [port.get_partial_shape() for port in model.inputs]
+            self._request = self._runtime.request(model)
+        return tuple(self._runtime.infer(self._request, inputs))
+
+    def _takes(self, inputs: Sequence[Any]) -> bool:
+        import openvino
+
+        pairs = zip(self._shapes, inputs, strict=True)
+        return all(shape.compatible(openvino.PartialShape(list(array.shape))) for shape, array in pairs)
 
 
 def _fit(model: openvino.Model, inputs: Sequence[Any]) -> None:
