@@ -17,6 +17,7 @@ from stepper.compare.explanations import Reason, explain
 from stepper.compare.file_differences import FileDifference
 from stepper.compare.model_reference import ModelReference
 from stepper.compare.observations import Difference, Failure, Made, Observations
+from stepper.compare.onnx_reference import OnnxReference
 from stepper.compare.reference import Reference, Repeatable
 from stepper.compare.tolerances import Tolerances
 from stepper.compare.verdict import Verdict, verdict
@@ -95,6 +96,7 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
     walk = Walk(machine, reference, chosen)
     observations = walk.run()
+    observations.is_source = isinstance(reference, OnnxReference)
     causes = Causes(machine.compiled.model, ())
     explanation = bisection = None
     if isinstance(reference, Repeatable) and observations.outputs_differ:
@@ -109,6 +111,7 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     if found is not None and _has_grown(observations) and not (reference.is_exact or reference.shares_inputs):
         machine.restore(start)
         closer = Walk(machine, reference, chosen.closer()).run()
+        closer.is_source = observations.is_source
         earlier = verdict(closer, causes, reference.title, exact=False)
         if earlier is not None and not _has_grown(closer):
             detail = (

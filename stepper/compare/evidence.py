@@ -70,6 +70,8 @@ def figures(distance: Measure) -> str:
 def made_text(difference: Difference) -> str:
     """Whether the error is made here or came in with the inputs."""
     if difference.made is Made.HERE:
+        if difference.layer.type == "Result":
+            return "made in the body as a whole: on the same inputs it gives something else"
         if difference.inputs_agree:
             return "made here: its computed inputs agree"
         return "made here: on the reference's inputs it still gives something else"
@@ -137,11 +139,20 @@ def origin_text(finding: Finding, causes: Causes, observations: Observations) ->
     text = f"{numbered(finding.layer)} differs from the reference; {made_text(finding)}"
     if finding.made is not Made.HERE or observations.each_alone:
         return text  # of the very same operations attributes and constants are shared
+    if observations.is_source:
+        return text + _conversion_text(finding)
     suspects = [
         f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown[:_MOST_UNSEEN]
     ]
     suspects += [f"its constant {constant}" for constant in _constants(finding, causes)[:_MOST_UNSEEN]]
     return f"{text}; so what is not shared is another: {' or '.join([*suspects, 'its attributes'])}"
+
+
+def _conversion_text(finding: Difference) -> str:
+    """Against the file that the model was converted from: what the converter added is part of the operation."""
+    added = " and ".join(numbered(layer) for layer in finding.unknown[:_MOST_UNSEEN])
+    with_these = f", together with {added}, which its converter added," if added else ""
+    return f"; OpenVINO's conversion of that node{with_these} computes something else than the reference's own kernel"
 
 
 def _unseen(layers: Sequence[Layer]) -> str:

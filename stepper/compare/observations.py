@@ -143,7 +143,8 @@ class OutputComparison(Struct, frozen=True):
 class Observations(Struct):
     """Everything, in the order of our run. `findings` has the first of each place, at most as many as are kept;
     `records` are by `id()` of the program and slot, `graphs` map that to `id()` of the program's graph.
-    `each_alone`: the reference computed every operation from our inputs; `notes` are what our run says of the other
+    `each_alone`: the reference computed every operation from our inputs; `is_source`: it ran the file from which our
+    model was converted; `notes` are what our run says of the other
     rule book. `first_special` is where NaN or an infinity first stands against a number of the reference; `births` are
     the first NaN and the first infinity that our run made, in the order in which it did, `nan_in_outputs` whether the
     model's outputs have any.
@@ -160,6 +161,7 @@ class Observations(Struct):
     births: tuple[Birth, ...] = ()
     nan_in_outputs: bool = False
     each_alone: bool = False
+    is_source: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -171,6 +173,11 @@ class Observations(Struct):
     def outputs_differ(self) -> bool:
         """Whether an output of the model is outside of its tolerance."""
         return any(one.measure is not None and one.measure.differs for one in self.outputs)
+
+    @property
+    def outputs_agree(self) -> bool:
+        """Whether all outputs of the model are known to be within their tolerances."""
+        return bool(self.outputs) and all(one.theirs_known for one in self.outputs) and not self.outputs_differ
 
     def ordered(self, *, exact: bool) -> list[Finding]:
         """The findings that count, that with which the others begin first.

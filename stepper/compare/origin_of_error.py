@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from stepper.compare.metrics import agree_exactly, measure
 from stepper.compare.observations import Difference, Made
 from stepper.compare.reference import Counterpart
-from stepper.compare.rounding import measure_output
+from stepper.compare.rounding import left_by, measure_output
 from stepper.compare.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
@@ -58,7 +59,8 @@ def made(
     if results is None:
         return Origin(Made.UNKNOWN, inputs.agree, inputs.unknown)
     tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
-    left = measure_output(operation, output, inputs.values, results[output], difference.theirs, tolerance)
+    behind = partial(left_by, frame, operation, output, inputs.unknown)
+    left = measure_output(operation, output, inputs.values, results[output], difference.theirs, tolerance, behind)
     is_here = left is not None and left.differs
     return Origin(Made.HERE if is_here else Made.CARRIED, inputs.agree, inputs.unknown)
 

@@ -21,7 +21,7 @@ and what a sum just before it may leave (running error analysis, Higham 3.3, thr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -96,18 +96,42 @@ def inputs_of(frame: Frame, operation: Operation) -> list[Any]:
 
 
 def measure_output(
-    operation: Operation | None, output: int, inputs: Sequence[Any], ours: Any, theirs: Any, tolerance: Tolerance
+    operation: Operation | None,
+    output: int,
+    inputs: Sequence[Any],
+    ours: Any,
+    theirs: Any,
+    tolerance: Tolerance,
+    behind: Callable[[], Array] | None = None,
 ) -> Measure | None:
     """The distance of an operation's output from the reference's, as `measure` has it, rounding taken into account.
 
-    `inputs` are those of the operation, which is None for what no operation of this graph computes. It costs nothing
-    where the ordinary tolerance is kept.
+    `inputs` are those of the operation, which is None for what no operation of this graph computes. `behind` is what
+    rounding may have left in inputs that the reference does not have (see `left_by`). It costs nothing where the
+    ordinary tolerance is kept.
     """
     found = measure(ours, theirs, tolerance)
     if found is None or not found.differs or found.problem or not tolerance.rounds or operation is None:
         return found
     extra = allowance(operation, output, inputs)
-    return found if extra is None else measure(ours, theirs, tolerance, extra)
+    if extra is None and behind is not None:
+        extra = behind()
+    return found if extra is None else measure(ours, theirs, tolerance, _fitting(extra, ours))
+
+
+def left_by(frame: Frame, operation: Operation, output: int, unknown: Sequence[Layer]) -> Array:
+    """What rounding may leave in an output for the sums among the layers before it that the reference does not have."""
+    return _propagated(
+        frame, operation.outputs[output], _FURTHEST, {layer.id for layer in unknown} | {operation.layer.id}
+    )
+
+
+def _fitting(extra: Array, value: Any) -> Array:
+    """A distance for each element, or the largest for all where the shapes are others."""
+    try:
+        return np.broadcast_to(extra, np.shape(value))
+    except ValueError:
+        return np.asarray(extra.max(initial=0.0))
 
 
 def measure_whole(
@@ -125,23 +149,26 @@ def measure_whole(
     with np.errstate(all="ignore"):
         largest = float(np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs)))
         extra = np.asarray(largest * tolerance.relative / 10) + _propagated(frame, slot, _FURTHEST)
-    return measure(ours, theirs, tolerance, np.broadcast_to(extra, np.shape(ours)) if extra.size != 1 else extra)
+    return measure(ours, theirs, tolerance, _fitting(extra, ours))
 
 
-def _propagated(frame: Frame, slot: int, left: int) -> Array:
+def _propagated(frame: Frame, slot: int, left: int, among: Collection[int] | None = None) -> Array:
     """What rounding may have left in a value, carried through additions and what moves nothing further apart.
 
-    It is a bound where the value comes from sums in such ways, and 0 for what comes from anything else.
+    It is a bound where the value comes from sums in such ways, and 0 for what comes from anything else. `among` are the
+    ids of the layers that count, None for all.
     """
     index = frame.program.computed_at.get(slot)
     if index is None or left == 0 or frame.values[slot] is None:
+        return _NOTHING
+    if among is not None and frame.program.operations[index].layer.id not in among:
         return _NOTHING
     operation = frame.program.operations[index]
     kind, inputs, shape = operation.layer.type, inputs_of(frame, operation), np.shape(frame.values[slot])
     if kind in _SUMS or kind in _STABLE:
         found = allowance(operation, operation.outputs.index(slot), inputs)
         return _NOTHING if found is None else found
-    parts = [_propagated(frame, source, left - 1) if source >= 0 else _NOTHING for source in operation.inputs]
+    parts = [_propagated(frame, source, left - 1, among) if source >= 0 else _NOTHING for source in operation.inputs]
     if kind in _NO_FURTHER:
         return parts[0]
     if kind in _RESHAPED:

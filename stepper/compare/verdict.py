@@ -92,6 +92,8 @@ def verdict(
     layer = _guilty(cause, first)
     details = [birth.text for birth in observations.births_told]
     details += [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
+    if observations.each_alone and observations.outputs_agree:
+        details.append("the outputs of the whole model agree all the same")
     related = _related(cause, first, shown, layer)
     reason = cause.text if cause is not None else origin_text(first, causes, observations)
     return Verdict(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -41,7 +42,7 @@ from stepper.compare.reference import (
     path_of,
     step_of,
 )
-from stepper.compare.rounding import behind_sums, inputs_of, measure_output, measure_whole, rounds
+from stepper.compare.rounding import behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
 from stepper.compare.tolerances import Tolerance, Tolerances
 from stepper.compare.words import numbered
 from stepper.engine.events import Event, EventKind, Every
@@ -252,7 +253,7 @@ class Walk:
             if ratio > 1:
                 record.propose(ratio, path, ours, theirs)
             return
-        distance = self._measured(frame, place, ours, theirs, tolerance)
+        distance = self._measured(frame, found, place, ours, theirs, tolerance)
         if distance is None:
             return
         if record.trace is None and self.reference.is_exact:
@@ -262,7 +263,9 @@ class Walk:
             if record.first is None:
                 self._differs_first(path, frame, found, place, record, distance)
 
-    def _measured(self, frame: Frame, place: Place, ours: Any, theirs: Any, tolerance: Tolerance) -> Measure | None:
+    def _measured(
+        self, frame: Frame, found: Counterpart, place: Place, ours: Any, theirs: Any, tolerance: Tolerance
+    ) -> Measure | None:
         """The distance of a place's value from the reference's, rounding taken into account."""
         layer, output, slot = place
         program = frame.program
@@ -271,8 +274,12 @@ class Walk:
                 self._sums[id(program)] = behind_sums(program)
             return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)])
         operation = _operation(program, slot)
-        inputs = [] if operation is None else inputs_of(frame, operation)
-        return measure_output(operation, output, inputs, ours, theirs, tolerance)
+        if operation is None:
+            return measure(ours, theirs, tolerance)
+        behind = None
+        if not self.reference.shares_inputs:
+            behind = partial(_left_by_unknown, frame, operation, output, found)
+        return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
 
     def _traced(self, path: Path, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
         """The very first difference of a place, without its values; of inputs that are the same to the last bit it is
@@ -409,3 +416,7 @@ def _begun(frame: Frame) -> bool:
 def _operation(program: Program, slot: int) -> Operation | None:
     index = program.computed_at.get(slot)
     return None if index is None else program.operations[index]
+
+
+def _left_by_unknown(frame: Frame, operation: Operation, output: int, found: Counterpart) -> Any:
+    return left_by(frame, operation, output, unknown_inputs(frame, operation, found))

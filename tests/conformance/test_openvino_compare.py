@@ -124,6 +124,48 @@ def test_a_value_that_onnx_has_otherwise_is_found(
     assert code == 1 and "Loop 'all'" in text and "no value in its body was seen to differ" in text
 
 
+def edges_onnx(folder: Path) -> Path:
+    """A convolution with a bias, whose weights sum to nothing: the converter makes two operations of it, and more."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    kernel = np.random.default_rng(0).standard_normal((2, 3, 3, 3)).astype(np.float32)
+    kernel -= kernel.mean(axis=(1, 2, 3), keepdims=True)
+    constants = [numpy_helper.from_array(kernel, "K"), numpy_helper.from_array(np.zeros(2, np.float32), "b")]
+    nodes = [helper.make_node("Conv", ["x", "K", "b"], ["c"], name="conv"), helper.make_node("Relu", ["c"], ["y"])]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+        for name, dims in (("x", [1, 3, 16, 16]), ("y", [1, 2, 14, 14]))
+    ]
+    graph = helper.make_graph(nodes, "edges", ends[:1], ends[1:], constants)
+    opset = [helper.make_opsetid("", 17)]
+    save(helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "edges.onnx")
+    flat = 4000 + np.random.default_rng(1).uniform(0, 1e-3, (1, 3, 16, 16))
+    np.savez(folder / "edges.npz", x=flat.astype(np.float32))
+    return folder / "edges.onnx"
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_what_the_converter_adds_to_a_node_is_not_blamed(
+    wrong: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    from stepper.compare.onnx_nodes import OnnxPeer
+
+    run = OnnxPeer.run
+
+    def off(self: Any, *given: Any) -> Any:
+        found = run(self, *given)
+        return {**found, "c": found["c"] + 1, "y": np.maximum(found["c"] + 1, 0)} if wrong else found
+
+    monkeypatch.setattr(OnnxPeer, "run", off)
+    code, out = compare(capsys, edges_onnx(tmp_path), tmp_path / "edges.npz", "--with", "onnxruntime")
+    text = " ".join(out.split())
+    assert code == int(wrong), text
+    if wrong:
+        assert "Add 'conv'" in text and "what is not shared" not in text
+        assert "OpenVINO's conversion of that node, together with Convolution" in text
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != REFUSED])
 def test_the_compare_screen_has_what_the_runtime_computes_of_our_values(name: str) -> None:
     debugger = debugger_of_sample(name)
