@@ -72,7 +72,9 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
 def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options))
     machine = Machine(compiled, inputs, max_iterations=options.max_iterations)
-    reference = open_reference(options.reference, compiled, inputs, runtime_of(options), options.model)
+    reference = open_reference(
+        options.reference, compiled, inputs, runtime_of(options), options.model, options.max_iterations
+    )
     if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
         keys = ", ".join(reference.unknown[:5])
         say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)

@@ -63,6 +63,7 @@ class ArchiveReference:
     is_exact = False
     shares_inputs = False
     knows_all_iterations = False
+    notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, compiled: CompiledModel) -> None:
         self.title = path.name

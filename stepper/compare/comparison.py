@@ -37,13 +37,14 @@ from stepper.ir.opening import ModelSource, opened
 
 class Comparison(Struct, frozen=True):
     """The whole result. `verdict` is None where nothing is outside of the tolerances. `file_differences` are those of
-    two models, whether or not they have an effect on these inputs.
+    two models, whether or not they have an effect on these inputs. `notes` say what the reference could not compute.
     """
 
     title: str
     observations: Observations
     verdict: Verdict | None
     file_differences: tuple[FileDifference, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -123,7 +124,7 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
                 "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
             )
             found = replace(found, details=(detail, *found.details))
-    return Comparison(reference.title, observations, found)
+    return Comparison(reference.title, observations, found, notes=tuple(reference.notes))
 
 
 def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:

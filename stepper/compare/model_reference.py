@@ -63,6 +63,7 @@ class ModelReference:
     is_exact = True
     shares_inputs = False
     knows_all_iterations = True
+    notes: tuple[str, ...] = ()
 
     def __init__(self, machine: Machine, alignment: Alignment, title: str) -> None:
         self.title = title

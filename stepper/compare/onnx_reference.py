@@ -60,6 +60,7 @@ class OnnxReference:
     is_exact = False
     shares_inputs = False
     knows_all_iterations = False
+    notes: tuple[str, ...] = ()
 
     def __init__(self, peer: OnnxPeer, model: Model, inputs: Sequence[Array]) -> None:
         self.title = f"{peer.path.name} in {peer.evaluator}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.onnx_nodes import EVALUATORS, OnnxPeer
 from stepper.compare.onnx_reference import OnnxReference
-from stepper.compare.openvino_reference import OpenVINOReference
+from stepper.compare.openvino_reference import OpenVINOReference, StoppedRun
 from stepper.compare.reference import Reference
 from stepper.element_types import Array
+from stepper.engine.events import Every
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
-from stepper.errors import UsageError
+from stepper.errors import LimitReached, StepperError, UsageError
 from stepper.near_names import near_text, reason_of
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
@@ -27,14 +30,17 @@ def open_reference(
     inputs: Sequence[Array],
     runtime: Runtime | None = None,
     source: str | Path = "",
+    max_iterations: int | None = None,
 ) -> Reference:
     """The reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user named it,
-    before it was converted.
+    before it was converted, `max_iterations` the limit of our run.
 
     UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
     """
     if text == OPENVINO:
-        return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime or Runtime()))
+        runtime = runtime or Runtime()
+        stopped = _stopped(compiled, inputs, max_iterations)
+        return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime), stopped, runtime.timeout)
     if text in EVALUATORS:
         return OnnxReference(OnnxPeer(source or compiled.model.path, text), compiled.model, inputs)
     path = Path(text)
@@ -54,3 +60,17 @@ def open_reference(
     raise UsageError(
         f"--with {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
     )
+
+
+def _stopped(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> StoppedRun | None:
+    """How the limit of iterations ends our run; None where there is none, or the run ends by itself."""
+    if max_iterations is None:
+        return None
+    begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations)
+    try:
+        machine.advance(Every.END)
+    except LimitReached:
+        return StoppedRun(time.monotonic() - begin, max_iterations)
+    except StepperError:
+        pass  # the comparison finds that
+    return None

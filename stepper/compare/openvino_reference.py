@@ -11,19 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.compare.reference import Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Kind, LoopPlan
-from stepper.errors import ExecutionError, KernelError, StepperError
+from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
 
 Function = Callable[..., Sequence[Array]]
+
+_LEAST_SECONDS: Final = 10.0
+_TIMES_OURS: Final = 5.0
 
 _RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
 
@@ -43,8 +47,12 @@ class PeerRun(Protocol):
 class Peer(Protocol):
     """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
 
-    def run(self, inputs: Sequence[Array]) -> PeerRun:
-        """The whole model."""
+    @property
+    def notes(self) -> Sequence[str]:
+        """Where it crashed, or met a limit of time or memory: a sentence each."""
+
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> PeerRun:
+        """The whole model, in so many seconds at most."""
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
@@ -114,25 +122,52 @@ class PeerCounterpart:
         return {layer.id: value for layer, value in zip(frame.program.graph.results, results, strict=False)}
 
 
+class StoppedRun(Struct, frozen=True):
+    """Our run where a limit ended it: after how many seconds, and the limit of iterations."""
+
+    seconds: float
+    iterations: int
+
+    def __str__(self) -> str:
+        return f"ours was stopped after {self.iterations} iterations of a loop"
+
+
 class OpenVINOReference:
     """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once.
 
-    Where the runtime refuses the model as a whole, its operations and bodies are compared all the same.
+    Where the runtime refuses the model as a whole, its operations and bodies are compared all the same. `stopped` is
+    our run, where it is known that a limit of iterations ends it: the runtime, which has no such limit, then gets a few
+    times as long as ours took, or `seconds`.
     """
 
     is_exact = False
     shares_inputs = True
     knows_all_iterations = False
 
-    def __init__(self, peer: Peer, inputs: Sequence[Array], title: str) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        inputs: Sequence[Array],
+        title: str,
+        stopped: StoppedRun | None = None,
+        seconds: float | None = None,
+    ) -> None:
         self.title = title
-        self._peer, self._inputs = peer, inputs
+        self._peer, self._inputs, self._stopped = peer, inputs, stopped
         self._refusal = ""
         self._run: PeerRun | None = None
+        if stopped is not None and seconds is None:
+            seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
         try:
-            self._run = peer.run(inputs)
-        except ExecutionError as error:
+            self._run = peer.run(inputs, seconds=seconds)
+        except (ExecutionError, LimitReached) as error:
             self._refusal = str(error)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the peer could not compute; of its own run, that ours did not end either."""
+        ends = "" if self._stopped is None else f"; {self._stopped}"
+        return [f"{note}{ends}" if note == self._refusal else note for note in self._peer.notes]
 
     def at(self, moment: Moment) -> PeerCounterpart:
         """Computed when a value is asked for."""

@@ -47,6 +47,7 @@ class RecordingReference:
 
     shares_inputs = False
     knows_all_iterations = True
+    notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, _compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
         self.title = path.name

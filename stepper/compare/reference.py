@@ -116,6 +116,10 @@ class Reference(Protocol):
     def knows_all_iterations(self) -> bool:
         """Whether None for ITERATION means that the reference has ended, not that it does not know."""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is to be said beside any difference: where it could not compute something. Asked after FINISHED."""
+
     def at(self, moment: Moment) -> Counterpart | None:
         """Its side of the moment; None where it has no such moment. Moments are told in the order of our run.
 

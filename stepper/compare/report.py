@@ -38,15 +38,20 @@ def text_lines(comparison: Comparison, *, per_operation: bool = False) -> list[s
             lines += _wrapped(f"the files differ, without effect on these inputs: {_first_texts(comparison)}", "")
         for birth in observations.births_told:
             lines += _wrapped(f"note: on both sides {birth.text}", "")
-        return lines + (_each_operation(comparison) if per_operation else [])
+        return lines + _note_lines(comparison) + (_each_operation(comparison) if per_operation else [])
     lines = [*_verdict_lines(found, comparison.title)]
     if observations.given_up:
         lines += _wrapped(f"{observations.given_up}; what follows was not compared", "  ")
     lines += _loop_lines(comparison)
     lines += _output_lines(observations.outputs)
     lines += _worst_lines(comparison)
-    lines += _file_lines(comparison)
+    lines += _file_lines(comparison) + _note_lines(comparison)
     return lines + (_each_operation(comparison) if per_operation else [])
+
+
+def _note_lines(comparison: Comparison) -> list[str]:
+    """What the reference could not compute, each once."""
+    return [line for note in comparison.notes for line in _wrapped(f"note: {note}", "")]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:
@@ -248,6 +253,7 @@ def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str,
             for one in observations.births_told
         ],
         "given_up": observations.given_up or None,
+        "notes": list(comparison.notes),
         "loops": [_loop_json(record) for record in observations.loops.values()],
         "outputs": [_output_json(one) for one in observations.outputs],
         "worst": [_record_json(record) for record in _ranked(comparison)[:_MOST_WORST]],

@@ -32,7 +32,7 @@ from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError, StepperError, UnsupportedOperation, UsageError
 from stepper.openvino import messages
 from stepper.openvino.endings import ENDED, Ending, How, error_of
-from stepper.openvino.messages import LOOKING_FOR, RUNNING, Began, Call, Done, Refused, Reply, Request
+from stepper.openvino.messages import LOADING, RUNNING, Began, Call, Done, Refused, Reply, Request
 
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
@@ -40,6 +40,7 @@ LONGEST: Final = 600.0
 _START: Final = "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
 _MODULE: Final = "stepper.openvino.worker"
 _MOST_CRASHES: Final = 3
+_LONGEST_START: Final = 60.0
 _KNOWN: Final[Mapping[str, type[Exception]]] = {
     kind.__name__: kind for kind in (UsageError, ExecutionError, KernelError, UnsupportedOperation)
 }
@@ -52,7 +53,9 @@ class Limits(Struct, frozen=True):
     running: float | None = None
 
     def of(self, stage: str) -> float:
-        """The seconds that a stage may take."""
+        """The seconds that a stage may take; OpenVINO's start is none of the things that a user bounds."""
+        if stage == LOADING:
+            return max(self.seconds, _LONGEST_START)
         return self.running if self.running is not None and stage == RUNNING else self.seconds
 
 
@@ -91,7 +94,7 @@ class Worker:
     def send(self, act: messages.Act, arrays: Sequence[Any] = (), *, subject: str) -> None:
         """Send a request without waiting for the answer. The process is started where there is none."""
         process = self._running()
-        self._stage = LOOKING_FOR if isinstance(act, messages.Check) else RUNNING
+        self._stage = RUNNING if isinstance(act, Call) else LOADING
         request = Request(act, subject, tuple(self._forgotten))
         self._forgotten.clear()
         try:
@@ -152,6 +155,11 @@ class Worker:
     def locked(self) -> threading.RLock:
         """The lock under which several requests belong together."""
         return self._lock
+
+    @property
+    def stage(self) -> str:
+        """What it was at when it last said so."""
+        return self._stage
 
     def ready(self) -> int:
         """The generation of a process that runs; it is started where there is none."""

@@ -22,9 +22,10 @@ def convert(source: str, target: str) -> None:
     """Read the model and write it as an IR, nothing compressed. RuntimeError with OpenVINO's words."""
     import openvino
 
+    core = openvino.Core()
     runtime.announce(CONVERTING)
     # The same front ends as openvino.convert_model has, which would tell its makers of each use.
-    model = openvino.Core().read_model(source)
+    model = core.read_model(source)
     openvino.save_model(model, target, compress_to_fp16=False)
 
 

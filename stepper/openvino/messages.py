@@ -23,7 +23,7 @@ _HEAD: Final = struct.Struct("<4sIQ")
 _MAGIC: Final = b"ovw1"
 _LARGEST: Final = 2**48
 
-LOOKING_FOR: Final = "looking for"
+LOADING: Final = "being loaded for"
 READING: Final = "reading"
 CONVERTING: Final = "converting"
 COMPILING: Final = "compiling"

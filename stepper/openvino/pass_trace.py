@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from stepper.errors import ExecutionError, StepperError
 from stepper.ir.excerpts import excerpt
-from stepper.openvino.client import LONGEST, Worker
+from stepper.openvino.client import LONGEST, Limits, Worker
 from stepper.openvino.endings import ENDED
 from stepper.openvino.messages import CompileFile, RuntimeFacts
 from stepper.openvino.runtime import complaint
@@ -54,16 +54,16 @@ def traced_passes(model: Path, device: str, precision: str, timeout: float | Non
         try:
             facts = RuntimeFacts(device, precision, (), {})
             worker.send(CompileFile(facts, str(model.resolve()), str(folder.resolve())), subject=subject)
-            yield from _passes(folder, worker, subject, timeout or LONGEST)
+            yield from _passes(folder, worker, subject, Limits(timeout or LONGEST))
         except RuntimeError as error:
             raise ExecutionError(f"OpenVINO refuses the model: {complaint(error)}") from None
         finally:
             worker.close()
 
 
-def _passes(folder: Path, worker: Worker, subject: str, timeout: float) -> Iterator[TracedPass]:
+def _passes(folder: Path, worker: Worker, subject: str, limits: Limits) -> Iterator[TracedPass]:
     done: set[str] = set()
-    ended, problem, since = False, None, time.monotonic()
+    ended, problem, since, stage = False, None, time.monotonic(), worker.stage
     while True:
         try:
             ended = worker.wait(subject, _EACH) is not None
@@ -87,10 +87,10 @@ def _passes(folder: Path, worker: Worker, subject: str, timeout: float) -> Itera
             raise problem
         if ended:
             return
-        if whole:
-            since = time.monotonic()
-        elif time.monotonic() - since > timeout:
-            raise worker.overdue(subject, timeout)
+        if whole or stage != worker.stage:
+            since, stage = time.monotonic(), worker.stage
+        elif time.monotonic() - since > limits.of(stage):
+            raise worker.overdue(subject, limits.of(stage))
         # All that is whole was taken: now it must go on, however large a single one may be.
         _throttle(worker, wanted=False)
 

@@ -118,6 +118,8 @@ class _Server:
                 if self._folder:
                     shutil.rmtree(self._folder, ignore_errors=True)
                 os._exit(0)
+            if isinstance(found[0].act, (Convert, CompileFile)):
+                self._folder = found[0].act.folder
             self._waiting.put(found)
 
     def _answer(self, reply: Reply, arrays: Any = ()) -> None:
@@ -149,27 +151,31 @@ class _Server:
             case Check() as act:
                 self._runtime(act.runtime).check_here()
             case Convert() as act:
-                self._folder = act.folder
                 convert(act.source, act.target)
             case CompileFile() as act:
-                self._folder = act.folder
                 os.chdir(act.folder)
                 self._runtime(act.runtime).compile_file(act.path)
             case DefineModel() as act:
                 text = NativeText(act.text, mapped(act.weights) if act.weights else None)
-                self._functions[act.key] = CompiledText(self._runtime(act.runtime), text)
+                self._functions[act.key] = CompiledText(self._loaded(act.runtime), text)
             case DefineLayer() as act:
                 constants: list[Array | None] = [None] * len(act.layer.inputs)
                 for place, array in zip(act.constants, arrays, strict=True):
                     constants[place] = array
                 layer = messages.layer_of(act.layer)
-                runtime = self._runtime(act.runtime)
+                runtime = self._loaded(act.runtime)
                 self._functions[act.key] = _Layer(
                     constants, LayerInOpenVINO(runtime, layer, constants, is_last_resort=act.is_last_resort)
                 )
             case Call() as act:
                 return self._functions[act.key](*arrays)
         return ()
+
+    def _loaded(self, facts: RuntimeFacts) -> Runtime:
+        """A runtime that is there, so that what comes next is no longer its start."""
+        found = self._runtime(facts)
+        assert found.core, "it has its device"
+        return found
 
     def _runtime(self, facts: RuntimeFacts) -> Runtime:
         key = msgspec.msgpack.encode(facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,10 @@ class Counting:
     def __init__(self, outputs: list[Array], iterations: dict[LoopKey, int]) -> None:
         self._run = SimpleNamespace(outputs=outputs, iterations=iterations)
 
-    def run(self, _inputs: Any) -> Any:
+    notes: Sequence[str] = ()
+
+    def run(self, _inputs: Any, *, seconds: float | None = None) -> Any:
+        assert seconds is None
         return self._run
 
     def again(self, *_given: Any) -> Any:

@@ -201,7 +201,10 @@ class Peer:
     def again(self, *_given: Any) -> Sequence[Array]:
         raise ExecutionError("it runs one way alone")
 
-    def run(self, inputs: Sequence[Array]) -> Run:
+    notes: Sequence[str] = ()
+
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Run:
+        self.seconds = seconds
         if self._refuses_all:
             raise ExecutionError("refused as a whole")
         outputs = stepper.run(self._model, dict(enumerate(inputs)))
