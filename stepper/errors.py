@@ -1,7 +1,7 @@
 """The errors that a user may meet; each carries one clear message and the exit code of the command line.
 
-Exit codes: 0 done, 1 a finding, 2 usage, 3 a model or an input that cannot be read or run, 4 stopped by a limit,
-5 an operation without a kernel, 130 interrupted.
+Exit codes: 0 done, 1 a finding, 2 usage, or a file that cannot be written, 3 a model or an input that cannot be
+read or run, 4 stopped by a limit, 5 an operation without a kernel, 130 interrupted.
 """
 
 from __future__ import annotations

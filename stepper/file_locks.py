@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import shlex
+import socket
 import sys
 import threading
 import time
@@ -67,7 +68,7 @@ class Holder(Struct, frozen=True):
         command = shlex.join(words)
         if len(command) > _LONGEST_COMMAND:
             command = f"{command[:_LONGEST_COMMAND]} ..."
-        return cls(os.getpid(), os.uname().nodename, time.strftime("%Y-%m-%d %H:%M:%S"), command)
+        return cls(os.getpid(), socket.gethostname(), time.strftime("%Y-%m-%d %H:%M:%S"), command)
 
 
 class FileInUse(UsageError):

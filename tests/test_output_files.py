@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import signal
@@ -294,3 +295,41 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypa
     with pytest.raises(OutputError, match=r"out\.npz: cannot be written: it may not be written"):
         Target(file, ARRAYS).write(b"new")
     assert file.read_bytes() == b"mine"
+
+
+WRITERS = {
+    "stepper/output_files.py": "the one place",
+    "stepper/debug/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
+    "stepper/file_locks.py": "locks beside the files",
+    "stepper/cli/archives.py": "members of an archive, whose file comes from the one place",
+    "stepper/cli/__init__.py": "the null device in place of a stream that is closed",
+    "stepper/compare/plugin_operations.py": "models for the runtime, in a temporary folder",
+    "stepper/openvino": "models for the runtime, in temporary folders of its own",
+}
+"""Modules, or packages, in which files are opened for writing, and why each may."""
+
+
+def writing_calls(path: Path) -> list[int]:
+    """The lines on which a file is made, or opened for anything but reading."""
+    lines = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        arguments = [*node.args, *(word.value for word in node.keywords)]
+        modes = [one.value for one in arguments if isinstance(one, ast.Constant)]
+        opens = name == "open" and any(isinstance(mode, str) and mode.strip("bt+") in ("w", "a", "x") for mode in modes)
+        if opens or name in ("write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "savez", "tofile"):
+            lines.append(node.lineno)
+    return lines
+
+
+def test_nothing_else_opens_files_for_writing() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for part in ("stepper", "tui")
+        for path in (ROOT / part).rglob("*.py")
+        if not any(str(path.relative_to(ROOT)).startswith(allowed) for allowed in WRITERS)
+        for line in writing_calls(path)
+    }
+    assert not found, f"write with stepper.output_files.Target: {sorted(found)}"

@@ -38,9 +38,9 @@ def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
     top = Parser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
-        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds, something differs), 2 usage, "
-        "3 the model or an input cannot be read or run, 4 stopped by a limit, 5 an operation has no kernel, "
-        "130 interrupted",
+        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds, something differs), 2 usage, or a "
+        "file that cannot be written, 3 the model or an input cannot be read or run, 4 stopped by a limit, "
+        "5 an operation has no kernel, 130 interrupted",
     )
     top.add_argument("--version", action="version", version=f"stepper {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -137,7 +137,8 @@ def _add_passes(passes: Parser) -> None:
 
 def _add_debug(debug: Parser) -> None:
     debug.description = (
-        "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all."
+        "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all. "
+        "From a pipe the exit code is that of the first error, which names its line; --script - ends there."
     )
     options.add_model(debug)
     options.add_inputs(debug)
