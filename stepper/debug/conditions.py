@@ -16,6 +16,7 @@ from stepper.debug.expressions import Expression, parse
 from stepper.debug.locations import file_of, location_of
 from stepper.debug.recall import Trail
 from stepper.debug.reference_breaks import Reading
+from stepper.debug.scopes import enclosing_loop
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program, Value
@@ -32,8 +33,9 @@ class NotThere(UsageError):
 class StackScope:
     """The values on a stack of frames by address. `places` says depth and slot of each; set `stack` before reading."""
 
-    __slots__ = ("_loop", "_places", "_trails", "references", "stack", "timeline")
+    __slots__ = ("_loop", "_places", "_trails", "loops", "references", "stack", "timeline")
 
+    loops: dict[str, int]
     references: dict[Address, Reading]
     timeline: Timeline
 
@@ -70,6 +72,10 @@ class StackScope:
     def iteration(self) -> int:
         """The iteration of the innermost loop."""
         return iteration_in(self.stack[self._loop])
+
+    def iteration_of(self, loop: str) -> int:
+        """The iteration of the loop of a name around."""
+        return iteration_in(self.stack[self.loops[loop]])
 
 
 class SingleScope(StackScope):
@@ -142,6 +148,7 @@ class Condition:
         kind = StackScope if _needs_shapes(expression.text) else SingleScope if len(places) > 1 else OnlyScope
         self._scope = kind(places, loop or 0, trails)
         self._scope.timeline = timeline
+        self._scope.loops = {name: enclosing_loop(program.path, name) for name in expression.loops}
         self._scope.references = {
             address: Reading(targets[address].program, targets[address].slot) for address in expression.references
         }
@@ -170,6 +177,8 @@ def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
     if expression.reads_iteration:
         depth = _loop_depth(where)
         programs += [] if depth is None else [Atlas(compiled).ancestor(where, depth)]
+    deepest = max([*programs, where], key=lambda program: len(program.path))
+    programs += [Atlas(compiled).ancestor(deepest, enclosing_loop(deepest.path, name)) for name in expression.loops]
     program = max(programs, key=lambda program: len(program.path), default=where)
     computed = [program.computed_at.get(target.slot, BEGUN) for target in targets if target.program is program]
     index = max(computed, default=BEGUN)
@@ -182,7 +191,8 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
     """The same; for an expression that asks for `iter` and is seen from outside of every loop, one for each loop."""
     expression, compiled = parse(text), timeline.machine.compiled
     seen = [where, *(_plain(address, compiled, where).program for address in expression.addresses)]
-    if not expression.reads_iteration or any(_loop_depth(program) is not None for program in seen):
+    asks = expression.reads_iteration or expression.loops
+    if not asks or any(_loop_depth(program) is not None for program in seen):
         return [condition_of(text, timeline, where)]
     found: list[Condition] = []
     problem = UsageError(f"there is no loop in the model, so 'iter' in '{text}' has no meaning")

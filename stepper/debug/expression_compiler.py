@@ -43,6 +43,7 @@ class Compiler:
         self.text = text
         self.reads: dict[tuple[Address, Moment], None] = {}
         self.reads_iteration = False
+        self.loops: dict[str, None] = {}
         self.may_warn = False
         self._moment = Moment.NOW
         self._forms: dict[type[Node], Callable[[Any], Part]] = {
@@ -85,7 +86,12 @@ class Compiler:
 
     # --- operands ------------------------------------------------------------------------------------------------
 
-    def _iteration(self, _node: Iteration) -> Part:
+    def _iteration(self, node: Iteration) -> Part:
+        if loop := node.loop:
+            if self._moment is not Moment.NOW:
+                self._fail(f"iter({loop}) stays what it is in prev() and ref()", node.position)
+            self.loops[loop] = None
+            return Part(lambda scope: scope.iteration_of(loop), Kind.PLAIN)
         self.reads_iteration = True
         if self._moment is Moment.PREVIOUS:
             return Part(lambda scope: scope.iteration() - 1, Kind.PLAIN)

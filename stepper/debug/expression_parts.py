@@ -31,6 +31,9 @@ class Scope(Protocol):
     def iteration(self) -> int:
         """The number of the innermost loop's iteration."""
 
+    def iteration_of(self, loop: str, /) -> int:
+        """That of the loop of a name around."""
+
 
 Code = Callable[[Scope], Value]
 

@@ -1,7 +1,8 @@
 """How an expression is written, and the tree that it becomes.
 
     expression  := or-expression with Python's precedence:  or < and < not < comparisons < + - < * / // % < - < **
-    operand     := number | true | false | nan | inf | iter | ADDRESS | FUNCTION(expression) | (expression) | [1, 256]
+    operand     := number | true | false | nan | inf | iter | iter(LOOP) | ADDRESS
+                 | FUNCTION(expression) | (expression) | [1, 256]
     postfix     := operand[index, ...]   with numbers, start:stop:step and ...
 
 An address here is one of simple names (letters, digits, `_`, `.`) or backquotes: `h`, `loop@3::h:0@-1`. `/` divides and
@@ -53,7 +54,9 @@ class Sizes(Node, frozen=True):
 
 
 class Iteration(Node, frozen=True):
-    """`iter`."""
+    """`iter`, or `iter(outer)` of the loop of a name around."""
+
+    loop: str = ""
 
 
 class Operand(Node, frozen=True):
@@ -233,7 +236,7 @@ class _Parser:
         if self.at(*_CONSTANTS):
             return Literal(token.position, _CONSTANTS[self.take().text])
         if self.at("iter"):
-            return Iteration(self.take().position)
+            return self.iteration()
         if self.at("["):
             return self.sizes()
         if self.at("("):
@@ -270,6 +273,17 @@ class _Parser:
             self.fail(f"{token.text}() takes one operand")
         self.expect(")", "')'")
         return Call(token.position, token.text, argument)
+
+    def iteration(self) -> Node:
+        position = self.take().position
+        if not self.at("("):
+            return Iteration(position)
+        self.take()
+        if self.token.kind != "name":
+            self.fail(f"expected the name of a loop around, as in iter(outer), found {self.found()}")
+        loop = self.take().text.strip("`")
+        self.expect(")", "')'")
+        return Iteration(position, loop)
 
     def sizes(self) -> Node:
         position = self.take().position

@@ -30,7 +30,7 @@ __all__ = ["FUNCTION_NAMES", "Expression", "ExpressionError", "Scope", "parse"]
 class Expression(Brief, Struct, frozen=True):
     """A compiled expression. `addresses` are all that it reads, `previous` and `references` those in prev() and ref().
 
-    `reads_iteration`: whether `iter` is in it.
+    `reads_iteration`: whether `iter` is in it; `loops` are the names in `iter(NAME)`.
     """
 
     unshown: ClassVar = ("_code", "_kind", "_may_warn")
@@ -40,6 +40,7 @@ class Expression(Brief, Struct, frozen=True):
     previous: tuple[Address, ...]
     references: tuple[Address, ...]
     reads_iteration: bool
+    loops: tuple[str, ...]
     _code: Code
     _kind: Kind
     _may_warn: bool
@@ -90,6 +91,7 @@ def parse(text: str) -> Expression:
         previous=tuple(address for address, moment in reads if moment is Moment.PREVIOUS),
         references=tuple(address for address, moment in reads if moment is Moment.REFERENCE),
         reads_iteration=compiler.reads_iteration,
+        loops=tuple(compiler.loops),
         _code=part.code,
         _kind=part.kind,
         _may_warn=compiler.may_warn,

@@ -217,3 +217,7 @@ class _Search:
     def iteration(self) -> int:
         """The iteration of the innermost loop."""
         return iteration_now(self._stack_of.stack)
+
+    def iteration_of(self, loop: str, /) -> int:
+        """The iteration of the loop of a name around."""
+        return iteration_now(self._stack_of.stack, loop)

@@ -76,6 +76,10 @@ class StopScope:
         """The iteration of the innermost loop."""
         return iteration_now(self._timeline.machine.stack)
 
+    def iteration_of(self, loop: str, /) -> int:
+        """The iteration of the loop of a name around."""
+        return iteration_now(self._timeline.machine.stack, loop)
+
     def _target(self, address: Address) -> Target:
         machine = self._timeline.machine
         return self._names.target(address, machine.stack[-1].program if machine.stack else machine.compiled.main)

@@ -37,6 +37,9 @@ class Values:
     def iteration(self) -> int:
         return self.number
 
+    def iteration_of(self, loop: str) -> int:
+        raise UsageError(f"there is no loop {loop}")
+
     def _found(self, values: Mapping[Address, Any], address: Address) -> Any:
         self.read.append(str(address))
         if address not in values:

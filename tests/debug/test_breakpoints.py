@@ -11,6 +11,7 @@ import pytest
 from stepper.debug.moments import Reason
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
+from tests.debug.debugged import sample
 from tests.debug.oracle import after, backward, debugger, forward, moments, stops_both_ways, ticks
 
 X = np.array([1, 2, 3, 4, 5, 6, 7, 8], np.float32)
@@ -348,3 +349,34 @@ def test_an_edit_makes_another_course_of_which_counts_know(tmp_path: Path) -> No
     run.branch("original")
     run.first()
     assert run.continue_().tick == sums[3], "and on the first one as before"
+
+
+# --- iterations of loops around -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["first", "passes@0", "passes@0::pairs_of_neighbours@0"])
+def test_a_condition_asks_for_the_iteration_of_an_outer_loop_by_its_name(place: str) -> None:
+    run = sample("nested_loop")
+    if place != "first":
+        run.run_to(place)
+    run.break_when("iter(passes) == 2 and iter(pairs_of_neighbours) == 1")
+    run.break_at("pairs_of_neighbours::swapped", condition="iter(passes) == 1 and iter == 2")
+    assert run.continue_().place == "model > Loop 'passes' #1 > Loop 'pairs_of_neighbours' #2"
+    assert run.continue_().place == "model > Loop 'passes' #2 > Loop 'pairs_of_neighbours' #1"
+    assert run.evaluate("iter(passes) * 10 + iter") == 21
+    assert run.continue_().reason is Reason.END
+    assert [moment.place[-2:] for moment in run.find("iter(passes) == 2", "all").moments[:1]] == ["#0"]
+
+
+def test_an_iteration_of_no_loop_around_names_those_that_are() -> None:
+    run = sample("nested_loop")
+    run.run_to("passes@0::pairs_of_neighbours@0")
+    expected = "'other' is no loop around this place; around it are 'passes', 'pairs_of_neighbours'"
+    with pytest.raises(UsageError, match=expected):
+        run.break_when("iter(other) == 2")
+    with pytest.raises(UsageError, match=expected):
+        run.evaluate("iter(other)")
+    with pytest.raises(UsageError, match="expected the name of a loop around"):
+        run.break_when("iter() == 2")
+    with pytest.raises(UsageError, match="stays what it is"):
+        run.evaluate("prev(iter(passes))")

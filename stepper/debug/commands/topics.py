@@ -35,7 +35,7 @@ TOPICS: Final = MappingProxyType({
         ("abs  isnan  isinf  isfinite", "of each element"),
         ("size  rank  shape  dtype", "how many, how many axes, the sizes, the type, as in dtype(x) == f16"),
         ("prev(x)  ref(x)", "x one iteration before; x in the reference"),
-        ("iter", "the iteration of the innermost loop"),
+        ("iter  iter(outer)", "the iteration of the innermost loop; of the one of that name around"),
         ("true  false  nan  inf  1e-3", "constants"),
         ("", "A name with / or :: goes into backquotes: `q/MatMul` is a value, q/MatMul would divide."),
     ),

@@ -28,6 +28,7 @@ from stepper.debug.recording.catalogue import Catalogue, place_text
 from stepper.debug.recording.columns import Column
 from stepper.debug.recording.moments import Recorded
 from stepper.debug.recording.reading import Recording
+from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 
@@ -74,6 +75,8 @@ class _Search:
         programs = [target.program for target in self._targets.values()]
         loops = [program for program in self._catalogue.compiled.programs if program.path and program.path[-1].is_loop]
         program = max(programs, key=lambda program: len(program.path), default=None)
+        if program is None and self._expression.loops:
+            raise UsageError(f"in which body is {self._expression.text}? Name a value of it, too")
         if self._expression.reads_iteration and not any(layer.is_loop for layer in (program.path if program else ())):
             if len(loops) != 1:
                 names = ", ".join(f"'{program.path[-1].name}'" for program in loops) or "none"
@@ -156,6 +159,13 @@ class _Search:
         if iteration is None:
             raise UsageError("there is no iteration here, outside of every loop")
         return iteration
+
+    def iteration_of(self, loop: str, /) -> int:
+        """The iteration of the loop of a name around."""
+        number = self._moment.numbers[enclosing_loop(self.program.path, loop) - 1]
+        if number is None:
+            raise UsageError(f"'{loop}' has no iteration here")
+        return number
 
 
 class _Whole:
