@@ -191,19 +191,35 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
     """The same; for an expression that asks for `iter` and is seen from outside of every loop, one for each loop."""
     expression, compiled = parse(text), timeline.machine.compiled
     seen = [where, *(_plain(address, compiled, where).program for address in expression.addresses)]
-    asks = expression.reads_iteration or expression.loops
-    if not asks or any(_loop_depth(program) is not None for program in seen):
+    deepest = max(seen, key=lambda program: len(program.path))
+    if _has_loops(deepest, expression):
         return [condition_of(text, timeline, where)]
-    found: list[Condition] = []
+    found: dict[tuple[int, int], Condition] = {}
     problem = UsageError(f"there is no loop in the model, so 'iter' in '{text}' has no meaning")
     for program in bodies(compiled):
         try:
-            found.append(condition_of(text, timeline, program))
+            condition = condition_of(text, timeline, program)
         except UsageError as error:
             problem = error
+        else:
+            found[id(condition.program), condition.index] = condition
     if not found:
+        if expression.loops and _loop_depth(deepest) is not None:
+            return [condition_of(text, timeline, where)]  # which says what loops there are around
         raise problem
-    return found
+    return list(found.values())
+
+
+def _has_loops(program: Program, expression: Expression) -> bool:
+    """Whether the loops are around a program of which an expression asks for the iteration."""
+    if expression.reads_iteration and _loop_depth(program) is None:
+        return False
+    try:
+        for name in expression.loops:
+            enclosing_loop(program.path, name)
+    except UsageError:
+        return False
+    return True
 
 
 def _plain(address: Address, compiled: CompiledModel, where: Program) -> Target:

@@ -365,7 +365,11 @@ def test_a_condition_asks_for_the_iteration_of_an_outer_loop_by_its_name(place: 
     assert run.continue_().place == "model > Loop 'passes' #2 > Loop 'pairs_of_neighbours' #1"
     assert run.evaluate("iter(passes) * 10 + iter") == 21
     assert run.continue_().reason is Reason.END
-    assert [moment.place[-2:] for moment in run.find("iter(passes) == 2", "all").moments[:1]] == ["#0"]
+    run.breakpoints.clear()
+    run.first()
+    run.run_to("passes@0::pairs_of_neighbours@0")
+    found = run.find("iter(passes) == 2 and iter == 1")
+    assert found.moments[0].place == "model > Loop 'passes' #2 > Loop 'pairs_of_neighbours' #1"
 
 
 def test_an_iteration_of_no_loop_around_names_those_that_are() -> None:
