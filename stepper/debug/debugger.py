@@ -183,9 +183,12 @@ class Debugger:
         return evaluation.value_of(self.timeline, address)
 
     @_taking_turns
-    def watch(self, expression: str) -> Watch:
-        """Evaluate an expression at every stop from now on. ExpressionError for a text that is none."""
-        return self.watches.add(text("expression", expression), self.timeline)
+    def watch(self, expression: str, format: str = "") -> Watch:
+        """Evaluate an expression at every stop from now on. ExpressionError for a text that is none.
+
+        `format` is how its value is shown: x (hexadecimal), e3, f2 (so many digits), b (true or false), s (statistics).
+        """
+        return self.watches.add(text("expression", expression), self.timeline, text("format", format))
 
     @_taking_turns
     def find(

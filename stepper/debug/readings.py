@@ -13,6 +13,7 @@ class Reading(Struct, frozen=True, eq=False):
 
     `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
     `text` says why.
+    `shown` is the value in the format that was asked for, empty without one.
     """
 
     tick: int
@@ -22,3 +23,4 @@ class Reading(Struct, frozen=True, eq=False):
     text: str
     error: bool
     run: LoopRun | None = None
+    shown: str = ""

@@ -14,6 +14,7 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Counted, Expe
 from stepper.debug.cause import Cause, cause_data, causes_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
+from stepper.debug.formats import ensure_format
 from stepper.debug.moments import Mark, Reason
 from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.kept import Rows
@@ -85,7 +86,7 @@ class Kept(Struct, frozen=True):
     max_iterations: int | None
     breakpoints: tuple[KeptBreakpoint, ...]
     expected: tuple[Expected, ...]
-    watches: tuple[tuple[int, str], ...]
+    watches: tuple[tuple[int, str, str], ...]
     marks: dict[str, Mark]
     branches: tuple[KeptBranch, ...]
     labels: tuple[KeptLabels, ...]
@@ -109,7 +110,7 @@ def present(debugger: Debugger) -> Kept:
         debugger.machine.max_iterations,
         tuple(KeptBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
         debugger.breakpoints.expected,
-        tuple((watch.number, watch.text) for watch in debugger.watches),
+        tuple((watch.number, watch.text, watch.format) for watch in debugger.watches),
         dict(debugger.marks),
         tuple(
             KeptBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
@@ -156,7 +157,7 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
             for one in kept.breakpoints
         ],
         "expected": [{"pattern": one.pattern, "where": numbers[id(one.where)]} for one in kept.expected],
-        "watch": [{"number": number, "text": text} for number, text in kept.watches],
+        "watch": [{"number": number, "text": text, "format": format} for number, text, format in kept.watches],
         "mark": [{"name": name, **as_data(mark)} for name, mark in kept.marks.items()],
         "branch": [
             {
@@ -205,7 +206,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
             None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
             tuple(_breakpoint(row, compiled) for row in recording.kept("breakpoint")),
             tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
-            tuple((_integer(row["number"], 1), _text(row["text"])) for row in recording.kept("watch")),
+            tuple(map(_watch, recording.kept("watch"))),
             {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
             tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
             tuple(_labels(row, recording, compiled) for row in recording.kept("labels")),
@@ -219,7 +220,7 @@ class KeptStops(Struct, frozen=True):
 
     breakpoints: tuple[KeptBreakpoint, ...]
     expected: tuple[Expected, ...]
-    watches: tuple[tuple[int, str], ...]
+    watches: tuple[tuple[int, str, str], ...]
     labels: tuple[KeptLabels, ...]
     problems: tuple[str, ...]
 
@@ -241,7 +242,7 @@ def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
     return KeptStops(
         read("breakpoint", lambda row: _breakpoint(row, compiled)),
         read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
-        read("watch", lambda row: (_integer(row["number"], 1), _text(row["text"]))),
+        read("watch", _watch),
         read("labels", lambda row: _labels(row, recording, compiled)),
         tuple(problems),
     )
@@ -287,6 +288,10 @@ def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
     hits, ignored = row["counts"]
     counts = (_counted(hits), _counted(ignored))
     return KeptBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
+
+
+def _watch(row: dict[str, Any]) -> tuple[int, str, str]:
+    return _integer(row["number"], 1), _text(row["text"]), ensure_format(_text(row.get("format", "")))
 
 
 def _counted(data: Any) -> Counted:

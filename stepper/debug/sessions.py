@@ -158,8 +158,8 @@ def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple
         known = replace(one.description, ignored_from=tick)
         put_back = partial(breakpoints.put_back, one.number, known, one.where, (fresh, fresh))
         _tried(problems, f"breakpoint {one.number}", put_back)
-    for number, text in kept.watches:
-        _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline))
+    for number, text, format in kept.watches:
+        _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline, format))
     _put_labels(debugger, kept.labels)
     empty = not (kept.breakpoints or kept.watches or kept.expected or kept.labels)
     return Restored(empty, layout), tuple(problems)
@@ -226,8 +226,8 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
         debugger.breakpoints.put_back(one.number, one.description, one.where, one.counts)
     debugger.stop = describe(machine, saved.reason, saved.causes)
     timeline.show()
-    for number, text in saved.watches:
-        debugger.watches.put_back(number, text, timeline)
+    for number, text, format in saved.watches:
+        debugger.watches.put_back(number, text, timeline, format)
     _put_labels(debugger, saved.labels)
 
 

@@ -10,6 +10,7 @@ from stepper.debug import slots
 from stepper.debug.addresses import Address, Target
 from stepper.debug.expression_values import described
 from stepper.debug.expressions import Expression
+from stepper.debug.formats import formatted
 from stepper.debug.readings import Reading
 from stepper.debug.reference_breaks import Reading as ReferenceReading
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
@@ -30,8 +31,8 @@ class StopScope:
         self._timeline = timeline
         self._names = names
 
-    def reading(self, expression: Expression) -> Reading:
-        """What the expression is now; an error is its text."""
+    def reading(self, expression: Expression, format: str = "") -> Reading:
+        """What the expression is now, in a format; an error is its text."""
         machine = self._timeline.machine
         stack = machine.stack
         where = place(stack) if stack else "model"
@@ -40,10 +41,12 @@ class StopScope:
         iteration = None if activation is None or activation.iteration < 0 else activation.iteration
         try:
             value = expression.evaluate(self)
+            shown = formatted(value, format) if format else ""
         except StepperError as error:
             return Reading(machine.tick, where, iteration, None, str(error), error=True, run=run)
         kept = _kept(value)
-        return Reading(machine.tick, where, iteration, kept, _text(value, kept), error=False, run=run)
+        text = _text(value, kept)
+        return Reading(machine.tick, where, iteration, kept, text, error=False, run=run, shown=shown)
 
     def value(self, address: Address, /) -> Any:
         """The value now, or in the iteration that the address names."""

@@ -20,17 +20,27 @@ MOST_READINGS: Final = 10_000
 
 
 class Watch(Struct, eq=False):
-    """An expression and its readings by tick, of which the latest `most` stops are kept."""
+    """An expression and its readings by tick, of which the latest `most` stops are kept.
+
+    `format` is how its value is shown (see formats.py), empty for as it is.
+    """
 
     number: int
     expression: Expression
     most: int
+    format: str = ""
     _readings: dict[int, Reading] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """The expression as it was written."""
         return self.expression.text
+
+    @property
+    def title(self) -> str:
+        """The expression with its format: `max(h)/e3`."""
+        text = f"({self.text})" if " " in self.text else self.text
+        return f"{text}/{self.format}" if self.format else self.text
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -74,21 +84,22 @@ class Watches:
     def __len__(self) -> int:
         return len(self._watches)
 
-    def add(self, text: str, timeline: Timeline) -> Watch:
+    def add(self, text: str, timeline: Timeline, format: str = "") -> Watch:
         """Watch an expression from now on. Raises ExpressionError, with the place, for a text that is none."""
-        return self.put_back(self._next, text, timeline)
+        return self.put_back(self._next, text, timeline, format)
 
-    def put_back(self, number: int, text: str, timeline: Timeline) -> Watch:
+    def put_back(self, number: int, text: str, timeline: Timeline, format: str = "") -> Watch:
         """The same under a number that it had before. Raises UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
         from stepper.debug.expressions import parse
+        from stepper.debug.formats import ensure_format
         from stepper.debug.watch_scopes import StopScope
 
-        watch = Watch(number, parse(text), self._most)
+        watch = Watch(number, parse(text), self._most, ensure_format(format))
         self._watches[number] = watch
         self._next = max(self._next, number + 1)
-        watch.add(StopScope(timeline, self._names).reading(watch.expression))
+        watch.add(StopScope(timeline, self._names).reading(watch.expression, watch.format))
         return watch
 
     def clear(self) -> None:
@@ -110,7 +121,7 @@ class Watches:
 
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():
-            watch.add(scope.reading(watch.expression))
+            watch.add(scope.reading(watch.expression, watch.format))
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""

@@ -7,11 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.commands import Interpreter
 from stepper.debug.expressions import ExpressionError
+from stepper.debug.sessions import restore_session, save_session
 from stepper.debug.watches import Watches
 from stepper.errors import UsageError
 from tests.debug.debugged import ALL_RUNS, at_iteration, opened, recorded, run_named, sample, state_of, stops
+from tests.debug.sample_twins import collatz
 from tests.debug.test_series import counting
+from tests.models import Graph
 
 
 def test_a_watch_is_read_at_every_stop_and_keeps_what_it_was() -> None:
@@ -67,7 +71,8 @@ def test_no_watch_ever_raises_or_moves_the_run(name: str, tmp_path: Path) -> Non
     for _, _ in zip(range(40), stops(debugger), strict=False):
         assert state_of(debugger.timeline) == state_of(plain.timeline)
         assert all(watch.now is not None and watch.now.tick == debugger.stop.tick for watch in debugger.watches)
-        plain.goto_tick(plain.machine.tick + 1)
+        if not plain.machine.finished:
+            plain.step()
 
 
 def test_a_wrong_text_is_refused_when_it_is_set() -> None:
@@ -120,3 +125,56 @@ def test_a_kept_value_is_a_copy(tmp_path: Path) -> None:
     watch = debugger.watch("added")
     assert watch.now is not None and watch.now.value is not None
     assert not np.shares_memory(watch.now.value, debugger.frame.values[1]) and not watch.now.value.flags.writeable
+
+
+# --- formats --------------------------------------------------------------------------------------------------------
+
+
+def test_a_displayed_value_is_written_in_its_format_at_every_stop() -> None:
+    interpreter = Interpreter(sample("while_loop"))
+    interpreter.session.debugger.run_to("until_one@4")
+    number = collatz(27)[2][3]
+    for line, expected in (
+        ("display number/x", f"number/x = {number:#x}"),
+        ("display /f2 number / 7", f"(number / 7)/f2 = {number / 7:.2f}"),
+        ("display (number * 1.0)/e3", f"((number * 1.0))/e3 = {number * 1.0:.3e}"),
+        ("display number > 3/b", "(number > 3)/b = true"),
+        ("display -number/x", f"-number/x = {-number:#x}"),
+    ):
+        assert interpreter.execute(line).lines[0].split("  ", 1)[1] == expected
+    stop = interpreter.execute("iter +1").lines
+    assert f"  watch 1  number/x = {collatz(27)[2][4]:#x}" in stop
+    listed = interpreter.execute("info display")
+    assert listed.lines[0].startswith("1  number/x = ") and listed.data["watches"][0]["format"] == "x"
+    interpreter.execute("undisplay 1")
+    assert not any("number/x" in line and "-" not in line for line in interpreter.execute("display").lines)
+
+
+def test_a_tensor_is_displayed_element_by_element_or_by_its_statistics() -> None:
+    interpreter = Interpreter(sample("nested_loop"))
+    interpreter.session.debugger.run_to("passes@0::pairs_of_neighbours@0")
+    assert interpreter.execute("display values/f1").lines == ("watch 1  values/f1 = f32[5] [5.0, 1.0, 4.0, 2.0, 8.0]",)
+    (line,) = interpreter.execute("display values/s").lines
+    assert line == "watch 2  values/s = f32[5]  min 1  max 8  mean 4  std 2.44949  nan 0  inf 0  zeros 0"
+    assert "/x is for integers, this is f32[5]" in interpreter.execute("display values/x").lines[0]
+    with pytest.raises(UsageError, match="there is no format 'q'; there are x"):
+        interpreter.execute("display /q values")
+
+
+def test_a_name_like_a_format_is_not_mistaken_for_one(tmp_path: Path) -> None:
+    net = Graph()
+    e, x = net.parameter("e", dims=(1,)), net.parameter("x", dims=(1,))
+    net.result(net.apply("Add", e, x, name="sum"), "out")
+    interpreter = Interpreter(opened(tmp_path, net, np.array([6.0], np.float32), np.array([4.0], np.float32)))
+    with pytest.raises(UsageError, match=r"there is a value 'x', too; display /x e is a format, \(e/x\) a quotient"):
+        interpreter.execute("display e/x")
+    assert interpreter.execute("display (e/x)").data["text"] == "[1.5]"
+
+
+def test_a_format_is_kept_in_a_session(tmp_path: Path) -> None:
+    debugger = sample("while_loop")
+    debugger.watch("start", "x")
+    save_session(debugger, tmp_path / "kept")
+    other = sample("while_loop")
+    restore_session(other, tmp_path / "kept")
+    assert [(watch.title, watch.now and watch.now.shown) for watch in other.watches] == [("start/x", "0x1b")]

@@ -112,6 +112,8 @@ def reading_text(reading: Reading | None, room: int) -> str:
     """A value in one line: a number as in lists, else its type, shape and numbers; or why there is none."""
     if reading is None:
         return GLYPHS["free"]
+    if reading.shown:
+        return clip(printable(reading.shown), room)
     value = reading.value
     if value is None or value.dtype.names is not None:
         return clip(printable(reading.text.splitlines()[0] if reading.text else ""), room)

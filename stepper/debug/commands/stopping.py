@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from stepper.debug.addresses import parse_address
 from stepper.debug.break_texts import break_description
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.commands.registry import command
 from stepper.debug.commands.session import Answer, Session, number, required
 from stepper.debug.commands.stops import watch_text
+from stepper.debug.watches import Watch
 from stepper.errors import UsageError
 
 _LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
@@ -80,12 +82,45 @@ def breaks(session: Session) -> Answer:
 
 @command("watch", syntax="EXPR", help="show a value or an expression at every stop")
 def _watch(session: Session, text: str) -> Answer:
-    watch = session.debugger.watch(required(text, "an expression"))
-    now = "" if watch.now is None else watch.now.text
-    return Answer((f"watch {watch.number}  {watch_text(watch)}",), {"number": watch.number, "text": now})
+    return _watched(session.debugger.watch(required(text, "an expression")))
 
 
-@command("unwatch", syntax="N", help="show it no longer")
+_FORMATTED: Final = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")
+_FORMAT_FIRST: Final = re.compile(r"/(?P<format>[a-z0-9]+)\s+(?P<expression>\S.*)")
+_DISPLAY: Final = "EXPR[/FORMAT] | /FORMAT EXPR"
+
+
+@command("display", syntax=_DISPLAY, help="watch EXPR in a format: x, e3, f2, b (booleans), s (statistics)")
+def _display(session: Session, text: str) -> Answer:
+    if not text:
+        return watches(session)
+    match = _FORMAT_FIRST.fullmatch(text) or _FORMATTED.fullmatch(text)
+    if match is None:
+        return _watched(session.debugger.watch(text))
+    expression, format = match["expression"], match["format"]
+    if text[0] != "/" and _is_value(session, format):
+        both = f"/{format} {expression} is a format, ({text}) a quotient"
+        raise UsageError(f"'{text}': there is a value '{format}', too; display {both}")
+    return _watched(session.debugger.watch(expression, format))
+
+
+def _is_value(session: Session, name: str) -> bool:
+    """Whether something has the name of a format."""
+    machine = session.debugger.machine
+    try:
+        session.names.target(parse_address(name), machine.stack[-1].program if machine.stack else machine.compiled.main)
+    except UsageError:
+        return False
+    return True
+
+
+def _watched(watch: Watch) -> Answer:
+    now = "" if watch.now is None else watch.now.shown or watch.now.text
+    data = {"number": watch.number, "text": now, "expression": watch.text, "format": watch.format}
+    return Answer((f"watch {watch.number}  {watch_text(watch)}",), data)
+
+
+@command("unwatch", "undisplay", syntax="N", help="show it no longer")
 def _unwatch(session: Session, text: str) -> Answer:
     session.debugger.watches.delete(number(text, "the number of a watch"))
     return Answer()
@@ -95,7 +130,10 @@ def watches(session: Session) -> Answer:
     """The list of watches with what they were at the last stops."""
     found = list(session.debugger.watches)
     lines = [f"{watch.number}  {watch_text(watch)}" for watch in found]
-    data = [{"number": watch.number, "text": watch.text, "readings": len(watch.readings)} for watch in found]
+    data = [
+        {"number": watch.number, "text": watch.text, "format": watch.format, "readings": len(watch.readings)}
+        for watch in found
+    ]
     return Answer(tuple(lines or ["no watches"]), {"watches": data})
 
 

@@ -67,8 +67,10 @@ def watch_text(watch: Watch, room: int = WIDTH) -> str:
     """A watched expression with what it is now, or why it has no value."""
     now = watch.now
     if now is None:
-        return watch.text
-    head = f"{watch.text}{':' if now.error else ' ='} "
+        return watch.title
+    head = f"{watch.title}{':' if now.error else ' ='} "
+    if now.shown:
+        return head + now.shown
     if now.value is None or now.value.ndim == 0 or now.value.dtype.names is not None:
         return head + now.text.splitlines()[0]
     return head + (numbers_text(now.value, room - len(head)) or described(now.value))
@@ -125,7 +127,7 @@ def stop_data(debugger: Debugger) -> dict[str, Any]:
         "branch": branches.name,
         "edited": branches.is_edited,
         "watches": {
-            watch.text: {"text": watch.now.text, "error": watch.now.error}
+            watch.title: {"text": watch.now.shown or watch.now.text, "error": watch.now.error}
             for watch in debugger.watches
             if watch.now is not None
         },
