@@ -15,13 +15,13 @@ from textual.screen import Screen
 
 from stepper.debug.commands.registry import command_called, commands
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Keeper
 from stepper.errors import StepperError, UsageError
 from tui.actions import actions
 from tui.choosing import Choosing
 from tui.driver import Driver
 from tui.durable import Reopen
 from tui.event_log import Kind
-from tui.keeper import Keeper
 from tui.key_files import Chosen
 from tui.keys import KEYS
 from tui.layout import layout_of

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Back, Keeper
 from stepper.errors import StepperError, UsageError
 from tui.driver import Driver
 from tui.event_log import Kind
-from tui.keeper import Back, Keeper
 from tui.layout import layout_of, put_layout
 from tui.screens.base import DebugScreen
 from tui.stage import Stage

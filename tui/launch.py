@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Keeper
 from stepper.element_types import Array
 from stepper.ir.model import Model
 from tui.app import StepperApp
 from tui.durable import Reopen
-from tui.keeper import Keeper
 from tui.key_files import chosen_keys
 from tui.rows import printable
 from tui.theme import Look

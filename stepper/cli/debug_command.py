@@ -13,11 +13,14 @@ from typing import Any, Final
 
 from stepper.cli import kept_session
 from stepper.cli.debuggers import debugger_of, put_reference
+from stepper.cli.interruptions import Ended, Interruptions
+from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.session_keeper import EVERY
 from stepper.errors import StepperError, UsageError
 
 PROMPT: Final = "(stepper) "
@@ -38,40 +41,57 @@ def _debug(options: argparse.Namespace) -> int:
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
     put_reference(debugger, options)
     interpreter = Interpreter(debugger)
-    if options.session is not None:
-        interpreter.session.file = options.session
-        say(kept_session.restore(options, debugger), file=sys.stderr)
+    is_terminal = options.script is None and sys.stdin.isatty() and sys.stdout.isatty()
+    session = KeptSession(options, debugger, by_model=is_terminal)
     printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
     debugger.breakpoints.sink = printer.log
-    code = 0
-    with _Interrupts(debugger) as interrupts:
+    if options.session is not None:
+        interpreter.session.file = options.session
+        say(session.restore(), file=sys.stderr)
+    with Interruptions(debugger, insistent=not is_terminal) as interruptions:
         try:
             if options.script is not None:
-                _run_script(options.script, interpreter, printer, interrupts)
+                _run_script(options.script, interpreter, printer, interruptions)
+            elif is_terminal:
+                _converse(interpreter, printer, interruptions, session, restores=options.session is None)
             else:
-                code = _converse(interpreter, printer, interrupts)
+                _listen(interpreter, printer, interruptions, session)
+        except Ended as ended:
+            return _ended(ended, session, interruptions)
         except KeyboardInterrupt:
-            if not interrupts.forced:
-                kept_session.keep(options, debugger)
+            if not interruptions.forced:
+                session.keep()
             raise
-    kept_session.keep(options, debugger)
-    return code
+        told = session.keep()
+    if is_terminal and told.startswith("the session is not saved"):
+        say(f"stepper: {told}", file=sys.stderr)
+    return 0
+
+
+def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:
+    """End in order, once the session is kept: the terminal may be gone, so that nothing can be told."""
+    told = "the session is as it was saved last" if interruptions.forced else session.keep()
+    with contextlib.suppress(OSError):
+        say(f"stepper: ended by {ended}; {told}", file=sys.stderr)
+        sys.stderr.flush()
+        sys.stdout.flush()
+    return ended.code
 
 
 # --- where commands come from ---------------------------------------------------------------------------------------
 
 
-def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> None:
+def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions) -> None:
     for number, line in _numbered(name):
         try:
-            with interrupts.while_busy():
+            with interruptions.while_busy():
                 answer = interpreter.execute(line)
         except StepperError as error:
             failure = ScriptError(f"{'stdin' if name == '-' else name}, line {number}", error)
             printer.failure(line, failure)
             raise failure from None
         printer.answer(line, answer)
-        if interrupts.came:
+        if interruptions.came:
             raise KeyboardInterrupt(f"interrupted at line {number}: {interpreter.session.debugger.stop.place}")
         if interpreter.session.ended:
             break
@@ -87,34 +107,96 @@ def _numbered(name: str) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def _converse(interpreter: Interpreter, printer: _Printer, interrupts: _Interrupts) -> int:
-    """Carry out what is typed, or comes from a pipe: of that each error names its line. The code of the first error of
-    a pipe; at a terminal 0."""
-    code = number = 0
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if is_terminal:
-        _prepare_editing()
-        printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger, output_width()))))
+def _listen(interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: KeptSession) -> None:
+    """Carry out the lines of a pipe."""
     while not interpreter.session.ended:
-        interpreter.session.width = output_width()
+        interruptions.check()
         try:
-            number += 1
-            line = input(PROMPT if is_terminal else "").removeprefix(_MARK if number == 1 else "")
+            line = input()
         except EOFError:
-            break
+            return
         except UnicodeDecodeError:
             code = code or UsageError.exit_code
             printer.failure("", UsageError("the line is no text in UTF-8"), None if is_terminal else number)
             continue
+        _carry_out(line, interpreter, printer, interruptions)
+        session.keep_up()
+
+
+def _converse(
+    interpreter: Interpreter,
+    printer: _Printer,
+    interruptions: Interruptions,
+    session: KeptSession,
+    *,
+    restores: bool,
+) -> None:
+    """Talk at a terminal. Ctrl+C never ends that: at the prompt it clears the line."""
+    _prepare_editing()
+    if restores:
         try:
-            with interrupts.while_busy():
-                answer = interpreter.execute(line)
-        except StepperError as error:
-            code = code or error.exit_code
-            printer.failure(line, error, None if is_terminal else number)
-            continue
+            with interruptions.while_busy():
+                told = session.restore()
+        except Ended:
+            interruptions.forced = True  # what is kept is to stay
+            raise
+        if told:
+            say(told, file=sys.stderr)
+    session.keep_up()
+    printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger, output_width()))))
+    with _Later(interruptions, session) as later:
+        while not interpreter.session.ended:
+            try:
+                interpreter.session.width = output_width()
+                line = input(PROMPT)
+                _carry_out(line, interpreter, printer, interruptions)
+                session.keep_up()
+                later.set_up()
+            except KeyboardInterrupt:
+                print()
+            except EOFError:
+                return
+            except UnicodeDecodeError:
+                printer.failure("", UsageError("the line is no text"))
+
+
+def _carry_out(line: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions) -> None:
+    try:
+        with interruptions.while_busy():
+            answer = interpreter.execute(line)
+    except StepperError as error:
+        printer.failure(line, error)
+    else:
         printer.answer(line, answer)
     return 0 if is_terminal else code
+
+
+class _Later:
+    """Saves a place while the user thinks, a little after it was reached."""
+
+    def __init__(self, interruptions: Interruptions, session: KeptSession) -> None:
+        self._interruptions, self._session = interruptions, session
+        self._previous: Any = None
+
+    def __enter__(self) -> _Later:
+        if hasattr(signal, "setitimer"):
+            with contextlib.suppress(ValueError):  # only the main thread may do so
+                self._previous = signal.signal(signal.SIGALRM, self._save)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._previous is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._previous)
+
+    def set_up(self) -> None:
+        """A command has been carried out."""
+        if self._previous is not None and self._session.is_due:
+            signal.setitimer(signal.ITIMER_REAL, EVERY)
+
+    def _save(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._interruptions.is_busy:
+            self._session.keep_up(due=True)
 
 
 def _prepare_editing() -> None:
@@ -131,43 +213,6 @@ def _prepare_editing() -> None:
         readline.set_completer(completed)
         readline.set_completer_delims(" ")
         readline.parse_and_bind("tab: complete")
-
-
-class _Interrupts:
-    """Ctrl+C pauses the command that runs; at the prompt, and a second time in one command, it ends the session."""
-
-    def __init__(self, debugger: Debugger) -> None:
-        self.came = self.forced = False
-        self._debugger = debugger
-        self._is_busy = False
-        self._previous: Any = None
-
-    def __enter__(self) -> _Interrupts:
-        with contextlib.suppress(ValueError):  # only the main thread may do so
-            self._previous = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._is_busy or self.came:
-            self.forced = self._is_busy  # in the middle of something, so there is no moment to keep
-            raise KeyboardInterrupt
-        self.came = True
-        self._debugger.pause()
-
-    @contextlib.contextmanager
-    def while_busy(self) -> Iterator[None]:
-        """A command runs in this block."""
-        self.came, self._is_busy = False, True
-        try:
-            yield
-        finally:
-            self._is_busy = False
-            # One that came too late must not pause the next command.
-            self._debugger.machine.request_pause(wanted=False)
 
 
 # --- where answers go -----------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""`stepper debug MODEL --session FILE`: what the file keeps is put back at the start, and kept again at the end."""
+"""How `stepper debug` keeps a session: put back at the start, saved while one works and at the end.
+
+It is kept in the file of --session, or at a terminal by model, as the application on the whole terminal does.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.protected import protected_files
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Keeper, where
+from stepper.errors import StepperError
 from stepper.file_locks import lock
 from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
 
@@ -54,20 +59,55 @@ def locked(options: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def restore(options: argparse.Namespace, debugger: Debugger) -> str:
-    """Put the session back where there is one; what to tell the user."""
-    if not is_there(options):
-        return f"a new session, to be kept in {options.session}"
-    from stepper.debug.sessions import restore_session
+class KeptSession:
+    """The session of one conversation. `by_model`: where no file is named it is kept in the user's state folder."""
 
-    with Progress(debugger.machine, wanted=True):
-        restored = restore_session(debugger, options.session)
-    return f"{options.session} keeps no session yet" if restored.empty else f"session restored from {options.session}"
+    def __init__(self, options: argparse.Namespace, debugger: Debugger, *, by_model: bool) -> None:
+        self._file: str | None = options.session
+        self._debugger = debugger
+        self._keeper = None
+        if not options.no_keep and (by_model or self._file is not None):
+            file = None if self._file is None else Path(self._file)
+            self._keeper = Keeper(file=file, fresh=options.fresh)
+        self._fresh: bool = options.fresh
 
+    def restore(self) -> str:
+        """Put back the session that there is; what to tell the user. SessionError for one of a file that is named."""
+        if self._keeper is None:
+            return ""
+        if self._file is None:
+            with Progress(self._debugger.machine, wanted=True):
+                return self._keeper.restore(self._debugger).sentence
+        if self._fresh or not Path(self._file).exists():
+            return f"a new session, to be kept in {self._file}"
+        from stepper.debug.sessions import restore_session
 
-def keep(options: argparse.Namespace, debugger: Debugger) -> None:
-    """Keep it, at the end."""
-    if options.session is not None:
-        from stepper.debug.sessions import save_session
+        with Progress(self._debugger.machine, wanted=True):
+            restored = restore_session(self._debugger, self._file)
+        if restored.empty:
+            return f"{self._file} keeps no session yet"
+        return f"session restored from {self._file}: {where(self._debugger)}"
 
-        save_session(debugger, options.session)
+    def keep_up(self, *, due: bool = False) -> None:
+        """Save what has changed, a place every few seconds; what is wrong with that is told once."""
+        if self._keeper is not None and (trouble := self._keeper.keep_up(self._debugger, due=due)):
+            say(f"stepper: {trouble}", file=sys.stderr)
+
+    @property
+    def is_due(self) -> bool:
+        """True if a place is to be saved a little later."""
+        return self._keeper is not None and self._keeper.is_due(self._debugger)
+
+    def keep(self) -> str:
+        """Save it at the end; what to tell of that. UsageError or SessionError for a file that is named."""
+        if self._keeper is None:
+            return "no session is kept"
+        try:
+            self._keeper.save(self._debugger)
+        except StepperError as error:
+            if self._file is not None:
+                raise
+            return f"the session is not saved: {error}"
+        finally:
+            self._keeper.close()
+        return f"the session is kept in {self._keeper.name}"

@@ -149,8 +149,10 @@ def _add_debug(debug: Parser) -> None:
         "--session",
         metavar="FILE",
         help="keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "
-        "on the inputs that it has",
+        "on the inputs that it has; without this, at a terminal, they are kept by model in the user's state folder",
     )
+    debug.add_argument("--fresh", action="store_true", help="begin anew, without what was kept of the last session")
+    debug.add_argument("--no-keep", action="store_true", help="neither put a session back nor keep this one")
     debug.add_argument(
         "--reference",
         metavar="REFERENCE",

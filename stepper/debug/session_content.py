@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from msgspec import Struct, ValidationError
@@ -16,7 +17,6 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
 from stepper.debug.formats import ensure_format
 from stepper.debug.moments import Mark, Reason
-from stepper.debug.recording.blobs import BlobWriter
 from stepper.debug.recording.kept import Rows
 from stepper.debug.recording.reading import Recording
 from stepper.debug.scopes import target_in
@@ -27,6 +27,14 @@ from stepper.errors import SessionError, UsageError
 from stepper.records import as_data
 
 VERSION: Final = 1
+
+
+class Values(Protocol):
+    """Where the values of a session go: a file's blobs."""
+
+    def refer(self, value: Any, /) -> Any:
+        """Keep a value; what stands for it in JSON."""
+
 
 _LARGEST: Final = 2**62
 _MOST_BRANCHES: Final = 1000
@@ -137,10 +145,48 @@ def _labels_now(debugger: Debugger) -> Iterator[KeptLabels]:
         yield KeptLabels(target_in(programs[identity], slot), labels)
 
 
+class Stamp(Struct, frozen=True):
+    """What a session was like at a moment, to be compared with what it is later.
+
+    `setup` is what the user has made of it: breakpoints, watches, marks, branches, edits; `place` all else.
+    """
+
+    setup: str
+    place: str
+    values: tuple[Any, ...]
+    """Held, for they are told apart by identity."""
+
+
+def stamp(debugger: Debugger) -> Stamp:
+    """The session as it is now; reads no tensor."""
+    seen = _Identities()
+    rows = to_rows(present(debugger), debugger.machine.compiled, seen)
+    setup = {
+        **rows,
+        "session": [],
+        "breakpoint": [{**row, "counts": None} for row in rows["breakpoint"]],
+        "branch": [{**row, "tick": None} for row in rows["branch"]],
+    }
+    return Stamp(json.dumps(setup), json.dumps(rows), tuple(seen.values))
+
+
+class _Identities:
+    """Takes the place of what writes values into a file."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def refer(self, value: Any) -> dict[str, Any]:
+        """A value, by its identity; labels are new each time and have their words."""
+        self.values.append(value)
+        is_text = value.dtype.kind == "T"
+        return {"value": value.tolist() if is_text else id(value)}
+
+
 # --- to rows --------------------------------------------------------------------------------------------------------
 
 
-def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
+def to_rows(kept: Kept, compiled: CompiledModel, blobs: Values) -> Rows:
     """The session as JSON, by kind; values go into blobs."""
     numbers = {id(program): number for number, program in enumerate(compiled.programs)}
     session = {
@@ -176,7 +222,7 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: BlobWriter) -> Rows:
     }
 
 
-def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: BlobWriter) -> dict[str, Any]:
+def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: Values) -> dict[str, Any]:
     if isinstance(edit, KeptLoopEdit):
         what = "condition" if isinstance(edit.value, bool) else "trip_count"
         body = next(number for number, program in enumerate(compiled.programs) if program is edit.program)

@@ -71,10 +71,13 @@ class Restored(Struct, frozen=True):
 # --- saving ---------------------------------------------------------------------------------------------------------
 
 
-def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any] | None = None) -> None:
+def save_session(
+    debugger: Debugger, path: str | Path, layout: Mapping[str, Any] | None = None, *, known: bool = False
+) -> None:
     """Save the session into a file: a new one, or one of the same run, which may be a recording.
 
     `layout` is anything that JSON can write, at most LARGEST_LAYOUT characters; None leaves what is in the file.
+    `known`: the file is one of this run, because the caller saved it there and nobody else could write to it since.
     OutputError where the file cannot be written, FileInUse where another program has it,
     SessionError where it is of another run.
     """
@@ -88,8 +91,9 @@ def save_session(debugger: Debugger, path: str | Path, layout: Mapping[str, Any]
 
     with lock(path, wait=_LONGEST_WAIT):
         if path.exists():
-            with open_recording(path) as recording:
-                recording.check_run(machine, debugger.inputs)
+            if not known:
+                with open_recording(path) as recording:
+                    recording.check_run(machine, debugger.inputs)
             kept.update(path, rows)
         else:
             kept.create(path, machine, debugger.inputs, rows)
@@ -126,7 +130,7 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
         return Restored(True, layout)
     before = present(debugger)
     try:
-        with errors_named(Path(path)):
+        with errors_named(Path(path)), debugger.working():
             _put_back(debugger, saved, progress)
     except BaseException as error:
         debugger.machine.max_iterations = before.max_iterations

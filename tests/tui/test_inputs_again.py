@@ -14,12 +14,12 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Keeper
 from stepper.errors import InputError
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, Script, drive
 from tui.app import StepperApp
 from tui.inputs import Opening
-from tui.keeper import Keeper
 from tui.screens.inputs import InputsScreen
 from tui.screens.main import MainScreen
 

@@ -13,12 +13,12 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.session_keeper import Keeper, state_folder
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
 from tests.tui.sessions import session
 from tui.event_log import Kind
-from tui.keeper import Keeper, state_folder
 from tui.panes.operations import Operations
 
 

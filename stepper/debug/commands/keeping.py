@@ -13,7 +13,7 @@ from stepper.debug.commands.scripts import ScriptError, script_lines
 from stepper.debug.commands.session import Answer, Session, required
 from stepper.debug.commands.stops import moved
 from stepper.debug.commands.topics import TOPICS, topic_lines
-from stepper.debug.moments import Mark
+from stepper.debug.moments import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.output_files import ARRAY, COMMANDS, ProtectedFiles, Target
 from stepper.plain_values import storable
@@ -84,11 +84,15 @@ def _source(session: Session, text: str) -> Answer:
     session.sources += 1
     try:
         for number, line in script:
+            before = session.debugger.stop
             try:
                 lines += session.execute(line).lines
             except StepperError as error:
                 raise ScriptError(f"{text}, line {number}", error) from None
             if session.ended:
+                break
+            if session.debugger.stop is not before and session.debugger.stop.reason is Reason.PAUSED:
+                lines.append(f"{text} is left at line {number}, which was paused")
                 break
     finally:
         session.sources -= 1

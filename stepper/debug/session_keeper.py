@@ -10,19 +10,26 @@ import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.recording.hashes import content_hash, file_hashes
+from stepper.debug.what_if import ORIGINAL
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.file_locks import FileInUse, FileLock, lock
+
+if TYPE_CHECKING:
+    from stepper.debug.session_content import Stamp
 
 MOST_KEPT: Final = 200
 """Sessions in the state folder; the oldest go first."""
 _LETTERS: Final = 16
+EVERY: Final = 2.0
+"""Seconds between two savings of a place."""
 
 
 class Back(Struct, frozen=True):
@@ -55,6 +62,18 @@ class Keeper:
         """Why the session is not kept in its file; empty where it is."""
         self._path: Path | None = file
         self._lock: FileLock | None = None
+        self._stamp: Stamp | None = None
+        """The session as it was saved or begun; None where it has not begun."""
+        self._is_ours = False
+        """Whether what is in the file was saved by this keeper."""
+        self._aside: Path | None = None
+        self._saved_at = 0.0
+        self._trouble = ""
+
+    @property
+    def name(self) -> str:
+        """The file, to be told; empty where none is chosen yet."""
+        return "" if self._path is None else str(self._path)
 
     def path(self, debugger: Debugger) -> Path:
         """The file of this run; reads the model's files once."""
@@ -79,13 +98,20 @@ class Keeper:
                 from stepper.debug.sessions import restore_session  # with SQLite; most runs begin without a session
 
                 found = restore_session(debugger, path)
-                return Back(found.layout, "" if found.empty else f"session restored, tick {debugger.machine.tick}")
+                return Back(found.layout, "" if found.empty else f"session restored: {where(debugger)}")
             return Back() if self._file is not None else self._of_another_run(debugger, path)
         except StepperError as error:
             # A file that the user named may be of use elsewhere; it is not written over.
             if self._file is not None:
                 self._closed = f"{path} holds a session that could not be restored; it is left as it is"
-            return Back(sentence=f"the session is not restored: {error}", failed=True)
+            return Back(sentence=f"the session is not restored: {error}{self._put_aside(path)}", failed=True)
+
+    def _put_aside(self, path: Path) -> str:
+        """Have a session that could not be restored go elsewhere before this one takes its place; what to tell."""
+        if self._file is not None or self._lock is None or not path.is_file():
+            return ""
+        self._aside = path.with_suffix(".unrestored.session")
+        return f"; once this one is saved that one is in {self._aside}"
 
     def _of_another_run(self, debugger: Debugger, path: Path) -> Back:
         others = sorted(path.parent.glob(f"{path.name[:_LETTERS]}-*.session"), key=_time, reverse=True)
@@ -99,22 +125,55 @@ class Keeper:
 
     # --- saving --------------------------------------------------------------------------------------------------
 
-    def save(self, debugger: Debugger, layout: Mapping[str, Any]) -> Path:
+    def keep_up(self, debugger: Debugger, *, due: bool = False) -> str:
+        """Save what has changed since the last time: at once what the user has set up, a place every few seconds.
+
+        `due`: a place, too. The first time is the beginning. Returns what is wrong where it cannot be saved, once.
+        """
+        if self._closed or self._is_kept(_stamp(debugger), due):
+            return ""
+        try:
+            self.save(debugger)
+        except StepperError as error:
+            trouble, self._saved_at = f"the session is not saved: {error}", monotonic()
+        else:
+            trouble = ""
+        self._trouble, before = trouble, self._trouble
+        return "" if trouble == before else trouble
+
+    def _is_kept(self, now: Stamp, due: bool) -> bool:
+        if self._stamp is None:
+            self._stamp = now
+        if now.setup != self._stamp.setup:
+            return False
+        return now.place == self._stamp.place or not (due or monotonic() - self._saved_at >= EVERY)
+
+    def is_due(self, debugger: Debugger) -> bool:
+        """True if the place is not saved yet; `keep_up` with `due` does that."""
+        return not self._closed and self._stamp is not None and _stamp(debugger).place != self._stamp.place
+
+    def save(self, debugger: Debugger, layout: Mapping[str, Any] | None = None) -> Path:
         """Keep it all. UsageError where it cannot be written, SessionError for a file of another run."""
         from stepper.debug.sessions import save_session
 
         path = self.path(debugger)
         if self._take(path) or self._closed:
             raise UsageError(self._closed)
-        if self._file is not None:
-            save_session(debugger, path, layout)
+        now, known = _stamp(debugger), self._is_ours and path.is_file()
+        if self._file is not None or known:
+            save_session(debugger, path, layout, known=known)
+            self._stamp, self._saved_at, self._is_ours = now, monotonic(), True
             return path
         part = path.with_suffix(f".{os.getpid()}.part")
+        aside, self._aside = self._aside, None
         try:
+            if aside is not None:
+                path.replace(aside)
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             part.unlink(missing_ok=True)
             save_session(debugger, part, layout)
             part.replace(path)
+            self._stamp, self._saved_at, self._is_ours = now, monotonic(), True
             self._thin(path.parent)
         except OSError as error:
             raise UsageError(f"{path}: the session cannot be kept: {error.strerror}") from None
@@ -126,7 +185,7 @@ class Keeper:
     def go_on(self) -> None:
         """The run is opened anew, perhaps of a model that has changed: it is kept by what it is now."""
         if self._file is None:
-            self._path, self._closed = None, ""
+            self._path, self._closed, self._stamp, self._is_ours = None, "", None, False
             self.close()
 
     def close(self) -> None:
@@ -160,7 +219,8 @@ class Keeper:
             told = f"{self._file} keeps the session before, this one is kept by model" if self._file is not None else ""
         except StepperError as error:
             told = f"the session before is not saved: {error}"
-        self._file = self._path = None
+        self._file = self._path = self._stamp = None
+        self._is_ours = False
         self._closed = ""
         self.close()
         return told
@@ -168,6 +228,19 @@ class Keeper:
     def _thin(self, folder: Path) -> None:
         for path in sorted(folder.glob("*-*.session"), key=_time, reverse=True)[MOST_KEPT:]:
             path.unlink(missing_ok=True)
+
+
+def where(debugger: Debugger) -> str:
+    """Where a run stands, in a few words: the tick, the place, and the branch where there is another than the first."""
+    branch = debugger.branches.name
+    named = "" if branch == ORIGINAL else f", branch {branch}"
+    return f"tick {debugger.machine.tick}, {debugger.stop.place}{named}"
+
+
+def _stamp(debugger: Debugger) -> Stamp:
+    from stepper.debug.session_content import stamp  # with SQLite
+
+    return stamp(debugger)
 
 
 def _time(path: Path) -> float:

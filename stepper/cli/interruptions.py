@@ -1,0 +1,152 @@
+"""Ctrl+C, and the signals that end a program, while commands are carried out on a debugger.
+
+Ctrl+C pauses the command that runs; at the prompt it clears the line. SIGTERM and SIGHUP pause it, too, and then end
+the program in order. Python heeds signals between two of its own operations only: while the engine is inside one long
+call of numpy, a thread of ours hears of them, asks for the pause and says what is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Final
+
+from stepper.cli.printing import say
+from stepper.debug.debugger import Debugger
+from stepper.engine.frames import place
+
+_ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+_PATIENCE: Final = 0.7
+"""Seconds in which a pause is heeded as a rule; after that the user is told what is waited for."""
+_GRACE: Final = 8.0
+"""Seconds after which a program that is to end does so in the midst of an operation."""
+
+
+class Ended(BaseException):
+    """A signal ends the program; `code` is its exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number, self.code = number, 128 + number
+
+
+class Interruptions:
+    """While the block runs, signals are heeded as the commands on a debugger need it.
+
+    `insistent`: a second Ctrl+C in one command raises KeyboardInterrupt, as in a script, which nobody watches.
+    """
+
+    def __init__(self, debugger: Debugger, *, insistent: bool) -> None:
+        self.came = self.forced = False
+        self.ended_by: int | None = None
+        self._debugger = debugger
+        self._insistent = insistent
+        self._busy = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._previous: dict[int, Any] = {}
+        self._listener: _Listener | None = None
+
+    def __enter__(self) -> Interruptions:
+        with contextlib.suppress(ValueError):  # only the main thread may do so
+            for number in (signal.SIGINT, *_ENDING):
+                previous = signal.getsignal(number)
+                if previous is not signal.SIG_IGN:  # nohup, or a command in the background
+                    handler = self._interrupt if number is signal.SIGINT else self._end
+                    self._previous[number] = signal.signal(number, handler)
+            self._listener = _Listener(self._heard)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a command runs."""
+        return self._busy.is_set()
+
+    # --- in the main thread, between two operations of Python -----------------------------------------------------
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        is_busy = self._busy.is_set()
+        if not is_busy or (self.came and self._insistent):
+            self.forced = is_busy  # in the middle of something, so there is no moment to keep
+            raise KeyboardInterrupt
+        self.came = True
+        self._debugger.pause()
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        is_second = self.ended_by is not None
+        self.ended_by = number
+        self._debugger.pause()
+        if not self._busy.is_set() or is_second:
+            self.forced = self._busy.is_set()
+            raise Ended(number)
+
+    @contextlib.contextmanager
+    def while_busy(self) -> Iterator[None]:
+        """A command runs in this block. Raises Ended after it where the program is to end."""
+        with self._debugger.working():  # a pause that comes too late must not pause the next command
+            self.came = False
+            self._idle.clear()
+            self._busy.set()
+            try:
+                yield
+            finally:
+                self._busy.clear()
+                self._idle.set()
+        self.check()
+
+    def check(self) -> None:
+        """Raise Ended where a signal has come that ends the program."""
+        if self.ended_by is not None:
+            raise Ended(self.ended_by)
+
+    # --- in a thread of its own, whatever the main one does -------------------------------------------------------
+
+    def _heard(self, number: int) -> None:
+        if number not in self._previous or not self._busy.is_set():
+            return
+        self._debugger.pause()
+        if self._idle.wait(_PATIENCE):
+            return
+        stack = list(self._debugger.machine.stack)
+        where = f" in {place(stack)}" if stack else ""
+        say(f"stepper: it stops as soon as the operation that runs{where} is done", file=sys.stderr)
+        sys.stderr.flush()
+        if number != signal.SIGINT and not self._idle.wait(_GRACE):
+            name = signal.Signals(number).name
+            say(f"stepper: ended by {name} in the midst of it; the session is kept as it was before", file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(128 + number)
+
+
+class _Listener:
+    """Calls a function in a thread for each signal that comes to the program."""
+
+    def __init__(self, heard: Any) -> None:
+        self._heard = heard
+        self._theirs, self._ours = socket.socketpair()
+        self._ours.setblocking(False)
+        self._previous = signal.set_wakeup_fd(self._ours.fileno(), warn_on_full_buffer=False)
+        threading.Thread(target=self._listen, name="signals", daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while numbers := self._theirs.recv(64):
+                for number in dict.fromkeys(numbers):
+                    self._heard(number)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        signal.set_wakeup_fd(self._previous)
+        self._ours.close()
