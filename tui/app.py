@@ -14,6 +14,7 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from stepper.debug.commands.registry import command_called, commands
+from stepper.debug.commands.stops import searched_text
 from stepper.debug.debugger import Debugger
 from stepper.debug.session_keeper import Keeper
 from stepper.errors import StepperError, UsageError
@@ -84,7 +85,7 @@ class StepperApp(Choosing):
         self.sought = ""
         self.asked_pane: Pane | None = None
         self.inputs = None if isinstance(debugger, Debugger) else self.choices_of(debugger)
-        self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name)
+        self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name, keep=self.keep_up)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
         self._tells_fault = False
@@ -103,6 +104,7 @@ class StepperApp(Choosing):
 
     def on_mount(self) -> None:
         """Begin."""
+        self.leave_when_told()
         if self.inputs is None:
             self.start_driver()
         else:
@@ -197,12 +199,18 @@ class StepperApp(Choosing):
             return
         tone = "bad" if reply.is_error else "dim"
         if reply.moved and not reply.is_error:
-            stop = self.state.stop
-            self.say(stop.details[0] if stop is not None and stop.is_interrupted else reply.lines[0], tone)
+            self.say(self._stop_line(reply.lines[0]), tone)
         elif len(reply.lines) > 1 and not reply.is_error and self.front.put_card(reply.line, reply.lines):
             self.say(f"{reply.line}: {len(reply.lines)} lines")
         else:
             self.say(" ".join(line.strip() for line in reply.lines), tone)
+
+    def _stop_line(self, first: str) -> str:
+        """A stop in a line; `first` is that of its answer."""
+        stop = self.state.stop
+        if stop is not None and stop.searched is not None:
+            return f"paused: {searched_text(stop.searched)}"
+        return stop.details[0] if stop is not None and stop.is_interrupted else first
 
     # --- commands ------------------------------------------------------------------------------------------------
 

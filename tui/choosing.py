@@ -66,7 +66,7 @@ class Choosing(Durable):
         self.driver.close()
         self.begins = True
         self.reopen = make
-        self.driver = Driver(self, make, self.state.model)
+        self.driver = Driver(self, make, self.state.model, keep=self.keep_up)
         self.start_driver()
 
     def _begun(self, make: Reopen, found: tuple[Debugger, str]) -> None:
@@ -80,7 +80,7 @@ class Choosing(Durable):
     def on_refused(self, message: Refused) -> None:
         """The inputs do not do."""
         self.begins = False
-        self.driver = Driver(self, None, self.state.model)
+        self.driver = Driver(self, None, self.state.model, keep=self.keep_up)
         self.say(message.text, "bad")
 
     def made(self, load: Load, outcome: Outcome) -> None:

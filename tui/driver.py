@@ -22,6 +22,7 @@ from stepper.debug.commands import Answer, Interpreter
 from stepper.debug.commands.registry import command_called
 from stepper.debug.debugger import Debugger
 from stepper.debug.run_views import Glance, glance
+from stepper.debug.session_keeper import EVERY
 from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
@@ -77,13 +78,24 @@ class Driver:
     _pictures: Pictures
 
     def __init__(
-        self, app: App[Any], debugger: Debugger | Callable[[], Debugger] | None, name: str, log: EventLog | None = None
+        self,
+        app: App[Any],
+        debugger: Debugger | Callable[[], Debugger] | None,
+        name: str,
+        log: EventLog | None = None,
+        *,
+        keep: Callable[[Debugger, bool], tuple[str, bool]] = lambda _debugger, _due: ("", False),
     ) -> None:
-        """The debugger, or how one is made (in the worker); None: there will be another driver that has one."""
+        """The debugger, or how one is made (in the worker); None: there will be another driver that has one.
+
+        `keep` saves the session after each job, with True what waits; it says what is wrong and whether anything waits.
+        """
         self._app = app
         self._name = name
         self.log = EventLog() if log is None else log
         self._make = debugger
+        self._keep = keep
+        self._is_due = False
         self._logged: deque[str] = deque(maxlen=_LOGGED)
         self.is_open = isinstance(debugger, Debugger)
         """Whether there is a debugger; before that, its inputs are chosen."""
@@ -236,7 +248,7 @@ class Driver:
                     self._show(None)
                     continue
                 self._rest()
-                job = self._jobs.get()
+                job = self._next_job()
             if job is None:
                 return
             try:
@@ -249,6 +261,26 @@ class Driver:
                     self._waiting -= 1
                     self._pressing -= not _gives_way(job)
                     self._yielding = False
+            if not _gives_way(job):
+                self._save(due=False)
+
+    def _next_job(self) -> Job | None:
+        """The next job, whenever it comes; before that the session is saved, if that is due."""
+        if self._is_due:
+            try:
+                return self._jobs.get(timeout=EVERY)
+            except Empty:
+                self._save(due=True)
+        return self._jobs.get()
+
+    def _save(self, *, due: bool) -> None:
+        try:
+            trouble, self._is_due = self._keep(self._debugger, due)
+        except Exception as error:  # the worker must not die of it
+            self._app.post_message(Fault("saving the session", repr(error)))
+            return
+        if trouble:
+            self._app.post_message(Found(lambda _answer: None, None, trouble))
 
     def _made(self) -> bool:
         """Make the debugger; whether that went well."""

@@ -39,7 +39,6 @@ class Durable(Stage):
 
     def take_up(self) -> None:
         """Put back what was kept, before anything else is done."""
-        self._leave_when_told()
         if self.keeper is not None:
             self.driver.ask(self.keeper.restore, self._taken_up, title="restoring the session")
 
@@ -81,7 +80,13 @@ class Durable(Stage):
             return f"the session is not saved: {error}"
         return ""
 
-    def _leave_when_told(self) -> None:
+    def keep_up(self, debugger: Debugger, due: bool) -> tuple[str, bool]:
+        """Called in the worker after each job: save what has changed. What is wrong with that, and whether there is
+        something to save a little later."""
+        keeper = self.keeper
+        return ("", False) if keeper is None else (keeper.keep_up(debugger, due=due), keeper.is_due(debugger))
+
+    def leave_when_told(self) -> None:
         """A terminal that is closed leaves a session that is saved."""
         if not self.is_headless:
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
@@ -127,7 +132,7 @@ class Durable(Stage):
         log, statistic = self.driver.log, self.state.statistic
         self.driver.ended()
         self.found = ""
-        self.driver = Driver(self, debugger, self.state.model, log)
+        self.driver = Driver(self, debugger, self.state.model, log, keep=self.keep_up)
         self.driver.start()
         if statistic != State().statistic:
             self.perform(f"statistic {statistic}", echo=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +23,10 @@ from tui.theme import Look
 
 if TYPE_CHECKING:
     from tui.inputs import Opening
+
+
+SIGNALLED = 128
+"""Exit codes above this one are those of signals."""
 
 
 class Keeping(Struct, frozen=True):
@@ -85,11 +91,23 @@ def _run(
         debugger, name, look, lines, light=light, keys=keys, keeper=keeper, reopen=reopen, choosing=choosing
     )
     try:
-        return app.run() or app.return_code or 0
+        code = app.run() or app.return_code or 0
     finally:
         trouble = app.keep_at_end()
         if trouble:
-            print(f"stepper: {trouble}", file=sys.stderr)
+            _tell(trouble)
+    if code > SIGNALLED:
+        _tell(
+            f"ended by {signal.Signals(code - SIGNALLED).name}"
+            + ("" if trouble or keeper is None else "; the session is kept")
+        )
+    return code
+
+
+def _tell(sentence: str) -> None:
+    """Say it where the terminal is that the application has left, if that is still there."""
+    with contextlib.suppress(OSError):
+        print(f"stepper: {sentence}", file=sys.stderr, flush=True)
 
 
 def open_inputs(

@@ -24,6 +24,7 @@ from stepper.engine.frames import place
 _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE: Final = 0.7
 """Seconds in which a pause is heeded as a rule; after that the user is told what is waited for."""
+_SOON, _TRIES = 0.1, 10
 _GRACE: Final = 8.0
 """Seconds after which a program that is to end does so in the midst of an operation."""
 
@@ -50,6 +51,8 @@ class Interruptions:
         self._busy = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
+        self._told_to_end = threading.Event()
+        self._is_ending = False
         self._previous: dict[int, Any] = {}
         self._listener: _Listener | None = None
 
@@ -85,11 +88,15 @@ class Interruptions:
         self._debugger.pause()
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
+        self._told_to_end.set()
         is_second = self.ended_by is not None
         self.ended_by = number
         self._debugger.pause()
-        if not self._busy.is_set() or is_second:
+        if self._busy.is_set() and not is_second:
+            return  # it ends when the command has paused
+        if not self._is_ending:
             self.forced = self._busy.is_set()
+            self._is_ending = True
             raise Ended(number)
 
     @contextlib.contextmanager
@@ -108,13 +115,18 @@ class Interruptions:
 
     def check(self) -> None:
         """Raise Ended where a signal has come that ends the program."""
-        if self.ended_by is not None:
+        if self.ended_by is not None and not self._is_ending:
+            self._is_ending = True
             raise Ended(self.ended_by)
 
     # --- in a thread of its own, whatever the main one does -------------------------------------------------------
 
     def _heard(self, number: int) -> None:
-        if number not in self._previous or not self._busy.is_set():
+        if number not in self._previous:
+            return
+        if not self._busy.is_set():
+            if number != signal.SIGINT:
+                self._wake(number)
             return
         self._debugger.pause()
         if self._idle.wait(_PATIENCE):
@@ -129,6 +141,13 @@ class Interruptions:
             sys.stderr.flush()
             os._exit(128 + number)
 
+    def _wake(self, number: int) -> None:
+        """Send the signal once more where it came just before the main thread began to wait for a line."""
+        for _ in range(_TRIES):
+            if self._told_to_end.wait(_SOON) or self._busy.is_set():
+                return
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
 
 class _Listener:
     """Calls a function in a thread for each signal that comes to the program."""
@@ -138,10 +157,11 @@ class _Listener:
         self._theirs, self._ours = socket.socketpair()
         self._ours.setblocking(False)
         self._previous = signal.set_wakeup_fd(self._ours.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self._listen, name="signals", daemon=True).start()
+        self._thread = threading.Thread(target=self._listen, name="signals", daemon=True)
+        self._thread.start()
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), self._theirs:
             while numbers := self._theirs.recv(64):
                 for number in dict.fromkeys(numbers):
                     self._heard(number)
@@ -150,3 +170,4 @@ class _Listener:
         """Listen no longer."""
         signal.set_wakeup_fd(self._previous)
         self._ours.close()
+        self._thread.join(_PATIENCE)

@@ -119,7 +119,10 @@ def value_in(timeline: Timeline, target: Target) -> Any:
     if all(iterations is None for iterations in target.iterations):
         return value_now(timeline.machine.stack, target)
     depth = _loop_of(timeline, target)
-    return value_in_iteration(timeline, target, _asked(timeline, target, depth)[0])
+    first, end = _asked(timeline, target, depth)
+    if first >= end:
+        raise UsageError(f"'{target.named.name}' has no value there: the loop has no iteration so early")
+    return value_in_iteration(timeline, target, first)
 
 
 def part_of(address: Address, value: Any) -> Array:

@@ -14,7 +14,7 @@ from stepper.debug.formats import formatted
 from stepper.debug.readings import Reading
 from stepper.debug.reference_breaks import Reading as ReferenceReading
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
-from stepper.debug.series import value_before, value_in_iteration
+from stepper.debug.series import value_before, value_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import loop_run, place
@@ -56,9 +56,9 @@ class StopScope:
         if not asked:
             has_ended = not machine.stack and target.program is machine.compiled.main
             return output_at_end(machine, target) if has_ended else value_now(machine.stack, target)
-        if len(asked) > 1 or not isinstance(asked[0], int) or asked[0] < 0:
-            raise UsageError(f"'{address}': one iteration of the loop that runs here can be watched, counted from 0")
-        return value_in_iteration(self._timeline, target, asked[0])
+        if len(asked) > 1 or not isinstance(asked[0], int):
+            raise UsageError(f"'{address}': one iteration of the loop that runs here can be in an expression")
+        return value_in(self._timeline, target)
 
     def previous(self, address: Address, /) -> Any:
         """The value one iteration before."""

@@ -76,6 +76,13 @@ class Branches:
         """Whether a value was changed on the way to the present."""
         return any(tick <= self._timeline.machine.tick for tick in self._timeline.edits)
 
+    @property
+    def title(self) -> str:
+        """The branch that goes on, and that it is edited; empty for the original, which every run begins with."""
+        if self.name == ORIGINAL:
+            return ""
+        return f"{self.name}, edited" if self.is_edited else self.name
+
     def go(self, name: str) -> int | None:
         """Go on in the branch of this name, a new one from the present if there is none.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,10 +54,22 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
 def program(*words: object, **options: Any) -> subprocess.Popen[bytes]:
     """`python -m stepper` with these words, its streams piped unless something else is said."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    state = Path(tempfile.gettempdir(), f"stepper-tests-{os.getpid()}")  # removed at the end of the tests
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(state), **options.pop("env", {})}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     command = [sys.executable, "-m", "stepper", *map(str, words)]
-    return subprocess.Popen(command, env=environment, **streams)
+    return subprocess.Popen(command, env=environment, preexec_fn=_heeding_interrupts, **streams)
+
+
+def _heeding_interrupts() -> None:
+    """Also where the tests run with Ctrl+C ignored, as under nohup."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_state_stays() -> Iterator[None]:
+    yield
+    shutil.rmtree(Path(tempfile.gettempdir(), f"stepper-tests-{os.getpid()}"), ignore_errors=True)
 
 
 def ended(process: subprocess.Popen[bytes]) -> Called:

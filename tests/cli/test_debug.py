@@ -175,9 +175,11 @@ def test_a_wrong_break_is_refused(call: Call, model: Path, spec: str) -> None:
 class Terminal:
     """`stepper debug` at a terminal of its own."""
 
-    def __init__(self, *words: object) -> None:
+    def __init__(self, *words: object, state: Path | None = None) -> None:
         self._mine, theirs = pty.openpty()
         environment = {"TERM": "dumb", "PYTHONPATH": str(ROOT)}
+        environment |= {} if state is None else {"XDG_STATE_HOME": str(state)}
+        words = (*words, *(["--no-keep"] if state is None else []))
         self.process = program("debug", *words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
         os.close(theirs)
 
@@ -238,7 +240,7 @@ def test_the_prompt_repeats_and_leaves(model: Path) -> None:
 
 
 @pytest.mark.parametrize("graph", [endless(), endless_with_branch()], ids=["straight", "branch"])
-def test_ctrl_c_pauses_an_endless_loop_and_leaves_at_the_prompt(graph: Graph, tmp_path: Path) -> None:
+def test_ctrl_c_pauses_an_endless_loop_and_clears_the_line_at_the_prompt(graph: Graph, tmp_path: Path) -> None:
     with Terminal(graph.write(tmp_path)) as terminal:
         terminal.until(PROMPT)
         ticks = []
@@ -249,10 +251,61 @@ def test_ctrl_c_pauses_an_endless_loop_and_leaves_at_the_prompt(graph: Graph, tm
             text = terminal.until(r"\(paused\)[\s\S]*" + PROMPT)
             ticks += [int(number) for number in re.findall(r"tick (\d+) ", text)]
         assert 0 < ticks[0] < ticks[1]
-        terminal.type("reverse-step\n")
-        terminal.until(r"tick \d+ [\s\S]*" + PROMPT)
+        terminal.type("break endless@5\n")
+        terminal.until(r"breakpoint 1[\s\S]*" + PROMPT)
+        terminal.type("half a line")
+        terminal.until("half a line")
         terminal.interrupt()
-        assert terminal.code() == 130
+        terminal.until(PROMPT)
+        terminal.type("find iter < 0 all\n")
+        terminal.until("find iter")
+        terminal.interrupt()
+        terminal.until(r"not asked to the end: paused[\s\S]*" + PROMPT)
+        terminal.type("info breaks\n")
+        assert "break endless@5" in terminal.until(r"hits?\)[\s\S]*" + PROMPT)
+        terminal.type("quit\n")
+        assert terminal.code() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("is_moving", [False, True])
+def test_a_signal_that_ends_the_program_keeps_the_session_first(
+    tmp_path: Path, number: signal.Signals, is_moving: bool
+) -> None:
+    model, state = endless().write(tmp_path), tmp_path / "state"
+    with Terminal(model, state=state) as terminal:
+        terminal.until(PROMPT)
+        terminal.type("run-to endless@4\n")
+        terminal.until(r"#4[\s\S]*" + PROMPT)
+        if is_moving:
+            terminal.type("continue\n")
+            terminal.until("continue")
+            time.sleep(0.3)
+        terminal.process.send_signal(number)
+        assert f"ended by {number.name}; the session is kept in {state}" in terminal.until("kept in .*/state")
+        assert terminal.code() == 128 + number
+    with Terminal(model, state=state) as terminal:
+        told = terminal.until(PROMPT)
+        assert "session restored: tick " in told and (is_moving or "Loop 'endless' #4" in told)
+        terminal.type("quit\n")
+        assert terminal.code() == 0
+
+
+def test_a_killed_debugger_loses_nothing_of_what_was_set_up(tmp_path: Path) -> None:
+    model, state = endless().write(tmp_path), tmp_path / "state"
+    with Terminal(model, state=state) as terminal:
+        terminal.until(PROMPT)
+        for line in ("run-to endless@4", "break endless@9", "mark here", "branch other", "watch iter"):
+            terminal.type(f"{line}\n")
+            terminal.until(re.escape(line) + r"[\s\S]*" + PROMPT)
+        terminal.process.kill()
+        assert terminal.code() == -signal.SIGKILL
+    with Terminal(model, state=state) as terminal:
+        assert "session restored: tick 14, model > Loop 'endless' #4, branch other" in terminal.until(PROMPT)
+        terminal.type("info breaks\n")
+        terminal.until(r"break endless@9[\s\S]*" + PROMPT)
+        terminal.type("info marks\n")
+        terminal.until(r"here  tick 14[\s\S]*" + PROMPT)
 
 
 def test_the_end_of_the_input_leaves(model: Path) -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from stepper.debug.cause_texts import name_of
 from stepper.debug.moments import Reason
+from stepper.debug.what_if import ORIGINAL
 from tui.keymap import Keymap, footer
 from tui.keys import KEYS
 from tui.names import layer_name, operation_names
@@ -16,7 +17,7 @@ from tui.state import State
 
 _REASONS: Final = {
     Reason.MOVED: "paused",
-    Reason.PAUSED: "paused",
+    Reason.PAUSED: "paused on the way",
     Reason.END: "ended",
     Reason.START: "at the start",
     Reason.NOWHERE: "paused",
@@ -72,8 +73,9 @@ class TopBar(Line):
             row: Row = [(f"running{rate}", "accent")]
         else:
             row = [self._reason()]
-        if state.is_edited:
-            row.append((f"   {clip(printable(state.branch), 12)}, edited*", "edit"))
+        if state.is_edited or state.branch not in ("", ORIGINAL):
+            edited = ", edited*" if state.is_edited else ""
+            row.append((f"   {clip(printable(state.branch), 12)}{edited}", "edit"))
         if width >= 100:
             tick = state.running.glance.tick if state.running is not None else state.view.tick if state.view else 0
             who = state.engine or "numpy"

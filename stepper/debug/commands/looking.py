@@ -194,6 +194,9 @@ def _where(session: Session, _text: str) -> Answer:
     lines = stack_lines(levels)
     if levels:
         lines[session.depth] = ">" + lines[session.depth][1:]
+    lines = lines or ["the run has ended"]
+    if debugger.branches.title:
+        lines.append(f"  in the branch {debugger.branches.title}")
     data = [
         {
             "depth": level.depth,
@@ -204,7 +207,7 @@ def _where(session: Session, _text: str) -> Answer:
         }
         for level in levels
     ]
-    return Answer(tuple(lines or ["the run has ended"]), {"levels": data})
+    return Answer(tuple(lines), {"levels": data, "branch": debugger.branches.name})
 
 
 @command("up", help="look at the frame around this one; the run stays where it is")

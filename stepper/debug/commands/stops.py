@@ -35,8 +35,8 @@ def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
     """
     stop, branches = debugger.stop, debugger.branches
     reason = "" if stop.reason in _UNSAID else f"  ({stop.reason})"
-    edited = f"  [{branches.name}, edited]" if branches.is_edited else ""
-    lines = [f"tick {stop.tick}  {stop.place}{reason}{edited}"]
+    branch = f"  [{branches.title}]" if branches.title else ""
+    lines = [f"tick {stop.tick}  {stop.place}{reason}{branch}"]
     if not debugger.machine.stack:
         outputs = debugger.machine.outputs or ()
         heads = [f"  output {index}  " for index in range(len(outputs))]

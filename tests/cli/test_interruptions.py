@@ -1,0 +1,70 @@
+"""Signals while commands are carried out: in the main thread, and beside it where that is inside one long call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from stepper.cli import interruptions
+from stepper.cli.interruptions import Ended, Interruptions
+from stepper.debug.moments import Reason
+from tests.debug.debugged import sample
+
+
+def test_ctrl_c_pauses_a_command_however_often_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    debugger = sample("while_loop")
+    with Interruptions(debugger, insistent=False) as interrupted, interrupted.while_busy():
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted.came and debugger.continue_().reason is Reason.PAUSED
+    assert debugger.continue_().reason is Reason.END
+
+
+def test_ctrl_c_at_the_prompt_and_a_second_one_in_a_script_are_for_the_caller() -> None:
+    debugger = sample("while_loop")
+    with Interruptions(debugger, insistent=True) as interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert not interrupted.forced
+        with pytest.raises(KeyboardInterrupt), interrupted.while_busy():
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted.forced
+
+
+def test_a_long_operation_is_named_as_what_is_waited_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruptions, "_PATIENCE", 0.0)
+    debugger = sample("while_loop")
+    debugger.step(3)
+    told = ""
+    with Interruptions(debugger, insistent=False) as interrupted, interrupted.while_busy():
+        os.kill(os.getpid(), signal.SIGINT)
+        deadline = time.monotonic() + 20
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.01)
+            told = capsys.readouterr().err
+    assert told == ("stepper: it stops as soon as the operation that runs in model > Loop 'until_one' #0 is done\n")
+
+
+def test_sigterm_ends_after_the_command_that_it_paused() -> None:
+    debugger = sample("while_loop")
+    with Interruptions(debugger, insistent=False) as interrupted:
+        with pytest.raises(Ended) as ended, interrupted.while_busy():
+            os.kill(os.getpid(), signal.SIGTERM)
+            stop = debugger.continue_()
+        assert stop.reason is Reason.PAUSED and ended.value.code == 143 and str(ended.value) == "SIGTERM"
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruptions(sample("while_loop"), insistent=False):
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, previous)
