@@ -48,6 +48,7 @@ def _debug(options: argparse.Namespace) -> int:
     if options.session is not None:
         interpreter.session.file = options.session
         say(session.restore(), file=sys.stderr)
+    code = 0
     with Interruptions(debugger, insistent=not is_terminal) as interruptions:
         try:
             if options.script is not None:
@@ -55,7 +56,7 @@ def _debug(options: argparse.Namespace) -> int:
             elif is_terminal:
                 _converse(interpreter, printer, interruptions, session, restores=options.session is None)
             else:
-                _listen(interpreter, printer, interruptions, session)
+                code = _listen(interpreter, printer, interruptions, session)
         except Ended as ended:
             return _ended(ended, session, interruptions)
         except KeyboardInterrupt:
@@ -65,7 +66,7 @@ def _debug(options: argparse.Namespace) -> int:
         told = session.keep()
     if is_terminal and told.startswith("the session is not saved"):
         say(f"stepper: {told}", file=sys.stderr)
-    return 0
+    return code
 
 
 def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:
@@ -107,20 +108,24 @@ def _numbered(name: str) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def _listen(interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: KeptSession) -> None:
-    """Carry out the lines of a pipe."""
+def _listen(interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: KeptSession) -> int:
+    """Carry out the lines of a pipe, of which each error names its line; the code of the first one."""
+    code = number = 0
     while not interpreter.session.ended:
         interruptions.check()
         try:
-            line = input()
+            number += 1
+            line = input().removeprefix(_MARK if number == 1 else "")
         except EOFError:
-            return
+            break
         except UnicodeDecodeError:
             code = code or UsageError.exit_code
-            printer.failure("", UsageError("the line is no text in UTF-8"), None if is_terminal else number)
+            printer.failure("", UsageError("the line is no text in UTF-8"), number)
             continue
-        _carry_out(line, interpreter, printer, interruptions)
+        failed = _carry_out(line, interpreter, printer, interruptions, number)
+        code = code or failed
         session.keep_up()
+    return code
 
 
 def _converse(
@@ -160,15 +165,18 @@ def _converse(
                 printer.failure("", UsageError("the line is no text"))
 
 
-def _carry_out(line: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions) -> None:
+def _carry_out(
+    line: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, number: int | None = None
+) -> int:
+    """Carry out a line, of a pipe the one with this number; the code of its error, 0 without any."""
     try:
         with interruptions.while_busy():
             answer = interpreter.execute(line)
     except StepperError as error:
-        printer.failure(line, error)
-    else:
-        printer.answer(line, answer)
-    return 0 if is_terminal else code
+        printer.failure(line, error, number)
+        return error.exit_code
+    printer.answer(line, answer)
+    return 0
 
 
 class _Later:
