@@ -15,7 +15,7 @@ Quantisation. One that lies between two levels, as near as rounding can tell, ma
 
 What many operations make together (a body's Result, an output of the model) is in error relative to the largest of its
 elements rather than to each, where a sum is among them: a tenth of the relative tolerance, of the largest, is allowed,
-and what a sum just before it may leave (running error analysis, Higham 3.3, through additions and activations).
+and what the operations before it may leave (running error analysis, Higham 3.3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stepper.compare.metrics import Measure, measure
 from stepper.compare.tolerances import Tolerance
 from stepper.element_types import Array, is_floating
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation, Program
+from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.ir.model import Layer
 
 _SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
@@ -72,11 +72,7 @@ _PERTURBED: Final = 16
 _TRIALS: Final = 2
 _WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _DEVIATIONS: Final = 6
-_NO_FURTHER: Final = frozenset({"Relu", "Tanh", "Sigmoid", "Clamp", "Abs", "Negative", "Convert", "Elu", "HardSigmoid"})
-"""Types whose results are no further apart than their inputs."""
-
 _RESHAPED: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
-_ADDED: Final = frozenset({"Add", "Subtract", "Maximum", "Minimum"})
 _FURTHEST: Final = 12
 """How many operations are followed back from what is given out."""
 
@@ -121,9 +117,9 @@ def measure_output(
 
 def left_by(frame: Frame, operation: Operation, output: int, unknown: Sequence[Layer]) -> Array:
     """What rounding may leave in an output for the sums among the layers before it that the reference does not have."""
-    return _propagated(
-        frame, operation.outputs[output], _FURTHEST, {layer.id for layer in unknown} | {operation.layer.id}
-    )
+    among = {operation.layer.id, *(layer.id for layer in unknown)}
+    with np.errstate(all="ignore"):
+        return _Errors(frame, among, {}).of(operation.outputs[output], _FURTHEST)
 
 
 def _fitting(extra: Array, value: Any) -> Array:
@@ -134,50 +130,113 @@ def _fitting(extra: Array, value: Any) -> Array:
         return np.asarray(extra.max(initial=0.0))
 
 
+Rounded = dict[tuple[int, int], float]
+"""How far apart rounding has left what bodies gave: by `id()` of the program and the slot of the Result."""
+
+
 def measure_whole(
-    frame: Frame, slot: int, ours: Any, theirs: Any, tolerance: Tolerance, sums: frozenset[int] | None = None
+    frame: Frame, slot: int, ours: Any, theirs: Any, tolerance: Tolerance, sums: Collection[int], rounded: Rounded
 ) -> Measure | None:
     """The distance of what a graph gives out from a slot, with what rounding on the way to it may leave allowed.
 
-    `sums` is what `behind_sums` found in the frame's program.
+    `sums` is what `behind_sums` found in the frame's program; to `rounded` is added what is allowed here.
     """
     found = measure(ours, theirs, tolerance)
     if found is None or not found.differs or found.problem or not tolerance.rounds:
         return found
-    if slot not in (behind_sums(frame.program) if sums is None else sums):
-        return found
     with np.errstate(all="ignore"):
-        largest = float(np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs)))
-        extra = np.asarray(largest * tolerance.relative / 10) + _propagated(frame, slot, _FURTHEST)
-    return measure(ours, theirs, tolerance, _fitting(extra, ours))
+        extra = _Errors(frame, None, rounded).of(slot, _FURTHEST)
+        if slot in sums:
+            largest = float(np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs)))
+            extra = np.asarray(largest * tolerance.relative / 10) + extra
+    again = measure(ours, theirs, tolerance, _fitting(extra, ours))
+    if again is not None and not again.differs:
+        key = id(frame.program), slot
+        rounded[key] = max(rounded.get(key, 0.0), again.absolute)
+    return again
 
 
-def _propagated(frame: Frame, slot: int, left: int, among: Collection[int] | None = None) -> Array:
-    """What rounding may have left in a value, carried through additions and what moves nothing further apart.
+class _Errors:
+    """Running error analysis of a frame's values (Higham 3.3): how far apart two evaluations may be for rounding alone.
 
-    It is a bound where the value comes from sums in such ways, and 0 for what comes from anything else. `among` are the
-    ids of the layers that count, None for all.
+    It is a bound through sums, arithmetic and activations, and 0 for what comes from anything else. `among` are the ids
+    of the layers that count, None for all.
     """
-    index = frame.program.computed_at.get(slot)
-    if index is None or left == 0 or frame.values[slot] is None:
-        return _NOTHING
-    if among is not None and frame.program.operations[index].layer.id not in among:
-        return _NOTHING
-    operation = frame.program.operations[index]
-    kind, inputs, shape = operation.layer.type, inputs_of(frame, operation), np.shape(frame.values[slot])
-    if kind in _SUMS or kind in _STABLE:
-        found = allowance(operation, operation.outputs.index(slot), inputs)
-        return _NOTHING if found is None else found
-    parts = [_propagated(frame, source, left - 1, among) if source >= 0 else _NOTHING for source in operation.inputs]
-    if kind in _NO_FURTHER:
-        return parts[0]
-    if kind in _RESHAPED:
-        return parts[0].reshape(shape) if parts[0].size == math.prod(shape) else parts[0].max(initial=0.0) + _NOTHING
-    if kind in _ADDED:
-        return parts[0] + parts[1]
-    if kind == "Multiply":
-        return np.asarray(np.abs(inputs[1]) * parts[0] + np.abs(inputs[0]) * parts[1])
-    return _NOTHING
+
+    def __init__(self, frame: Frame, among: Collection[int] | None, rounded: Rounded) -> None:
+        self._frame, self._among, self._rounded = frame, among, rounded
+        self._found: dict[int, Array] = {}
+
+    def of(self, slot: int, left: int) -> Array:
+        """Of the value in a slot, followed back over so many operations."""
+        if slot not in self._found:
+            found = np.asarray(self._computed(slot, left))
+            self._found[slot] = np.where(np.isfinite(found), found, 0.0)
+        return self._found[slot]
+
+    def _computed(self, slot: int, left: int) -> Any:
+        frame = self._frame
+        index, value = frame.program.computed_at.get(slot), frame.values[slot] if slot >= 0 else None
+        if index is None or left == 0 or value is None:
+            return _NOTHING
+        operation = frame.program.operations[index]
+        kind = operation.layer.type
+        if operation.plans:
+            return self._given_out(operation, operation.outputs.index(slot))
+        if self._among is not None and operation.layer.id not in self._among:
+            return _NOTHING
+        if not is_floating(np.asarray(value).dtype):
+            return _NOTHING
+        inputs = inputs_of(frame, operation)
+        parts = [_fitting(self.of(source, left - 1), x) for source, x in zip(operation.inputs, inputs, strict=True)]
+        if kind in _SUMS or kind in _STABLE:
+            own = allowance(operation, operation.outputs.index(slot), inputs)
+            return _NOTHING if own is None else own + _through(operation, slot, inputs, parts)
+        if kind in _RESHAPED:
+            return parts[0].reshape(np.shape(value)) if parts[0].size == np.size(value) else parts[0].max(initial=0.0)
+        if kind not in _ARITHMETIC:
+            return _NOTHING
+        wide = [np.abs(np.asarray(x, np.float64)) for x in inputs]
+        size = np.abs(np.asarray(value, np.float64))
+        return _ARITHMETIC[kind](wide, parts, size) + 2 * _roundoff(np.asarray(value)) * size
+
+    def _given_out(self, operation: Operation, output: int) -> Any:
+        """Of a loop's output: the largest that its body gave for it."""
+        found = [0.0]
+        for plan in operation.plans:
+            if isinstance(plan, LoopPlan):
+                results = [entry.result for entry in plan.last_values if entry.output == output]
+                results += [entry.result for entry in plan.concatenated if entry.output == output]
+                found += [self._rounded.get((id(plan.program), result), 0.0) for result in results]
+        return max(found)
+
+
+def _through(operation: Operation, slot: int, inputs: Sequence[Any], parts: Sequence[Array]) -> Any:
+    """What errors in the factors of a sum of products make of it."""
+    total: Any = _NOTHING
+    factors = _SUMS.get(operation.layer.type, ()) if operation.layer.type in _SUMS else ()
+    for index, part in enumerate(parts):
+        if _is_float(inputs[index]) and part.any() and operation.function is not None:
+            if factors is not None and index not in factors:
+                continue
+            given = [np.abs(x) if _is_float(x) else x for x in inputs]
+            given[index] = np.ascontiguousarray(part, inputs[index].dtype)
+            total = total + np.asarray(operation.function(*given), np.float64)
+    return total
+
+
+_ARITHMETIC: Final[Mapping[str, Callable[[Sequence[Any], Sequence[Any], Any], Any]]] = {
+    **dict.fromkeys(("Add", "Subtract", "Maximum", "Minimum"), lambda x, e, _y: e[0] + e[1]),
+    **dict.fromkeys(
+        ("Relu", "Tanh", "Sigmoid", "Clamp", "Abs", "Negative", "Convert", "Elu", "HardSigmoid"), lambda x, e, _y: e[0]
+    ),
+    "Multiply": lambda x, e, _y: x[1] * e[0] + x[0] * e[1],
+    "Divide": lambda x, e, y: (e[0] + y * e[1]) / x[1],
+    "Sqrt": lambda x, e, y: e[0] / (2 * y),
+    "Exp": lambda x, e, y: y * e[0],
+    "SquaredDifference": lambda x, e, y: 2 * np.sqrt(y) * (e[0] + e[1]),
+}
+"""What becomes of errors in the inputs, from the inputs' and the result's magnitudes."""
 
 
 def behind_sums(program: Program) -> frozenset[int]:

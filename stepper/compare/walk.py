@@ -42,7 +42,7 @@ from stepper.compare.reference import (
     path_of,
     step_of,
 )
-from stepper.compare.rounding import behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
+from stepper.compare.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
 from stepper.compare.tolerances import Tolerance, Tolerances
 from stepper.compare.words import numbered
 from stepper.engine.events import Event, EventKind, Every
@@ -70,6 +70,7 @@ class Walk:
         self._alone: dict[int, int] = {}
         self._ahead: list[tuple[Frame, Difference, Record]] = []
         self._sums: dict[int, frozenset[int]] = {}
+        self._rounded: Rounded = {}
         self._main: Frame = machine.stack[0]
         self._births = Births(machine.compiled)
 
@@ -98,7 +99,7 @@ class Walk:
 
     def outputs_beside(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
         """Our outputs beside others by position, after the run."""
-        return compared_outputs(self.machine, self._main, theirs, self.tolerances)
+        return compared_outputs(self.machine, self._main, theirs, self.tolerances, self._rounded)
 
     # --- moments -------------------------------------------------------------------------------------------------
 
@@ -272,7 +273,7 @@ class Walk:
         if layer.type == "Result":
             if id(program) not in self._sums:
                 self._sums[id(program)] = behind_sums(program)
-            return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)])
+            return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)], self._rounded)
         operation = _operation(program, slot)
         if operation is None:
             return measure(ours, theirs, tolerance)
@@ -404,7 +405,7 @@ class Walk:
         for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
             self._add(difference)
         try:
-            compare_outputs(self.machine, self._main, self.reference, self.tolerances, self.observations)
+            compare_outputs(self.machine, self._main, self.reference, self.tolerances, self._rounded, self.observations)
         except ReferenceFailed as failure:
             self._add(Failure((), None, str(failure), ours=False))
 

@@ -135,3 +135,26 @@ def test_a_value_between_two_levels_may_become_either(moved: int, differs: bool,
     assert not compared(tmp_path, make, x, np.round((x + 1) / step) * step - 1).observations.findings
     found = compared(tmp_path, make, x, upper + (moved - 1) * step * (np.arange(33) == 5)).observations.findings
     assert bool(found) is differs
+
+
+@pytest.mark.parametrize(("off", "differs"), [(0.0, False), (0.05, True)])
+def test_an_output_may_be_off_by_what_the_arithmetic_before_it_rounds(
+    off: float, differs: bool, tmp_path: Path
+) -> None:
+    """(x - a b) / s, where x is nearly a b: what the product rounds to is nearly all that is left."""
+    a, b, spread = DRAWN.uniform(900, 1100, (3, 64)).astype(np.float32)
+    spread = (spread / 4000).astype(np.float32)
+    exact = a.astype(np.float64) * b.astype(np.float64)
+    x = exact.astype(np.float32)
+    graph = Graph()
+    product = graph.apply("Multiply", graph.parameter("a", "f32", (64,)), graph.constant(b, name="b"), name="product")
+    rest = graph.apply("Subtract", graph.constant(x, name="x"), product, name="rest")
+    graph.result(graph.apply("Divide", rest, graph.constant(spread, name="spread"), name="y"), "out")
+    np.savez(tmp_path / "values.npz", out_0=((x - exact) / spread + off * 100).astype(np.float32))
+    model = graph.read(tmp_path)
+    inputs = stepper.bind_inputs(model, {"a": a})
+    compiled = stepper.compile_model(model)
+    reference = ArchiveReference(tmp_path / "values.npz", compiled)
+    found = compare_with(stepper.Machine(compiled, inputs), reference)
+    assert found.observations.outputs[0].measure is not None and found.observations.outputs[0].measure.absolute > 0.05
+    assert found.differs is differs
