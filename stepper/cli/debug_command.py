@@ -16,6 +16,7 @@ from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Ended, Interruptions
 from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
+from stepper.debug.breakpoint_list import LogMessage
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
 from stepper.debug.commands.stops import stop_data, stop_lines
@@ -237,7 +238,7 @@ class _Printer:
         """That a command failed; `number` is its line where commands come from a pipe."""
         raise NotImplementedError
 
-    def log(self, line: str) -> None:
+    def log(self, line: LogMessage) -> None:
         """A line of a logpoint."""
         raise NotImplementedError
 
@@ -257,7 +258,7 @@ class _TextPrinter(_Printer):
                 say(text, file=sys.stderr)
             sys.stderr.flush()
 
-    def log(self, line: str) -> None:
+    def log(self, line: LogMessage) -> None:
         say(line)
 
 
@@ -275,8 +276,8 @@ class _JsonPrinter(_Printer):
             content["line"] = number
         self._print({"command": line.strip(), "error": content, "stop": stop_data(self._debugger)})
 
-    def log(self, line: str) -> None:
-        self._print({"log": line})
+    def log(self, line: LogMessage) -> None:
+        self._print({"log": str(line), "breakpoint": line.number, "tick": line.tick})
 
     def _print(self, report: dict[str, Any]) -> None:
         plain = not (sys.stdout.encoding or "").lower().startswith("utf")

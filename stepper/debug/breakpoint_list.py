@@ -20,8 +20,21 @@ if TYPE_CHECKING:
     from stepper.debug.checks import Check
     from stepper.debug.recall import Trail
 
-Sink = Callable[[str], None]
+Sink = Callable[["LogMessage"], None]
 Counts = tuple[Counted, Counted]
+
+
+class LogMessage(str):
+    """A line of a logpoint, with the number of the logpoint and the tick at which it was written."""
+
+    number: int
+    tick: int
+
+    def __new__(cls, text: str, number: int, tick: int) -> LogMessage:
+        """Return the text with these."""
+        made = super().__new__(cls, text)
+        made.number, made.tick = number, tick
+        return made
 
 
 class Breakpoints:
@@ -199,5 +212,5 @@ class Breakpoints:
         if min(description.hit, description.ignore) < 0:
             raise UsageError("a hit count and an ignore count are not negative")
         checks, trails, line = self._maker.made(description, where)
-        log = None if line is None else lambda stack: self.sink(line.text(stack))
+        log = None if line is None else lambda stack, tick: self.sink(LogMessage(line.text(stack), number, tick))
         return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, where, log)

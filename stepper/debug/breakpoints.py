@@ -115,7 +115,7 @@ class Counted(NamedTuple):
     reached: int | None
 
 
-Observer = Callable[[Sequence[Frame]], None]
+Observer = Callable[[Sequence[Frame], int], None]
 
 
 class Breakpoint:

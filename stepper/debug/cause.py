@@ -14,6 +14,7 @@ from msgspec import Struct, convert
 from stepper.engine.loops import EndReason
 from stepper.ir.model import BodyRole
 from stepper.ir.sites import LayerSite
+from stepper.plain_values import json_number
 from stepper.records import as_data
 
 Scalar = bool | int | float | str
@@ -366,6 +367,9 @@ class RunFailed(Cause, frozen=True, kw_only=True):
     message: str
 
 
+_FLOATS: Final = frozenset({"distance", "factor", "first", "limit", "magnitude"})
+"""Fields that are floating-point numbers."""
+
 AnyCause = (
     Reached
     | Became
@@ -385,10 +389,28 @@ AnyCause = (
 
 def cause_data(cause: Cause) -> dict[str, Any]:
     """Return a cause as JSON has it, `form` being the name of its type."""
-    return {"form": type(cause).__name__, **as_data(cause)}
+    return {"form": type(cause).__name__, **_plain(as_data(cause))}
+
+
+def _plain(value: Any) -> Any:
+    """The same, NaN and infinities as text."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else json_number(value)
+
+
+def _numbers(value: Any) -> Any:
+    """The same as it was written, where a number is wanted."""
+    if isinstance(value, dict):
+        return {key: _number(item) if key in _FLOATS else _numbers(item) for key, item in value.items()}
+    return [_numbers(item) for item in value] if isinstance(value, list) else value
+
+
+def _number(item: Any) -> Any:
+    return float(item) if isinstance(item, str) and item in NON_FINITE else _numbers(item)
 
 
 def causes_of(data: Any) -> tuple[Cause, ...]:
     """Return the causes that were written with `cause_data`. Raise msgspec.ValidationError for what is none."""
-    found: tuple[Cause, ...] = convert(data, tuple[AnyCause, ...])
+    found: tuple[Cause, ...] = convert(_numbers(data), tuple[AnyCause, ...])
     return found

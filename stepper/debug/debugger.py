@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
+from msgspec.structs import replace
+
 from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.cause import Cause, Chain, NonFinite
+from stepper.debug.cause import Cause, CauseKind, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.edit_making import condition_edit, edit_of, trip_count_edit
 from stepper.debug.edits import Edit
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
@@ -518,8 +520,12 @@ class Debugger:
             self.machine.watcher = None
         try:
             return self.timeline.forward(every, fits, until)
-        except StepperError:
+        except Paused:
             self._stopped(None)
+            raise
+        except StepperError as error:
+            self._stopped(None)
+            self.stop = replace(self.stop, causes=(self._failed(error),))
             raise
         finally:
             self.machine.watcher = watcher
@@ -545,6 +551,15 @@ class Debugger:
         self.timeline.show()
         self.watches.see(self.timeline)
         return self.stop
+
+    def _failed(self, error: StepperError) -> Cause:
+        """The error of the run as the cause of its stop before the operation that failed."""
+        from stepper.debug.locations import file_of, location_of
+
+        following = self.stop.next
+        layer = None if following is None else following.layer
+        location = location_of(self.machine.stack, file_of(self.machine.compiled), layer)
+        return RunFailed(kind=CauseKind.ERROR, trigger=Trigger.ERROR, location=location, message=str(error))
 
     def _explained(self, causes: list[Cause]) -> tuple[Cause, ...]:
         """The causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""

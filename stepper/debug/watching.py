@@ -279,7 +279,7 @@ class Lookout:
             return
         if owner.log is not None:
             if not self._backward and tick > self._logged:
-                owner.log(stack)
+                owner.log(stack, tick)
             return
         if self.found is None or self.found.tick != tick:
             self.found = Stopped(tick)

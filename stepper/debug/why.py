@@ -50,7 +50,7 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
     frame = walk.frames.at(seat)[-1]
     value = frame.values[target.slot]
     if value is None:
-        raise UsageError(f"'{address}' has no value here")
+        raise NoValueYet(f"'{address}' has no value here")
     element = _element(np.asarray(value), address)
     return walk.chain(_Spot(seat, target.slot, element))
 
@@ -90,7 +90,7 @@ def _seat_of(frames: EarlierFrames, timeline: Timeline, address: Address) -> tup
             raise UsageError(f"'{address}': go there first, for another run of the inner loop is meant")
         seat = (*seat[:place], (seat[place][0], asked))
     if seat == frames.present[:depth] and not is_current(stack[depth], target.slot):
-        raise UsageError(f"'{target.named.name}' has no value here: {why_absent(stack[depth], target.slot)}")
+        raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(stack[depth], target.slot)}")
     return seat, target
 
 
@@ -116,6 +116,10 @@ def _element(value: Array, address: Address) -> Element | None:
         if bad.any():
             return first_element(bad)
     return None
+
+
+class NoValueYet(UsageError):
+    """A value that is not computed at this moment."""
 
 
 class _Spot(NamedTuple):

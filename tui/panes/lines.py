@@ -93,7 +93,7 @@ class TopBar(Line):
         cause = state.stop.cause
         if state.stop.reason is Reason.BREAK and (cause is None or not state.stop.is_interrupted):
             return "paused", "dim"
-        if cause is not None:
+        if cause is not None and state.stop.is_interrupted:
             return f"{word}: {name_of(cause)}", "bad"
         return word, "dim"
 

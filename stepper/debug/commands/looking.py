@@ -36,6 +36,7 @@ from stepper.debug.labels import labelled, read_labels
 from stepper.debug.statistics import statistics
 from stepper.debug.views import LoopView
 from stepper.debug.watch_scopes import StopScope
+from stepper.debug.why import NoValueYet
 from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError
@@ -253,26 +254,41 @@ def _explain(session: Session, _text: str) -> Answer:
 @command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
 def _why(session: Session, text: str) -> Answer:
     debugger = session.debugger
-    chain = debugger.why(required(text, "a value"))
-    data = {"chain": as_data(chain)}
-    if len(chain.links) > 1 or chain.links[0].value in NON_FINITE:
-        lines = chain_lines(chain)
-        return Answer(tuple(lines), {**data, "sentences": lines})
-    target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, debugger.frame.program)
-    depth = len(target.program.path)
-    if depth >= debugger.depth or debugger.machine.stack[depth].program is not target.program:
-        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
-    loop = debugger.loop(depth, differences=False)
-    entries = [entry for entry in loop.inputs if entry.inner.layer is target.named]
-    lines = [f"{entry.role}, line {entry.line}: {entry.why}" for entry in entries]
-    outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
-    lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
-    edges = [edge for edge in loop.back_edges if target.layer in (edge.result.layer, edge.parameter.layer)]
-    lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
-    if not lines:
-        lines = [f"{target.layer.type} '{target.layer.name}' computes it; no port of the loop has to do with it"]
-        lines += [f"from {described}" for described in _sources(target)]
+    try:
+        chain = debugger.why(required(text, "a value"))
+    except NoValueYet:
+        data: dict[str, Any] = {"chain": None}
+    else:
+        data = {"chain": as_data(chain)}
+        if chain.links[0].value in NON_FINITE:
+            lines = chain_lines(chain)
+            return Answer(tuple(lines), {**data, "sentences": lines})
+    lines = _structure(session, text)
     return Answer(tuple(lines), {**data, "sentences": lines})
+
+
+def _structure(session: Session, text: str) -> list[str]:
+    """Which operation, slice or back edge gives a value, whatever it is now."""
+    debugger, stack = session.debugger, session.debugger.machine.stack
+    where = stack[-1].program if stack else debugger.machine.compiled.main
+    target = resolve(parse_address(text), debugger.machine.compiled, where)
+    depth = len(target.program.path)
+    if depth and (depth >= len(stack) or stack[depth].program is not target.program):
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
+    lines: list[str] = []
+    if depth and _is_loop(stack[depth]):
+        loop = debugger.loop(depth, differences=False)
+        entries = [entry for entry in loop.inputs if entry.inner.layer is target.named]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in entries]
+        outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
+        edges = [edge for edge in loop.back_edges if target.layer in (edge.result.layer, edge.parameter.layer)]
+        lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
+    if not lines:
+        beside = "; no port of the loop has to do with it" if depth else ""
+        lines = [f"{target.layer.type} '{target.layer.name}' computes it{beside}"]
+        lines += [f"from {described}" for described in _sources(target)]
+    return lines
 
 
 def _sources(target: Target) -> list[str]:

@@ -8,11 +8,16 @@ from typing import Any, Final
 from stepper.debug.addresses import parse_address
 from stepper.debug.break_texts import break_description
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.checks import BEGUN, closed
 from stepper.debug.commands.registry import command
 from stepper.debug.commands.session import Answer, Session, number, required
 from stepper.debug.commands.stops import watch_text
+from stepper.debug.run_views import MOST_PLACES
 from stepper.debug.watches import Watch
+from stepper.engine.program import Program
 from stepper.errors import UsageError
+from stepper.ir.model import Model
+from stepper.ir.sites import layer_data
 
 _LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
 _BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."
@@ -20,7 +25,7 @@ _BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|in
 
 @command("break", "b", syntax=_BREAKS, help="stop at an operation or iteration, or for something about values")
 def _break(session: Session, text: str) -> Answer:
-    return _set(session.debugger.breakpoints.add(break_description(required(text, "what to stop at"))))
+    return _set(session, session.debugger.breakpoints.add(break_description(required(text, "what to stop at"))))
 
 
 @command("change", syntax=f"N {_BREAKS}", help="have breakpoint N wait for something else; its hits begin anew")
@@ -31,12 +36,12 @@ def _change(session: Session, text: str) -> Answer:
     kind = breakpoints[which].description.kind
     rest = required(rest.strip(), "what to stop at")
     found = _log_description(session, rest) if kind is BreakKind.LOG else break_description(rest)
-    return _set(breakpoints.change(which, found))
+    return _set(session, breakpoints.change(which, found))
 
 
 @command("log", syntax='[TARGET] "TEXT {EXPR}" [if EXPR]', help="write a line each time, and do not stop")
 def _log(session: Session, text: str) -> Answer:
-    return _set(session.debugger.breakpoints.add(_log_description(session, text)))
+    return _set(session, session.debugger.breakpoints.add(_log_description(session, text)))
 
 
 def _log_description(session: Session, text: str) -> BreakDescription:
@@ -54,12 +59,13 @@ def _here(session: Session) -> str:
     return f"id={done.layer.id}"
 
 
-def _set(breakpoint: Breakpoint) -> Answer:
-    return Answer((f"breakpoint {breakpoint.number}: {breakpoint.description}",), _data(breakpoint))
+def _set(session: Session, breakpoint: Breakpoint) -> Answer:
+    return Answer((f"breakpoint {breakpoint.number}: {breakpoint.description}",), _data(session, breakpoint))
 
 
-def _data(breakpoint: Breakpoint) -> dict[str, Any]:
-    description = breakpoint.description
+def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
+    description, model = breakpoint.description, session.debugger.model
+    places = breakpoint.checks if description.kind is not BreakKind.WHEN else ()
     return {
         "number": breakpoint.number,
         "kind": str(description.kind),
@@ -67,7 +73,17 @@ def _data(breakpoint: Breakpoint) -> dict[str, Any]:
         "condition": description.condition,
         "hits": breakpoint.hits,
         "enabled": description.enabled,
+        "places": [_place_data(check.program, check.index, model) for check in places[:MOST_PLACES]],
+        "place_count": len(places),
     }
+
+
+def _place_data(program: Program, index: int, model: Model) -> dict[str, Any]:
+    """Where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed."""
+    path = [layer_data(layer, model) for layer in program.path]
+    if 0 <= index < closed(program):
+        return {"when": "after", "layer": layer_data(program.operations[index].layer, model), "path": path}
+    return {"when": "begins" if index == BEGUN else "closed", "layer": path[-1] if path else None, "path": path}
 
 
 def breaks(session: Session) -> Answer:
@@ -76,7 +92,7 @@ def breaks(session: Session) -> Answer:
     lines = [f"{one.number}  {one.description}  ({one.hits} hit{'' if one.hits == 1 else 's'})" for one in found]
     exceptions = session.debugger.breakpoints.exceptions
     lines += [f"NaN and Inf are expected in {', '.join(exceptions)}"] if exceptions else []
-    data = {"breakpoints": [_data(one) for one in found], "exceptions": list(exceptions)}
+    data = {"breakpoints": [_data(session, one) for one in found], "exceptions": list(exceptions)}
     return Answer(tuple(lines or ["no breakpoints"]), data)
 
 
