@@ -179,6 +179,17 @@ def _taken(path: Path, key: Path) -> _Held | _Busy | str:
         os.close(handle)  # it was released, and removed, in between
 
 
+def held_by_nobody(handle: int) -> bool:
+    """Lock an open file until it is closed; False where another process has done so, or files cannot be locked."""
+    if _flock is None:
+        return False
+    try:
+        _flock(handle)
+    except OSError:
+        return False
+    return True
+
+
 def lock_path(path: Path) -> Path:
     """The file beside another one that is locked for it."""
     return path.with_name(f".{path.name[:_LONGEST_NAME]}.lock")

@@ -22,10 +22,12 @@ from typing import IO, Final
 from msgspec import Struct
 
 from stepper.errors import OutputError
+from stepper.file_locks import held_by_nobody
 from stepper.model_files import MODEL_SUFFIXES, WEIGHTS_SUFFIX
 
 _SQLITE: Final = b"SQLite format 3\0"
 _LONGEST_PREFIX: Final = 40
+_UNFINISHED: Final = ".part"
 
 
 SESSION_FILE: Final = "the session"
@@ -248,9 +250,12 @@ def _part(path: Path) -> Iterator[_Part]:
             file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed below, whatever happens
         else:
             target = Path(os.path.realpath(path))
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_LONGEST_PREFIX]}.")
+            prefix = f".{target.name[:_LONGEST_PREFIX]}."
+            _remove_leftovers(target.parent, prefix)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_UNFINISHED)
             os.close(handle)
             file = Path(name).open("w+b")  # noqa: SIM115
+            held_by_nobody(file.fileno())
     try:
         yield _Part(path, file)
     finally:
@@ -259,6 +264,16 @@ def _part(path: Path) -> Iterator[_Part]:
         if isinstance(file.name, str):
             with contextlib.suppress(OSError):
                 Path(file.name).unlink()
+
+
+def _remove_leftovers(folder: Path, prefix: str) -> None:
+    """Remove what killed processes have not finished for the same target; a living one has a lock on its file."""
+    with contextlib.suppress(OSError):
+        for one in folder.iterdir():
+            if one.name.startswith(prefix) and one.name.endswith(_UNFINISHED):
+                with contextlib.suppress(OSError), one.open("r+b") as file:
+                    if held_by_nobody(file.fileno()):
+                        one.unlink()
 
 
 def _is_special(path: Path) -> bool:

@@ -242,6 +242,13 @@ def test_a_kill_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     found = subprocess.run([sys.executable, "-c", KILLED, str(target)], env=environment, check=False, timeout=60)
     assert found.returncode == -signal.SIGKILL and target.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 2
+    with Target(target, ARRAYS).writing() as file:  # the next write removes what the killed process has left
+        assert len(list(tmp_path.iterdir())) == 2
+        with Target(target, ARRAYS).writing() as other:  # but not what a living one writes
+            other.write(b"other")
+        file.write(b"new")
+    assert contents(tmp_path) == {"out.npz": b"new"}
 
 
 def test_two_files_that_belong_together_appear_together_or_not_at_all(tmp_path: Path) -> None:

@@ -248,7 +248,10 @@ class _Parser:
 
     def number(self, token: Token) -> int | float:
         if not token.text.isdecimal():
-            return float(token.text)
+            number = float(token.text)
+            if number == float("inf"):
+                self.fail("this number is larger than f64 holds; write inf if that is meant", token)
+            return number
         value = int(token.text)
         if value >= 2**64:
             self.fail("this number has more than 64 bits; write it as 1e20", token)

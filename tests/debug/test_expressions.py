@@ -373,3 +373,8 @@ def test_nested_evaluations_do_not_disturb_one_another() -> None:
 
 def test_the_functions_are_those_of_the_documentation() -> None:
     assert set(FUNCTION_NAMES) == set(FUNCTIONS) | {"size", "rank", "shape", "dtype", "prev", "ref"}
+
+
+def test_a_number_that_no_type_holds_is_refused_rather_than_taken_for_inf() -> None:
+    assert "larger than f64 holds; write inf if that is meant" in str(the_complaint("x > 1e400"))
+    assert value_of("inf") == np.inf and value_of("1e308") == 1e308
