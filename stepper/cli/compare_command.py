@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from stepper.cli.engine_options import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
-from stepper.cli.specs import bound_inputs, given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.values import print_json
 from stepper.compare import report
 from stepper.compare.align_file import read_pairs
@@ -23,10 +24,14 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
+from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
 from stepper.openvino.partner import OPENVINO
+
+_WITHOUT_STATES: Final = (OPENVINO, "onnx", "onnxruntime")
+"""References that run the model themselves, from its own beginning."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -65,13 +70,17 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
         tolerances=_tolerances(options, exact=True),
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
+        states=given_states(model, options.state, options.states),
         partner=fallback_of(options),
     )
 
 
 def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options))
-    machine = Machine(compiled, inputs, max_iterations=options.max_iterations)
+    states = given_states(model, options.state, options.states)
+    if states and options.reference in _WITHOUT_STATES:
+        raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
+    machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=bind_states(compiled, states))
     reference = open_reference(
         options.reference, compiled, inputs, runtime_of(options), options.model, options.max_iterations
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import bound_inputs, given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs, given_states
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.rules import Rules
@@ -40,6 +40,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         options.rules or Rules.SPEC,
         memory=memory,
         max_iterations=options.max_iterations,
+        states={**getattr(options, "kept_states", {}), **given_states(model, options.state, options.states)},
         partner=partner,
     )
     debugger.protected += protected_files(options)

@@ -6,9 +6,9 @@ import argparse
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from stepper.cli.archives import write_arrays
 from stepper.cli.engine_options import is_usual, opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import bound_inputs, given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs, given_states
 from stepper.debug.addresses import parse_address, resolve
 from stepper.debug.recording import open_recording
 from stepper.element_types import Array
@@ -25,6 +25,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
+from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.export.choice import Choice, Highlight, Values, patterns
 from stepper.export.exporter import Format, Placer, Request, View, default_depth, default_view, picture
@@ -117,12 +118,14 @@ def _subject(options: argparse.Namespace) -> Subject:
     if not options.input and options.inputs is None and model.graph.parameters:
         return opened, None
     inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
-    return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
+    states = given_states(model, options.state, options.states)
+    return opened, lambda: _machine(opened, inputs, states, options)
 
 
 def _recorded(options: argparse.Namespace) -> Subject:
     """The model of a recording, and its run again on the recorded inputs, under the recorded rules."""
-    if options.input or options.inputs is not None or options.open_sequences or not is_usual(options):
+    own = options.input or options.inputs is not None or options.state or options.states is not None
+    if own or options.open_sequences or not is_usual(options):
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
         model = read(recording.model_path(options.model_path))
@@ -130,7 +133,13 @@ def _recorded(options: argparse.Namespace) -> Subject:
         inputs = bound_inputs(model, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
-    return opened, lambda: Machine(_compiled(opened, options), inputs, max_iterations=options.max_iterations)
+        states = recording.states()
+    return opened, lambda: _machine(opened, inputs, states, options)
+
+
+def _machine(model: Model, inputs: Sequence[Array], states: Mapping[str, Any], options: argparse.Namespace) -> Machine:
+    compiled = _compiled(model, options)
+    return Machine(compiled, inputs, max_iterations=options.max_iterations, states=bind_states(compiled, states))
 
 
 def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:

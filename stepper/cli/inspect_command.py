@@ -46,6 +46,8 @@ def _text(found: Outline) -> list[str]:
     lines = [f"model {found.name or '(unnamed)'}, IR version {found.version}, {weights}"]
     lines += ["inputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.inputs))]
     lines += ["outputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.outputs))]
+    if found.variables:
+        lines += ["variables", *(f"  {_tensor(tensor)}" for tensor in found.variables)]
     for loop in found.loops:
         lines += _loop(loop)
     lines += ["operations", f"  {_counted(found.operations)}"]

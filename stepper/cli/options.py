@@ -39,6 +39,20 @@ def add_inputs(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_states(command: argparse.ArgumentParser) -> None:
+    """Values for the model's variables (ReadValue, Assign), as an earlier run left them."""
+    command.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="NAME=SPEC",
+        help=f"what a variable (ReadValue, Assign) begins with (* for all that are not given); SPEC: {SPECS}",
+    )
+    command.add_argument(
+        "--states", metavar="FILE.npz", help="what variables begin with, by name, as an earlier run wrote it"
+    )
+
+
 def add_rules(command: argparse.ArgumentParser) -> None:
     """The rule book, and a limit of iterations."""
     command.add_argument(

@@ -89,9 +89,11 @@ def _add_run(run: Parser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
     run.add_argument("model", metavar="MODEL", nargs="?", help=options.MODEL)
     options.add_inputs(run)
+    options.add_states(run)
     run.add_argument(
         "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
     )
+    run.add_argument("--save-states", metavar="FILE.npz", help="write the variables there as the run leaves them")
     options.add_rules(run)
     run.add_argument(
         "--memory",
@@ -142,6 +144,7 @@ def _add_debug(debug: Parser) -> None:
     )
     options.add_model(debug)
     options.add_inputs(debug)
+    options.add_states(debug)
     debug.add_argument(
         "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
     )
@@ -182,6 +185,7 @@ def _add_compare(compare: Parser) -> None:
         ".onnx: onnx (its reference evaluator), onnxruntime",
     )
     options.add_inputs(compare)
+    options.add_states(compare)
     options.add_rules(compare)
     options.add_runtime(compare)
     compare.add_argument(
@@ -231,6 +235,7 @@ def _add_tui(tui: Parser) -> None:
     tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
     options.add_model(tui)
     options.add_inputs(tui)
+    options.add_states(tui)
     tui.add_argument(
         "--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3"
     )
@@ -328,6 +333,7 @@ def _add_export(export: Parser) -> None:
     say("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
     say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
     options.add_inputs(export)
+    options.add_states(export)
     options.add_rules(export)
     options.add_engine(export)
     options.add_open_sequences(export, "their steps can be drawn")

@@ -12,6 +12,7 @@ from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, P
 
 _FILES: Final = {
     "inputs": "the file of --inputs",
+    "states": "the file of --states",
     "script": "the script",
     "session": SESSION_FILE,
     "keys": "the file of keys",
@@ -42,10 +43,11 @@ def protected_files(options: argparse.Namespace) -> ProtectedFiles:
         path = getattr(options, name, None)
         if path not in (None, "-"):
             found += ProtectedFiles.of_file(path, what)
-    for name, text in pairs(getattr(options, "input", []), "--input").items():
-        file = file_of(text)
-        if file is not None:
-            found += ProtectedFiles.of_file(file, f"input '{name}'")
+    for what, specs in (("input", getattr(options, "input", [])), ("state", getattr(options, "state", []))):
+        for name, text in pairs(specs, f"--{what}").items():
+            file = file_of(text)
+            if file is not None:
+                found += ProtectedFiles.of_file(file, f"{what} '{name}'")
     for library in getattr(options, "extension", []):
         found += ProtectedFiles.of_file(library, "an extension of OpenVINO")
     return found

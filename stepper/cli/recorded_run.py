@@ -38,6 +38,8 @@ def check_options(options: argparse.Namespace) -> None:
             raise UsageError("--model says where the model of --resume is")
     elif options.model is not None:
         raise UsageError("the recording knows its model; where it has moved, say so with --model PATH")
+    elif options.state or options.states is not None:
+        raise UsageError("--resume goes on with the variables that the run had; leave --state out")
     elif options.trace is not None or options.open_sequences or any(getattr(options, name) for name in _RECORDING):
         raise UsageError("--resume goes on as the recording began; it takes no other way of recording or running")
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
 
 from stepper.cli import recorded_run
 from stepper.cli.archives import write_archive
@@ -13,8 +16,9 @@ from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.cli.protected import protected_files
-from stepper.cli.specs import bound_inputs, given_inputs
+from stepper.cli.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.values import as_json, described, excerpt, print_json
+from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.frames import place
@@ -22,6 +26,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
+from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.ops.limits import LARGEST_TENSOR
 from stepper.output_files import ARRAYS, RECORDING, RECORDING_FILE, Target
@@ -33,10 +38,12 @@ if TYPE_CHECKING:
 
 def execute(options: argparse.Namespace) -> int:
     """Run, write, report; 0 if all went well, 1 where a break was hit."""
+    if options.save_states == "-":
+        raise UsageError("--save-states writes a file, not stdout; name one")
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
-    target = _targets(options)
+    target, states_target = _targets(options)
     options.troubles = []
     outputs: Outputs | None
     if options.memory is not None:
@@ -49,7 +56,8 @@ def execute(options: argparse.Namespace) -> int:
             return FINDING
     else:
         outputs = _run(options) if options.resume is None else _resume(options)
-    _write(options, target, outputs)
+    _write(options, target, outputs, wanted=options.outputs is not None)
+    _write(options, states_target, _arrays(outputs.states), wanted=states_target is not None)
     if options.json:
         print_json(_report(options, outputs))
     else:
@@ -64,36 +72,47 @@ def _together(troubles: list[OutputError]) -> OutputError:
     return OutputError("; ".join(str(one) for one in troubles))
 
 
-def _targets(options: argparse.Namespace) -> Target | None:
-    """Where the outputs go; None for nowhere and for stdout. OutputError where a file of the run may not be written."""
+def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]:
+    """Where the outputs and the variables go; None for nowhere and for stdout.
+
+    OutputError where a file of the run may not be written.
+    """
     protected = protected_files(options) + recorded_run.protected_files_of(options)
     if options.trace is not None:
         Target(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
-    if options.outputs in (None, "-"):
-        return None
-    target = Target(Path(options.outputs), ARRAYS, protected, "-o")
-    target.check()
-    return target
+    found: list[Target | None] = []
+    for path, option in ((options.outputs, "-o"), (options.save_states, "--save-states")):
+        target = None if path in (None, "-") else Target(Path(path), ARRAYS, protected, option)
+        if target is not None:
+            target.check()
+        found.append(target)
+    return found[0], found[1]
 
 
-def _write(options: argparse.Namespace, target: Target | None, outputs: Outputs) -> None:
-    """Write the outputs. What is wrong with their file is told at the end: there is a report to be printed before."""
-    if options.outputs is not None:
+def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[str, Array], *, wanted: bool) -> None:
+    """Write arrays. What is wrong with their file is told at the end: there is a report to be printed before."""
+    if wanted:
         try:
-            write_archive(target, outputs)
+            write_archive(target, arrays)
         except OutputError as error:
             options.troubles.append(error)
+
+
+def _arrays(states: Mapping[str, Any]) -> dict[str, Array]:
+    return {name: np.asarray(value) for name, value in states.items()}
 
 
 def _run(options: argparse.Namespace) -> Outputs:
     model = opened_model(options)
     inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    states = given_states(model, options.state, options.states)
+    opened = open_sequences(model) if options.open_sequences else model
+    compiled = compile_model(opened, Rules(options.rules), partner_of(options, model))
     machine = Machine(
-        compile_model(
-            open_sequences(model) if options.open_sequences else model, Rules(options.rules), partner_of(options, model)
-        ),
+        compiled,
         inputs,
         max_iterations=options.max_iterations,
+        states=bind_states(compiled, states),
         keep_values=False,
     )
     recorder = recorded_run.begun(machine, inputs, options)
@@ -128,6 +147,7 @@ def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
         "model": options.model,
         "rules": options.rules,
         "outputs": [as_json(name, value) for name, value in outputs.items()],
+        "states": [as_json(name, value) for name, value in _arrays(outputs.states).items()],
         "loops": [_loop_json(loop) for loop in outputs.loops],
         "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
         "elsewhere": [as_data(one) for one in outputs.elsewhere],
@@ -150,11 +170,9 @@ def _loop_json(loop: LoopSummary) -> dict[str, Any]:
 
 def _print(options: argparse.Namespace, outputs: Outputs) -> None:
     data = sys.stderr if options.outputs == "-" else sys.stdout
-    rows = [(name, described(value), excerpt(value)) for name, value in outputs.items()]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    say("outputs", file=data)
-    for name, type, numbers in rows:
-        say(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=data)
+    _print_tensors("outputs", outputs, data)
+    if outputs.states:
+        _print_tensors("variables, for the next run", _arrays(outputs.states), data)
     if outputs.loops:
         say("loops", file=data)
     for loop in outputs.loops:
@@ -168,6 +186,14 @@ def _print(options: argparse.Namespace, outputs: Outputs) -> None:
         say(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)
         for note in outputs.notes:
             say(f"  {note}", file=sys.stderr)
+
+
+def _print_tensors(title: str, arrays: Mapping[str, Array], file: TextIO) -> None:
+    rows = [(name, described(value), excerpt(value)) for name, value in arrays.items()]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    say(title, file=file)
+    for name, type, numbers in rows:
+        say(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=file)
 
 
 def _loop_text(loop: LoopSummary) -> str:

@@ -11,6 +11,7 @@ from stepper.element_types import Array
 from stepper.engine.array_files import archive_keys, read_archive
 from stepper.engine.feeds import bind_inputs, input_names, missing_lines, position_of
 from stepper.engine.specs import value_of
+from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
@@ -52,6 +53,26 @@ def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], fou
                 f"--shape {name}={','.join(map(str, shape))}: input '{name}' is given, with the shape "
                 f"{shape_text(found[position].shape)}; --shape is for zeros, ones and rand"
             )
+
+
+def given_states(model: Model, specs: list[str], archive: str | None) -> dict[str, Any]:
+    """Variable -> value from the options of the command line; a `--state` goes before the same key of `--states`.
+
+    UsageError for what is no variable, which lists those that there are.
+    """
+    if not specs and archive is None:
+        return {}
+    known = {variable.name: variable for variable in variables_of(model)}
+    found: dict[str, Any] = {} if archive is None else dict(read_archive(Path(archive)))
+    texts = pairs(specs, "--state")
+    rest = texts.pop(EVERYTHING_ELSE, None)
+    for name, text in texts.items():
+        if name not in known:
+            raise UsageError(f"the model has no variable '{excerpt(name)}'; {listed(known)}")
+        found[name] = value_of(known[name].parameter, text)
+    if rest is not None:
+        found |= {name: value_of(one.parameter, rest) for name, one in known.items() if name not in found}
+    return found
 
 
 def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:

@@ -30,6 +30,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules, rules_called
+from stepper.engine.variables import bind_states, variables_of
 from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
@@ -62,6 +63,7 @@ def compare_models(
     tolerances: Tolerances | None = None,
     given: Mapping[str, str] | None = None,
     max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
     partner: Partner | None = None,
 ) -> Comparison:
     """Run two models (or those of two paths) on the same inputs, in lock step: where they part first, and why.
@@ -82,8 +84,9 @@ def compare_models(
     if compiled is None:
         observations = Observations(findings=[failure])
     else:
-        machine = Machine(compiled, inputs, max_iterations=max_iterations)
-        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, partner)
+        own = bind_states(compiled, states)
+        machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
+        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, partner, own)
         followed = ModelReference(other, alignment, title)
         observations = Walk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
@@ -160,8 +163,12 @@ def reference_machine(
     inputs: Sequence[Array],
     max_iterations: int | None,
     partner: Partner | None = None,
+    states: Mapping[str, Any] | None = None,
 ) -> Machine:
-    """A machine for the reference, its layers in our order; `inputs` are ours. ModelError for an input of its own."""
+    """A machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same names.
+
+    ModelError for an input of its own.
+    """
     ordered = compile_model(follow_order(theirs, alignment), rules, partner)
     pair = alignment.pairs[0]
     position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
@@ -171,4 +178,6 @@ def reference_machine(
         if origin is None or origin not in position:
             raise ModelError(f"{theirs.path}: its input '{parameter.name}' has no counterpart; name it with --align")
         bound.append(inputs[position[origin]])
-    return Machine(ordered, bound, max_iterations=max_iterations)
+    names = {variable.name for variable in variables_of(ordered.model)}
+    shared = {name: value for name, value in (states or {}).items() if name in names}
+    return Machine(ordered, bound, max_iterations=max_iterations, states=bind_states(ordered, shared))

@@ -53,7 +53,7 @@ def debug_reference(
     """
     compiled = machine.compiled
     if is_model_path(text):
-        return ModelValues(compiled, open_model(text), inputs, text, partner)
+        return ModelValues(compiled, open_model(text), inputs, text, partner, machine.initial_states)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source)
@@ -141,13 +141,15 @@ class ModelValues:
         inputs: Sequence[Array],
         title: str,
         partner: Partner | None = None,
+        states: Mapping[str, Any] | None = None,
     ) -> None:
         self.title = title
         model = compiled.model
         other = compile_model(theirs, compiled.rules, partner)
         self._alignment: Alignment = align(model, theirs, None, (Constants(model, compiled), Constants(theirs, other)))
         self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
-        self._machine = reference_machine(theirs, Rules(compiled.rules), self._alignment, inputs, None, partner)
+        rules = Rules(compiled.rules)
+        self._machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
         self._start = self._machine.snapshot()
         self._kept: OrderedDict[Key, Frame] = OrderedDict()
         self._counts: dict[Key, int] = {}

@@ -70,7 +70,8 @@ class Machine:
         self.notes = Notes()
         for where, text in compiled.notes:
             self.notes.add(where, text)
-        self.states: dict[str, Any] = {name: owned(value) for name, value in (states or {}).items()}
+        self.initial_states: Mapping[str, Any] = {name: owned(value) for name, value in (states or {}).items()}
+        self.states: dict[str, Any] = dict(self.initial_states)
         self.tick = 0
         self.outputs: tuple[Array, ...] | None = None
         self.on_loop_end: Observer | None = None

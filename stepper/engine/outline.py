@@ -14,6 +14,7 @@ from stepper.engine.compiler import unsupported_layers
 from stepper.engine.endings import Control, control
 from stepper.engine.roles import RoleError, output_role, parameter_type, roles_of
 from stepper.engine.run import output_names
+from stepper.engine.variables import variables_of
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
 from stepper.ops.departures import Departure, Use, departures
@@ -71,6 +72,7 @@ class Outline(Struct, frozen=True):
     operations: dict[str, int]
     without_kernel: tuple[str, ...]
     departures: tuple[Departure, ...]
+    variables: tuple[Tensor, ...] = ()
 
 
 def outline(model: Model) -> Outline:
@@ -91,6 +93,10 @@ def outline(model: Model) -> Outline:
             for path, layer in unsupported_layers(model)
         ),
         departures=tuple(departures(_use(layer) for _, graph in model.graphs() for layer in graph.layers)),
+        variables=tuple(
+            Tensor(facts.name, (), facts.type or "any", facts.shape)
+            for facts in (variable.facts for variable in variables_of(model))
+        ),
     )
 
 

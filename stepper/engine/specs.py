@@ -40,7 +40,7 @@ def value_of(
     if text.endswith(".npy"):
         return read_array(Path(text), reading)
     wanted = "expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal"
-    raise UsageError(f"input '{parameter.name}': '{text}' is no value; {wanted}")
+    raise UsageError(f"{_called(parameter)}: '{text}' is no value; {wanted}")
 
 
 def file_of(text: str) -> Path | None:
@@ -50,6 +50,11 @@ def file_of(text: str) -> Path | None:
     if colon and path.endswith(".npz"):
         return Path(path)
     return Path(text) if text.endswith(".npy") and not text.startswith(("[", '"')) else None
+
+
+def _called(parameter: Layer) -> str:
+    """What a value is for, in messages: an input, or (of a layer that stands for a variable) that."""
+    return f"{'input' if parameter.type == 'Parameter' else 'variable'} '{parameter.name}'"
 
 
 def _is_number(text: str) -> bool:
@@ -63,7 +68,7 @@ def _is_number(text: str) -> bool:
 def _literal(parameter: Layer, text: str) -> Array:
     """A JSON literal in the Parameter's type: a decimal fraction means the nearest number of that type."""
     shown = f"{text[:60]} ..." if len(text) > 60 else text
-    raw = _raw(f"input '{parameter.name}': '{shown}'", text)
+    raw = _raw(f"{_called(parameter)}: '{shown}'", text)
     element_type = parameter_type(parameter)
     if element_type is None or raw.dtype == element_type.dtype:
         return raw
@@ -73,7 +78,7 @@ def _literal(parameter: Layer, text: str) -> Array:
     if raw.dtype.kind in "iuf" and element_types.is_floating(dtype):
         with np.errstate(all="ignore"):
             found = raw.astype(dtype)
-        _ensure_held(f"input '{parameter.name}'", raw, found, str(element_type))
+        _ensure_held(_called(parameter), raw, found, str(element_type))
         return found
     return raw  # whether it fits is judged as for any other array
 
@@ -165,13 +170,15 @@ def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] |
     declared = parameter_shape(parameter)
     size = declared.static if shape is None else shape
     if size is None:
+        if parameter.type != "Parameter":
+            raise UsageError(f"{_called(parameter)} has the open shape {declared}: give an array or a JSON literal")
         name = input_names(parameter)[0]
         raise UsageError(f"input '{name}' has the open shape {declared}: say which one with --shape '{name}=...'")
     element_type = parameter_type(parameter) or F32
     try:
         ensure_allocatable(size, element_type.dtype)
     except TensorTooLarge as error:
-        raise UsageError(f"input '{parameter.name}': {error}") from None
+        raise UsageError(f"{_called(parameter)}: {error}") from None
     return _FILLERS[kind](parameter, argument, size, element_type)
 
 
@@ -181,20 +188,20 @@ def _zeros(_parameter: Layer, _argument: str, shape: tuple[int, ...], element_ty
 
 def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
     if element_type.dtype == STRING_DTYPE:
-        raise UsageError(f"input '{parameter.name}' is of type string, which has no ones")
+        raise UsageError(f"{_called(parameter)} is of type string, which has no ones")
     return np.ones(shape, element_type.dtype)
 
 
 def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
     """Floats from -1 to 1, integers from 0 to 9, booleans; the same for the same seed and name."""
     if not argument.isdecimal() or len(argument) > 18:
-        raise UsageError(f"input '{parameter.name}': 'rand:{argument}' has no seed; write for example rand:0")
+        raise UsageError(f"{_called(parameter)}: 'rand:{argument}' has no seed; write for example rand:0")
     generator = np.random.default_rng([int(argument), *parameter.name.encode()])
     dtype = element_type.dtype
     if element_types.is_floating(dtype):
         return generator.uniform(-1.0, 1.0, shape).astype(dtype)
     if dtype == STRING_DTYPE or dtype.names:
-        raise UsageError(f"input '{parameter.name}' is of type {element_type}, which cannot be drawn at random")
+        raise UsageError(f"{_called(parameter)} is of type {element_type}, which cannot be drawn at random")
     high = 2 if dtype == np.bool_ else min(10, 1 << max(1, element_type.bits - 1))
     return generator.integers(0, high, shape).astype(dtype)
 

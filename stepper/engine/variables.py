@@ -16,7 +16,7 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer, Model, Port
 from stepper.ir.shapes import PartialShape
 from stepper.ops.axes import shape_text
 
@@ -36,6 +36,14 @@ class Variable(Struct, frozen=True):
     shape: PartialShape
     path: tuple[Layer, ...]
     layers: tuple[Layer, ...]
+
+    @property
+    def parameter(self) -> Layer:
+        """A layer of the variable's name, type and shape, for which a SPEC can mean a value as for a Parameter's."""
+        port = Port(0, self.element_type, (), (), self.layers[0].line)
+        return self.layers[0]._replace(
+            name=self.name, type="ReadValue", attributes={"shape": str(self.shape)}, outputs=(port,)
+        )
 
     @property
     def facts(self) -> TensorFacts:

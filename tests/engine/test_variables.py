@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,3 +67,50 @@ def test_the_variables_given_are_not_changed(tmp_path: Path) -> None:
     given = {"total": np.array(1, np.float32)}
     stepper.run(model, {"x": np.float32(5)}, states=given)
     assert given == {"total": 1}
+
+
+@BOTH
+def test_states_are_in_the_types_of_the_model_and_go_from_run_to_run(tmp_path: Path, rules: str) -> None:
+    net = Graph()
+    x = net.parameter("x", "i64", (2,))
+    kept = net.apply("ReadValue", net.constant([2, 3]), version="opset3", variable_id="v")
+    net.apply("Assign", net.apply("Add", kept, x), version="opset3", variable_id="v")
+    net.result(kept)
+    model, inputs = net.read(tmp_path), {"x": [1, 1]}
+    states: dict[str, Any] = {}
+    for run in range(4):
+        outputs = stepper.run(model, inputs, rules=rules, states=states)
+        assert outputs["result"].tolist() == [2 + run, 3 + run]
+        states = outputs.states
+        assert states["v"].dtype == np.int64 and not states["v"].flags.writeable
+    debugger = stepper.Debugger(model, inputs, rules, states=states)
+    assert debugger.last().reason == "end of the run" and debugger.machine.states["v"].tolist() == [7, 8]
+
+
+def test_states_given_are_not_changed_by_what_the_caller_does_later(tmp_path: Path) -> None:
+    given = {"total": np.array(1, np.float32)}
+    debugger = stepper.Debugger(accumulator().read(tmp_path), {"x": np.float32(5)}, states=given)
+    given["total"][...] = 50
+    debugger.last()
+    assert debugger.machine.states["total"] == 6
+
+
+@pytest.mark.parametrize(
+    ("states", "kind", "text"),
+    [
+        ({"totl": 1}, stepper.UsageError, "the model has no variable 'totl'; its variables are total: f32[]"),
+        ({"total": [1, 2]}, stepper.InputError, "given the shape [2], expected f32[]; its variables are total: f32[]"),
+        (
+            {"total": 1e-60},
+            stepper.InputError,
+            "variable 'total' is f64, expected f32: converting it",
+        ),
+        ({"total": [[1], [2, 3]]}, stepper.InputError, "variable 'total' is given no tensor"),
+    ],
+)
+def test_states_that_do_not_fit_are_one_message(
+    tmp_path: Path, states: dict[str, Any], kind: type[Exception], text: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        stepper.run(accumulator().read(tmp_path), {"x": np.float32(5)}, states=states)
+    assert text in str(caught.value)

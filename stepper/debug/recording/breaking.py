@@ -106,7 +106,7 @@ def resume_debugged(
     machine.keep_values = True  # a breakpoint may be asked when the operations after it have run
     bound = bind_inputs(machine.compiled.model, dict(enumerate(recorded_inputs.values())))
     present = machine.snapshot()
-    machine.restore(Machine(machine.compiled, bound).snapshot())
+    machine.restore(Machine(machine.compiled, bound, states=machine.initial_states).snapshot())
     debugger = Debugger.of(machine, bound, memory=memory)
     try:
         for description in breaks:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stepper.debug.recording import files
 from stepper.debug.recording.blobs import RECORDED, BlobWriter
 from stepper.debug.recording.choice import Amount, Choice
-from stepper.debug.recording.origin import Origin, write_tensors
+from stepper.debug.recording.origin import Origin, write_states, write_tensors
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import SessionError
@@ -53,6 +53,7 @@ def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable
         names = [layer.name for layer in machine.compiled.model.graph.parameters]
         blobs = BlobWriter(connection, RECORDED)
         write_tensors(connection, "inputs", names, inputs, blobs)
+        write_states(connection, machine.initial_states, blobs)
         _write(connection, rows(blobs))
 
 

@@ -12,7 +12,7 @@ from stepper.debug.recording.activations import Activations
 from stepper.debug.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.debug.recording.choice import Choice
 from stepper.debug.recording.levels import levels_of
-from stepper.debug.recording.origin import Origin, write_tensors
+from stepper.debug.recording.origin import Origin, write_states, write_tensors
 from stepper.debug.recording.reading import Recording, Restored
 from stepper.debug.recording.recorder import Pace, Recorder
 from stepper.debug.recording.snapshots import SnapshotWriter
@@ -157,6 +157,7 @@ def _fill(
     names = [layer.name for layer in machine.compiled.model.graph.parameters]
     blobs = BlobWriter(connection, RECORDED)
     references = write_tensors(connection, "inputs", names, inputs, blobs)
+    write_states(connection, machine.initial_states, blobs)
     levels = levels_of(machine.compiled, choice)
     for level in levels:
         connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)

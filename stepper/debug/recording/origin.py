@@ -166,11 +166,36 @@ def write_tensors(
     return references
 
 
+def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blobs: BlobWriter) -> None:
+    """Put the variables that a run began with beside its inputs, at negative positions."""
+    texts = [json.dumps(blobs.refer(np.asarray(value))) for value in states.values()]
+    rows = [(-1 - number, *row) for number, row in enumerate(zip(states, texts, strict=True))]
+    connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
+    blobs.forget([])
+
+
+def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
+    """The variables that a run began with, by name."""
+    reader = BlobReader(connection, RECORDED)
+    rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
+    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
+
+
+def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> None:
+    """Raise SessionError where a run begins with other variables than the recording; the message says which."""
+    for name in (*recorded, *states):
+        if name not in states or name not in recorded:
+            began, now = ("a value", "none") if name in recorded else ("no value", "one")
+            raise SessionError(f"began with {began} for the variable '{name}' (--states), this run with {now}")
+        if difference := _tensor_difference(recorded[name], np.asarray(states[name])):
+            raise SessionError(f"the variable '{name}' is not the one that was recorded: {difference}")
+
+
 def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
     """The tensors of inputs or outputs by name, in order."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
     reader = BlobReader(connection, RECORDED)
-    rows = connection.execute(f"SELECT name, value FROM {table} ORDER BY position")
+    rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
 

@@ -20,7 +20,7 @@ from stepper.debug.recording import files
 from stepper.debug.recording.blobs import RECORDED, BlobReader
 from stepper.debug.recording.choice import Choice
 from stepper.debug.recording.kept import read_kept
-from stepper.debug.recording.origin import Origin, check_inputs, read_tensor, read_tensors
+from stepper.debug.recording.origin import Origin, check_inputs, check_states, read_states, read_tensor, read_tensors
 from stepper.debug.recording.snapshots import checksum, pieces_from
 from stepper.debug.recording.states import restore
 from stepper.element_types import Array
@@ -33,6 +33,7 @@ from stepper.engine.program import CompiledModel, Kind, Operation
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.engine.sequences import open_sequences
+from stepper.engine.variables import bind_states
 from stepper.errors import SessionError
 from stepper.ir import read
 
@@ -156,6 +157,11 @@ class Recording:
         with self.reading():
             return read_tensors(self._connection, "inputs")
 
+    def states(self) -> dict[str, Array]:
+        """The variables of an earlier run that this one began with, by name."""
+        with self.reading():
+            return read_states(self._connection)
+
     def whole(self, table: str, position: int) -> Array:
         """One of the model's inputs or outputs, by its position."""
         with self.reading():
@@ -184,6 +190,7 @@ class Recording:
             if len(recorded) != len(inputs):
                 raise SessionError("has other inputs than the model")
             check_inputs(machine.compiled.model, recorded, inputs)
+            check_states(read_states(self._connection), machine.initial_states)
 
     # --- going on ------------------------------------------------------------------------------------------------
 
@@ -225,7 +232,9 @@ class Recording:
                 everything |= {position_of(parameters, key): value for key, value in inputs.items()}
                 check_inputs(compiled.model, recorded, bind_inputs(compiled.model, everything))
             limit = self.origin.max_iterations if max_iterations is None else max_iterations
-            machine = Machine(compiled, bound, max_iterations=limit, keep_values=self.origin.keep_values)
+            states = bind_states(compiled, read_states(self._connection))
+            keep = self.origin.keep_values
+            machine = Machine(compiled, bound, max_iterations=limit, states=states, keep_values=keep)
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
     def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:

@@ -14,7 +14,8 @@ Below them:
 
 meta            name, value (as JSON): schema, product, numpy, model (a path, seen from this file), hashes of .xml and
                 .bin, rules, max_iterations, what else a run depends on, and a checksum of all the others
-inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py)
+inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py).
+                Inputs with negative positions are the variables that the run began with
 levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids; the
                 level in which the loop or If is (`parent`), where in its order of execution (`position`), its type and
                 name, and which of its bodies this is (`role`)
