@@ -71,6 +71,7 @@ def test_json_has_outputs_loops_and_notes(call: Call, model: Path) -> None:
                 "ended": {"trip count reached": 1},
             }
         ],
+        "states": [],
         "computed_by": {},
         "elsewhere": [],
         "notes": [],
