@@ -17,7 +17,7 @@ from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
 from stepper.ops.axes import shape_text
 
-_EXAMPLES: Final = {"--state": "--state h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
+_EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")
 Shape = tuple[int, ...]
 EVERYTHING_ELSE: Final = "*"
