@@ -104,7 +104,16 @@ _HOMES = {
 }
 """Each public name, and the module and the name there under which it lives."""
 
-_OPENING = {"run", "compile_model", "open_sequences", "Debugger", "open_debugger", "compare_models", "draw"}
+_OPENING = {
+    "run",
+    "compile_model",
+    "open_sequences",
+    "Debugger",
+    "open_debugger",
+    "compare_models",
+    "draw",
+    "bind_inputs",
+}
 """The names that take a model of any kind, and compute in OpenVINO (where it is installed) what has no kernel here."""
 
 __all__ = [

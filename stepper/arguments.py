@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from stepper.errors import ArgumentTypeError, UsageError
+
+T = TypeVar("T")
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:
@@ -37,6 +39,13 @@ def mapping(name: str, value: Any) -> Mapping[Any, Any]:
     """Return a mapping. ArgumentTypeError for anything else."""
     if not isinstance(value, Mapping):
         raise _wrong_type(name, "a dict", value)
+    return value
+
+
+def instance(name: str, value: Any, kind: type[T]) -> T:
+    """Return an instance of a class. ArgumentTypeError for anything else."""
+    if not isinstance(value, kind):
+        raise _wrong_type(name, f"a {kind.__name__}", value)
     return value
 
 

@@ -74,6 +74,7 @@ def test_a_path_will_do_where_a_model_is_expected() -> None:
         assert stepper.open_debugger(source, INPUTS).model.path == SAMPLE
         assert b"<svg" in stepper.draw(source, INPUTS).written("svg")
         assert stepper.open_sequences(source).path == SAMPLE
+        assert [array.tolist() for array in stepper.bind_inputs(source, INPUTS)] == [[1, 1, 1], [1, 1, 1]]
         assert not stepper.compare_models(source, source, INPUTS).differs
 
 
@@ -92,6 +93,9 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "states is a dict", lambda: stepper.run(SAMPLE, INPUTS, states=[1])),
     (TypeError, "NoneType is no model", lambda: stepper.run(None, INPUTS)),
     (TypeError, "unexpected keyword argument 'memmory'", lambda: stepper.open_debugger(SAMPLE, INPUTS, memmory=1)),
+    (TypeError, "compiled is a CompiledModel", lambda: stepper.Machine(stepper.read_model(SAMPLE), [])),
+    (ValueError, "inputs are 0 arrays, the model has 2", lambda: stepper.Machine(stepper.compile_model(SAMPLE), [])),
+    (ValueError, "'pngs' is none of", lambda: stepper.draw(SAMPLE, view="pngs")),
     (ValueError, "a repeat count is 1 or more", lambda: debugger().step(0)),
     (ValueError, "max_iterations is -1; it must be 1 or more", lambda: stepper.run(SAMPLE, INPUTS, max_iterations=-1)),
     (ValueError, "max_iterations is 0", lambda: stepper.Debugger(SAMPLE, INPUTS, max_iterations=0)),

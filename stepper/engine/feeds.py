@@ -14,7 +14,8 @@ from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.engine.roles import parameter_type
 from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.ir.model import Layer, parameter_shape
+from stepper.ir.opening import ModelSource, opened
 from stepper.near_names import near_text
 from stepper.ops.axes import shape_text
 
@@ -23,14 +24,14 @@ _LONGEST_INPUT = 200
 _PIECE = 2**20
 
 
-def bind_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
+def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Array]:
     """One array for each Parameter of the model, in file order.
 
     A key is a Parameter's name, one of its tensor names, or its position (int, or its digits). The arrays are the run's
     own (see `owned`): what is done to the caller's later changes nothing. Raises UsageError for a name that is unknown
     or ambiguous, MissingInputs where there are too few, InputError for a value that does not fit.
     """
-    parameters = model.graph.parameters
+    parameters = opened(model).graph.parameters
     found: dict[int, Any] = {}
     for key, value in mapping("inputs", given).items():
         position = position_of(parameters, key)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stepper import element_types
-from stepper.arguments import whole_number
+from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
 from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
@@ -31,7 +31,7 @@ from stepper.engine.feeds import owned
 from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, place
 from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, Program, Value, ensure_enough, execute
 from stepper.engine.rules import Notes, Rules
-from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge
+from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.ops.axes import shape_text
@@ -61,7 +61,7 @@ class Machine:
         states: Mapping[str, Any] | None = None,
         keep_values: bool = True,
     ) -> None:
-        self.compiled = compiled
+        self.compiled = instance("compiled", compiled, CompiledModel)
         self.rules = compiled.rules
         self.max_iterations = (
             max_iterations if max_iterations is None else whole_number("max_iterations", max_iterations, 1)
@@ -80,6 +80,8 @@ class Machine:
         self.pause_requested = False
         main = compiled.main
         frame = Frame(main, list(main.template))
+        if len(inputs) != len(main.parameters):
+            raise UsageError(f"inputs are {len(inputs)} arrays, the model has {len(main.parameters)}; see bind_inputs")
         for parameter, slot, value in zip(main.graph.parameters, main.parameters, inputs, strict=True):
             if self.rules is Rules.OPENVINO:
                 self._note_width(parameter, value)
