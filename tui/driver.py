@@ -116,7 +116,7 @@ class Driver:
 
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
-        self._interpreter = Interpreter(debugger)
+        self._interpreter = Interpreter(debugger, multiline=False)
         self._pictures = Pictures(debugger, self._interpreter.session, self._name, ListsTaker(debugger, self.log))
         debugger.breakpoints.sink = self._hear
         self.is_open = True

@@ -10,7 +10,6 @@ preset = "vim"                      # default, vscode, vim, emacs
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 from textual.keys import Keys as KnownKeys
 from textual.keys import _character_to_key as name_of_character
 
+from stepper.config_files import config_folder
 from stepper.debug.commands.registry import command_called
 from stepper.errors import UsageError
 from stepper.near_names import reason_of
@@ -47,8 +47,7 @@ class Chosen(Struct, frozen=True):
 
 def default_file() -> Path:
     """Where a user's own keys are: stepper/keys.toml in the configuration folder."""
-    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(folder).expanduser() / "stepper" / "keys.toml"
+    return config_folder() / "keys.toml"
 
 
 def chosen_keys(said: str | None = None) -> Chosen:

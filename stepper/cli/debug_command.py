@@ -16,15 +16,19 @@ from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Ended, Interruptions
 from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
+from stepper.config_files import init_file
 from stepper.debug.breakpoint_list import LogMessage
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
+from stepper.debug.commands.stop_commands import ensure_complete
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.session_keeper import EVERY
 from stepper.errors import StepperError, UsageError
 
 PROMPT: Final = "(stepper) "
+MORE: Final = "        > "
+"""The prompt while the commands of a breakpoint are typed."""
 _MARK: Final = "\ufeff"
 """The byte order mark, with which some editors begin a file."""
 
@@ -46,16 +50,20 @@ def _debug(options: argparse.Namespace) -> int:
     session = KeptSession(options, debugger, by_model=is_terminal)
     printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
     debugger.breakpoints.sink = printer.log
+    has_session = kept_session.is_there(options)
     if options.session is not None:
         interpreter.session.file = options.session
         say(session.restore(), file=sys.stderr)
+    begins = not (options.no_init or has_session)  # a session has what the start-up file sets up
+    if begins and not is_terminal:
+        _run_init(interpreter)
     code = 0
     with Interruptions(debugger, insistent=not is_terminal) as interruptions:
         try:
             if options.script is not None:
                 _run_script(options.script, interpreter, printer, interruptions)
             elif is_terminal:
-                _converse(interpreter, printer, interruptions, session, restores=options.session is None)
+                _converse(interpreter, printer, interruptions, session, restores=options.session is None, begins=begins)
             else:
                 code = _listen(interpreter, printer, interruptions, session)
         except Ended as ended:
@@ -97,6 +105,28 @@ def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interrup
             raise KeyboardInterrupt(f"interrupted at line {number}: {interpreter.session.debugger.stop.place}")
         if interpreter.session.ended:
             break
+    ensure_complete(interpreter.session, "stdin" if name == "-" else name)
+
+
+def _run_init(interpreter: Interpreter) -> None:
+    """Carry out the user's start-up file, if there is one; what is wrong in it is said, and the rest goes on."""
+    path = init_file()
+    try:
+        lines = script_lines(str(path)) if path.is_file() else []
+    except StepperError as error:
+        say(str(error), file=sys.stderr)
+        return
+    for number, line in lines:
+        try:
+            interpreter.execute(line)
+        except StepperError as error:
+            say(f"{path}, line {number}: {error}", file=sys.stderr)
+    try:
+        ensure_complete(interpreter.session, str(path))
+    except StepperError as error:
+        say(str(error), file=sys.stderr)
+    interpreter.session.history.clear()
+    interpreter.session.ended = False
 
 
 def _numbered(name: str) -> Iterator[tuple[int, str]]:
@@ -136,9 +166,14 @@ def _converse(
     session: KeptSession,
     *,
     restores: bool,
+    begins: bool,
 ) -> None:
-    """Talk at a terminal. Ctrl+C never ends that: at the prompt it clears the line."""
+    """Talk at a terminal. Ctrl+C never ends that: at the prompt it clears the line.
+
+    `begins`: where no session is put back, the start-up file comes first.
+    """
     _prepare_editing()
+    told = ""
     if restores:
         try:
             with interruptions.while_busy():
@@ -148,17 +183,21 @@ def _converse(
             raise
         if told:
             say(told, file=sys.stderr)
+    if begins and not told:
+        with interruptions.while_busy():
+            _run_init(interpreter)
     session.keep_up()
     printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger, output_width()))))
     with _Later(interruptions, session) as later:
         while not interpreter.session.ended:
             try:
                 interpreter.session.width = output_width()
-                line = input(PROMPT)
+                line = input(MORE if interpreter.is_collecting else PROMPT)
                 _carry_out(line, interpreter, printer, interruptions)
                 session.keep_up()
                 later.set_up()
             except KeyboardInterrupt:
+                interpreter.session.collecting = None
                 print()
             except EOFError:
                 return

@@ -149,6 +149,11 @@ def _add_debug(debug: Parser) -> None:
         "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
     )
     debug.add_argument(
+        "--no-init",
+        action="store_true",
+        help="leave the start-up file alone: commands in stepper/init of the configuration folder (~/.config)",
+    )
+    debug.add_argument(
         "--session",
         metavar="FILE",
         help="keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "

@@ -96,11 +96,19 @@ class Breakpoints:
     def change(self, number: int, description: BreakDescription) -> Breakpoint:
         """Have one wait for something else, under its number and from the present on. Raises UsageError."""
         before = self[number]
-        description = replace(description, enabled=before.description.enabled)
+        description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
         breakpoint = self._new(number, description, before.where)
         self._maker.ensure_elements(description, before.where)
         self._by_number[number] = breakpoint
         self._watch()
+        return breakpoint
+
+    def attach(self, number: int, commands: tuple[str, ...]) -> Breakpoint:
+        """Have a prompt carry these out whenever the breakpoint stops; none take them away. Raises UsageError."""
+        breakpoint = self[number]
+        if breakpoint.description.kind is BreakKind.LOG:
+            raise UsageError(f"breakpoint {number} writes lines and never stops, so it can have no commands")
+        breakpoint.description = replace(breakpoint.description, commands=commands)
         return breakpoint
 
     def clear(self) -> None:

@@ -33,7 +33,7 @@ class BreakDescription(Struct, frozen=True):
 
     `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when
     it was set. `ignore`: how many of the moments after `ignored_from` do not stop. `once`: it goes after one stop.
-    `line` is what a logpoint writes.
+    `line` is what a logpoint writes. `commands` are carried out by a prompt whenever it stops.
     """
 
     kind: BreakKind
@@ -46,6 +46,7 @@ class BreakDescription(Struct, frozen=True):
     once: bool = False
     enabled: bool = True
     line: str = ""
+    commands: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         parts = [f"{self.kind} {self.text}", f"if {self.condition}" if self.condition else ""]

@@ -330,6 +330,7 @@ def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
         row["once"],
         row["enabled"],
         _text(row["line"]),
+        tuple(map(_text, row.get("commands", ()))),
     )
     hits, ignored = row["counts"]
     counts = (_counted(hits), _counted(ignored))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.commands import Interpreter, ScriptError
+from stepper.debug.commands import interpreter as interpreter_module
 from stepper.debug.commands.interpreter import without_comment
 from stepper.debug.commands.registry import GROUPS, commands
 from stepper.errors import StepperError, UsageError
@@ -361,3 +362,73 @@ def test_from_the_end_one_goes_back_over_whole_operations(name: str) -> None:
         tick = interpreter.session.debugger.machine.tick
         said(interpreter, "rn")
         assert interpreter.session.debugger.machine.tick < tick and interpreter.session.debugger.depth == 1
+
+
+# --- commands of breakpoints ----------------------------------------------------------------------------------------
+
+
+def test_commands_of_a_breakpoint_are_carried_out_whenever_it_stops() -> None:
+    numbers = collatz(27)[2]
+    interpreter = at_prompt()
+    said(interpreter, "break number_next")
+    assert said(interpreter, "commands 1")[0].startswith("type what to do when breakpoint 1 stops")
+    assert interpreter.is_collecting
+    assert said(interpreter, "silent", "print number_next", "end") == ["breakpoint 1 does: silent; print number_next"]
+    assert not interpreter.is_collecting
+    for number in numbers[:3]:
+        assert said(interpreter, "continue") == [f"i64[] {number}"]
+    answer = interpreter.execute("continue")
+    assert answer.data["commands"][1]["answer"]["values"] == [numbers[3]]
+    listed = interpreter.execute("info breaks")
+    assert listed.lines[1:] == ("     silent", "     print number_next")
+    assert listed.data["breakpoints"][0]["commands"] == ["silent", "print number_next"]
+
+
+def test_commands_may_let_the_run_go_on_from_stop_to_stop() -> None:
+    numbers = collatz(27)[2]
+    interpreter = at_prompt()
+    said(interpreter, "break number_next if iter < 20", "commands silent; print number_next; continue; print never")
+    found = said(interpreter, "continue")
+    assert found[:20] == [f"i64[] {number}" for number in numbers[:20]]
+    assert found[20].endswith("model  (end of the run)") and len(found) == 24
+    assert interpreter.session.history[-1] == "continue"
+
+
+def test_commands_without_an_end_are_bounded_and_their_errors_are_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(interpreter_module, "_MOST_STOPS", 50)
+    interpreter = Interpreter(opened(tmp_path, recurrence("Add", 1.0, -1)))
+    said(interpreter, "break following", "commands 1 silent; continue")
+    assert said(interpreter, "continue")[-1] == "the commands of breakpoints have gone on 50 times; the run stands here"
+    said(interpreter, "commands 1 print nothing_there; continue")
+    assert "breakpoint 1, command 'print nothing_there': there is nothing called" in said(interpreter, "continue")[-1]
+    said(interpreter, "commands 1 end")
+    assert interpreter.session.debugger.breakpoints[1].description.commands == ()
+
+
+def test_commands_of_a_breakpoint_that_stops_once_are_carried_out_and_kept_in_a_session(tmp_path: Path) -> None:
+    interpreter = at_prompt()
+    said(interpreter, "break until_one@2 once", "commands 1 print iter", f"session save {tmp_path}/kept")
+    assert said(interpreter, "continue")[-1] == "2"
+    again = at_prompt()
+    said(again, f"session load {tmp_path}/kept")
+    assert said(again, "continue")[-1] == "2"
+
+
+def test_what_cannot_be_a_command_of_a_breakpoint_is_refused() -> None:
+    interpreter = at_prompt()
+    assert problem(interpreter, "commands 1") == "there is no breakpoint 1; there are none"
+    said(interpreter, "break number_next", 'log number_next "{iter}"')
+    assert "'source' cannot be a command of a breakpoint" in problem(interpreter, "commands 1 source x")
+    assert "there is no command 'brake'" in problem(interpreter, "commands 1 brake x")
+    assert "writes lines and never stops" in problem(interpreter, "commands 2 print iter")
+    one_line = Interpreter(interpreter.session.debugger, multiline=False)
+    assert "write them in one line: commands 1 silent" in problem(one_line, "commands 1")
+
+
+def test_a_file_that_ends_within_commands_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "half").write_text("break number_next\ncommands 1\nprint iter\n")
+    interpreter = at_prompt()
+    assert "the commands of breakpoint 1 have no end" in problem(interpreter, f"source {tmp_path}/half")
+    assert not interpreter.is_collecting

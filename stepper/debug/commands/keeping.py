@@ -11,6 +11,7 @@ from stepper.debug.commands.looking import evaluated
 from stepper.debug.commands.registry import command, command_called, commands, one_of
 from stepper.debug.commands.scripts import ScriptError, script_lines
 from stepper.debug.commands.session import Answer, Session, required
+from stepper.debug.commands.stop_commands import ensure_complete
 from stepper.debug.commands.stops import moved
 from stepper.debug.commands.topics import TOPICS, topic_lines
 from stepper.debug.moments import Mark, Reason
@@ -94,6 +95,7 @@ def _source(session: Session, text: str) -> Answer:
             if session.debugger.stop is not before and session.debugger.stop.reason is Reason.PAUSED:
                 lines.append(f"{text} is left at line {number}, which was paused")
                 break
+        ensure_complete(session, text)
     finally:
         session.sources -= 1
     return Answer(tuple(lines))

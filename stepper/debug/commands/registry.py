@@ -42,7 +42,7 @@ class Command(Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The name of the module that it is in: movement, stopping, looking, changing or keeping."""
+        """The name of the module that it is in: such as movement, stopping, looking, changing or keeping."""
         return self.action.__module__.rpartition(".")[-1]
 
 

@@ -30,10 +30,11 @@ class Session:
 
     `level` is how many frames `up` went outwards; `history` are the commands carried out so far; `sources` how many
     files of commands are inside one another; `ended`: it was asked to quit. `file` is where `session save` keeps it
-    where no other name is said. `width` is how many columns there are for a line.
+    where no other name is said. `width` is how many columns there are for a line. `collecting` is the breakpoint whose
+    commands are being typed, with those so far; where lines are not typed one after another, `multiline` is False.
     """
 
-    def __init__(self, debugger: Debugger) -> None:
+    def __init__(self, debugger: Debugger, *, multiline: bool = True) -> None:
         self.debugger = debugger
         self.names = Names(debugger.machine.compiled)
         self.history: list[str] = []
@@ -42,6 +43,8 @@ class Session:
         self.level = 0
         self.sources = 0
         self.ended = False
+        self.multiline = multiline
+        self.collecting: tuple[int, list[str]] | None = None
         self.execute: Callable[[str], Answer] = _not_connected
 
     @property

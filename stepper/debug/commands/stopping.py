@@ -11,6 +11,7 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.checks import BEGUN, closed
 from stepper.debug.commands.registry import command
 from stepper.debug.commands.session import Answer, Session, number, required
+from stepper.debug.commands.stop_commands import command_lines, parts_of, put_commands
 from stepper.debug.commands.stops import watch_text
 from stepper.debug.run_views import MOST_PLACES
 from stepper.debug.watches import Watch
@@ -75,6 +76,7 @@ def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
         "enabled": description.enabled,
         "places": [_place_data(check.program, check.index, model) for check in places[:MOST_PLACES]],
         "place_count": len(places),
+        "commands": list(description.commands),
     }
 
 
@@ -86,10 +88,31 @@ def _place_data(program: Program, index: int, model: Model) -> dict[str, Any]:
     return {"when": "begins" if index == BEGUN else "closed", "layer": path[-1] if path else None, "path": path}
 
 
+@command(
+    "commands", syntax="[N] [COMMAND; COMMAND; ...]", help="what to do whenever breakpoint N stops: lines up to end"
+)
+def _commands(session: Session, text: str) -> Answer:
+    word, _, rest = text.partition(" ")
+    if word and not word.isdecimal():
+        word, rest = "", text
+    breakpoints = session.debugger.breakpoints
+    latest = max((one.number for one in breakpoints), default=0)
+    which = breakpoints[number(word) if word else latest].number
+    if rest.strip():
+        return put_commands(session, which, parts_of(rest))
+    if not session.multiline:
+        raise UsageError(f"write them in one line: commands {which} silent; print h; continue")
+    session.collecting = (which, [])
+    return Answer((f"type what to do when breakpoint {which} stops, a command a line, and then: end",))
+
+
 def breaks(session: Session) -> Answer:
     """The list of breakpoints."""
     found = list(session.debugger.breakpoints)
-    lines = [f"{one.number}  {one.description}  ({one.hits} hit{'' if one.hits == 1 else 's'})" for one in found]
+    lines = []
+    for one in found:
+        lines.append(f"{one.number}  {one.description}  ({one.hits} hit{'' if one.hits == 1 else 's'})")
+        lines += command_lines(one)
     exceptions = session.debugger.breakpoints.exceptions
     lines += [f"NaN and Inf are expected in {', '.join(exceptions)}"] if exceptions else []
     data = {"breakpoints": [_data(session, one) for one in found], "exceptions": list(exceptions)}
