@@ -18,6 +18,7 @@ import pytest
 import stepper
 from stepper import errors
 from stepper.engine.program import CompiledModel
+from stepper.ir import read
 from stepper.ir.model import Model
 from tests.debug.debugged import SAMPLES, SMALL_SAMPLES, sample
 from tests.models import Graph, carried, last
@@ -166,6 +167,12 @@ def test_a_file_that_has_changed_is_not_taken_for_the_model(tmp_path: Path) -> N
     path.unlink()
     with pytest.raises(stepper.ModelError, match="no longer there"):
         pickle.loads(content)
+
+
+def test_a_model_that_is_called_otherwise_than_its_file_keeps_its_name() -> None:
+    named = read(SAMPLES / "for_loop" / "model.xml", "loop.onnx")
+    assert named.name == "loop.onnx" and pickle.loads(pickle.dumps(named)) is named
+    assert model_of("for_loop").name == "for_loop", "the file's own"
 
 
 def test_opened_sequences_and_models_of_no_file_are_pickled_too(tmp_path: Path) -> None:

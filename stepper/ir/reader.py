@@ -35,8 +35,10 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_PORTS: Final[tuple[Port, ...]] = ()
 
 
-def read(path: str | Path) -> Model:
+def read(path: str | Path, name: str | None = None) -> Model:
     """Read an IR: `path` names the .xml, the .bin stands beside it under the same name (or is missing).
+
+    `name` is what the model is called, where that is not what the file says.
 
     Raises ModelError with file, line, layer and what was expected, for everything that is wrong in the files.
     """
@@ -48,12 +50,12 @@ def read(path: str | Path) -> Model:
         root = xml.parse(path, plain)
         place = Place(path)
         version = _net_version(place, root)
-        file = ModelFile.of(path)
+        file = ModelFile.of(path, name)
         weights = _open_weights(path)
         graph = _GraphReader(place, plain, weights).read(root)
         if not graph.layers:
             place.at(root).fail("the net has no layers")
-        model = Model(path, root.get("name", ""), version, graph, weights, file)
+        model = Model(path, root.get("name", "") if name is None else name, version, graph, weights, file)
         checks.check(model)
     _alive[file] = model
     return model
@@ -69,13 +71,14 @@ class ModelFile(Struct, frozen=True):
     path: str
     xml: tuple[int, int]
     bin: tuple[int, int] | None
+    name: str | None = None
 
     @classmethod
-    def of(cls, path: Path) -> ModelFile:
-        """The files as they are now."""
+    def of(cls, path: Path, name: str | None = None) -> ModelFile:
+        """The files as they are now, of a model that is called so."""
         xml = _stamp(path)
         assert xml is not None, "it has been read"
-        return cls(str(path.absolute()), xml, _stamp(path.with_suffix(".bin")))
+        return cls(str(path.absolute()), xml, _stamp(path.with_suffix(".bin")), name)
 
     def __call__(self) -> Model:
         """Return the model. ModelError where its files are no longer what they were."""
@@ -84,9 +87,9 @@ class ModelFile(Struct, frozen=True):
             path = Path(self.path)
             if _stamp(path) is None:
                 raise ModelError(f"{path}: is no longer there, and the model that was pickled is read from it")
-            if ModelFile.of(path) != self:
+            if ModelFile.of(path, self.name) != self:
                 raise ModelError(f"{path}: has changed since the model was read that was pickled")
-            model = read(path)
+            model = read(path, self.name)
         _came.append(model)
         return model
 

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from stepper.errors import ArgumentTypeError, ModelError, UsageError
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
@@ -53,7 +51,7 @@ def open_model(source: ModelSource, told: Callable[[str], None] | None = None, t
         path = Path(source)
         if path.suffix.lower() not in CONVERTED:
             return read(path)
-        return replace(read(converted(path, told, timeout)), name=path.name)
+        return read(converted(path, told, timeout), path.name)
     return _live(source)
 
 
