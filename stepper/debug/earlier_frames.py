@@ -7,7 +7,7 @@ the next one, and the iteration of it (None: of an If). The run itself stays whe
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -16,7 +16,7 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Program
-from stepper.errors import UsageError
+from stepper.errors import Paused, UsageError
 
 Seat = tuple[tuple[int, int | None], ...]
 
@@ -36,7 +36,6 @@ class EarlierFrames:
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
         self._scout.machine.watcher = self._scout.machine.on_loop_end = None
-        self._scout.machine.pause_requested = False
         if self._scout.machine.finished:
             self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
         self._present = self._scout.machine.snapshot()
@@ -45,6 +44,13 @@ class EarlierFrames:
         self._closed: dict[Seat, int] = {}
         self._entered: dict[Seat, tuple[int, Program]] = {}
         self._stretch: dict[Seat, int] = {}
+        self._owner = timeline.machine
+        self._owner.followers = (*self._owner.followers, self._scout.machine)
+        self._scout.machine.pause_requested = self._owner.pause_requested
+
+    def close(self) -> None:
+        """Be done with it: a pause of the run is no longer heeded here."""
+        self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
 
     @property
     def present(self) -> Seat:
@@ -52,7 +58,10 @@ class EarlierFrames:
         return self._here
 
     def at(self, seat: Seat) -> list[Frame]:
-        """Return the frames from the model's own graph to this one: as they are now, or as they were when closed."""
+        """Return the frames from the model's own graph to this one: as they are now, or as they were when closed.
+
+        Raise Paused where the run is asked to pause.
+        """
         if seat not in self._known:
             self._fetch(seat)
         return [self._known[at] for at in _prefixes(seat)]
@@ -81,7 +90,7 @@ class EarlierFrames:
                 found[at], self._closed[at] = frame.copy(), event.tick
             return iteration >= last
 
-        self._scout.forward(Every.ITERATION, is_last)
+        self._forward(Every.ITERATION, is_last)
         size = max(1, sum(_bytes(frame) for frame in list(found.values())[:1]))
         longest = max(1, min(_LONGEST_STRETCH, _MOST_BYTES // size))
         self._stretch[run] = min(longest, self._stretch.get(run, _FIRST_STRETCH) * _WIDER)
@@ -93,7 +102,7 @@ class EarlierFrames:
         machine = self._scout.machine
         if run not in self._entered:
             machine.restore(self._present)
-            before_iteration(self._scout, depth, first)
+            self._ensure_going(before_iteration(self._scout, depth, first))
             return
         tick, program = self._entered[run]
         # In a body without nested graphs every iteration has as many ticks; others are replayed from the entry.
@@ -122,7 +131,7 @@ class EarlierFrames:
         while not found and last > 0:
             begin = max(0, last - ticks)
             self._scout.goto(begin)
-            self._scout.forward(Every.LOOP, see, until=last)
+            self._forward(Every.LOOP, see, until=last)
             last, ticks = begin, ticks * _WIDER
         tick, frame = found[-1]
         activation = frame.activation
@@ -134,6 +143,15 @@ class EarlierFrames:
             raise UsageError("this run was resumed inside of a loop; what was before is not known")
         self._entered[(*seat, (index, None))] = (activation.entered, frame.program)
         return inner, frame
+
+    def _forward(self, every: Every, fits: Callable[[Event], bool], until: int | None = None) -> None:
+        event = self._scout.forward(every, fits, until)
+        if event.kind is EventKind.PAUSED:
+            raise Paused
+
+    def _ensure_going(self, stopped: str) -> None:
+        if stopped:
+            raise Paused
 
     def _stand_at(self, seat: Seat) -> None:
         if seat == self._here[: len(seat)]:

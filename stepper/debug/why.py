@@ -6,6 +6,7 @@ replays beside the run, which stays where it is.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput
 from stepper.engine.program import BranchPlan, Kind, LoopPlan, Operation
-from stepper.errors import UsageError
+from stepper.errors import Paused, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.axes import normalize_axis, shape_text
 
@@ -45,14 +46,12 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
     looked. Raise UsageError for what has no value here.
     """
     address = parse_address(address) if isinstance(address, str) else address
-    walk = _Walk(timeline, farthest)
-    seat, target = _seat_of(walk.frames, timeline, address)
-    frame = walk.frames.at(seat)[-1]
-    value = frame.values[target.slot]
-    if value is None:
-        raise NoValueYet(f"'{address}' has no value here")
-    element = _element(np.asarray(value), address)
-    return walk.chain(_Spot(seat, target.slot, element))
+    with closing(_Walk(timeline, farthest)) as walk:
+        seat, target = _seat_of(walk.frames, timeline, address)
+        value = walk.frames.at(seat)[-1].values[target.slot]
+        if value is None:
+            raise NoValueYet(f"'{address}' has no value here")
+        return walk.chain(_Spot(seat, target.slot, _element(np.asarray(value), address)))
 
 
 def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
@@ -61,7 +60,11 @@ def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
 
 
 def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
-    walk = _Walk(timeline, FARTHEST_AT_A_STOP)
+    with closing(_Walk(timeline, FARTHEST_AT_A_STOP)) as walk:
+        return _with_chain(walk, cause)
+
+
+def _with_chain(walk: _Walk, cause: NonFinite) -> NonFinite:
     seat = walk.frames.present
     frame = walk.frames.at(seat)[-1]
     operation = frame.program.operations[frame.pc - 1] if frame.pc else None
@@ -141,9 +144,20 @@ class _Walk:
         self.frames = EarlierFrames(timeline)
         self._last: _Spot | None = None
 
+    def close(self) -> None:
+        """Be done with it."""
+        self.frames.close()
+
     def chain(self, spot: _Spot) -> Chain:
         """Return all links from a spot to where it begins."""
         laps = _Laps()
+        try:
+            return self._walked(spot, laps)
+        except Paused:
+            self._timeline.machine.request_pause(wanted=False)
+            return Chain(laps.links(), "paused before its beginning was found")
+
+    def _walked(self, spot: _Spot, laps: _Laps) -> Chain:
         following: _Spot | None = spot
         edges = 0
         while following is not None:

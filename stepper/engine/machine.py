@@ -78,6 +78,8 @@ class Machine:
         self.watcher: Watcher | None = None
         self._until = sys.maxsize
         self.pause_requested = False
+        self.followers: tuple[Machine, ...] = ()
+        """Machines that work for whoever drives this one: a pause of this one is theirs, too."""
         main = compiled.main
         frame = Frame(main, list(main.template))
         if len(inputs) != len(main.parameters):
@@ -121,6 +123,8 @@ class Machine:
     def request_pause(self, *, wanted: bool = True) -> None:
         """Make the running `advance` return with PAUSED before its next move; from any thread. Or take that back."""
         self.pause_requested = wanted
+        for machine in self.followers:
+            machine.pause_requested = wanted
 
     @property
     def finished(self) -> bool:
@@ -151,6 +155,7 @@ class Machine:
         other = copy.copy(self)
         other.restore(self.snapshot())
         other.pause_requested = False
+        other.followers = ()
         other._context = self._context.copy()
         return other
 

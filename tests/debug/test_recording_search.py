@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stepper.debug.cause import CauseKind
 from stepper.debug.data_break_words import Word
 from stepper.debug.debugger import Debugger
 from stepper.debug.expressions import ExpressionError
@@ -227,4 +228,8 @@ def test_numbers_in_rows_that_are_full_are_looked_at(tmp_path: Path) -> None:
     path = recorded(case(net.read(tmp_path), {0: given}), tmp_path, "stats")
     found = [(one.address, one.iteration) for one in non_finite(path, "nan").found]
     assert found == [("roots::root", 3), ("roots::root", 150), ("model::roots", None)]
+    first = non_finite(path, "nan").found[0]
+    assert first.kind is CauseKind.NAN and first.location.operation is not None
+    assert (first.location.operation.type, first.location.iteration) == ("Sqrt", 3)
+    assert Path(first.location.operation.file).name == "model.xml"
     assert [one.iteration for one in non_finite(path, "inf").found] == [None, 64, 64, None]

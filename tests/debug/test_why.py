@@ -251,7 +251,8 @@ def test_the_walk_back_has_a_limit_and_says_how_far_it_looked(tmp_path: Path) ->
     assert chain.birth is None and "looked back over 10 iterations" in chain.stopped
     run.machine.request_pause()  # as `pause` does while a question is being answered
     paused = why(run.timeline, "after")
-    assert paused.stopped.startswith("paused")
+    assert paused.stopped.startswith("paused") and paused.birth is None
+    assert not run.machine.pause_requested and not run.machine.followers
     birth = run.why("after").birth
     assert birth is not None and birth.location.iteration == 2
 

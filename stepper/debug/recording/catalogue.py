@@ -26,12 +26,14 @@ from stepper.debug.addresses import (
 )
 from stepper.debug.addresses_resolution import MAIN
 from stepper.debug.break_targets import everywhere
+from stepper.debug.cause import Enclosure, Location
 from stepper.debug.recording.reading import Recording
 from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, Source
+from stepper.ir.sites import layer_site
 
 _MOST_LEVELS: Final = 10_000
 _MOST_PORTS: Final = 1_000_000
@@ -72,6 +74,7 @@ class Catalogue:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
+        self._file = str(recording.origin.model_path(recording.path.parent))
         levels = _levels(recording)
         self.computed_by: dict[int, str] = {}
         """Of each port the partner that computed it, in words; those of numpy are not there."""
@@ -117,6 +120,18 @@ class Catalogue:
         if not target.program.path:
             return f"{MAIN}::{exact_name(target.layer.outputs[0].names[0])}"
         return str(address_of(target, self.compiled))
+
+    def location(self, target: Target, numbers: Sequence[int | None]) -> Location:
+        """The place of a value, in these iterations of the loops around it (None: of an If)."""
+        path: list[Enclosure] = []
+        program = target.program
+        for number in reversed(numbers):
+            path.insert(0, _enclosure(program, number, self._file))
+            parent = self._levels[id(program)].parent
+            assert parent is not None, "only the model's own graph has none"
+            program = self.compiled.programs[parent]
+        output = target.output if len(target.layer.outputs) > 1 else None
+        return Location(layer_site(target.layer, self._file), output, tuple(path))
 
     def _whole_called(self, address: Address) -> Target | None:
         name, levels = address.operation, [str(level) for level in address.levels]
@@ -172,6 +187,12 @@ class Catalogue:
         program = self.compiled.programs[level]
         named = program.graph.by_id[layer]
         return Target(program, named, output, number, named, (None,) * len(program.path))
+
+
+def _enclosure(program: Program, number: int | None, file: str) -> Enclosure:
+    layer = program.path[-1]
+    role = next(body.role for body in layer.bodies if body.graph is program.graph)
+    return Enclosure(layer_site(layer, file), role, number)
 
 
 def place_text(path: Sequence[Layer], numbers: Sequence[int | None]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from stepper.debug.cause import CauseKind, Location
 from stepper.debug.data_break_words import Word
 from stepper.debug.moments_found import Which
 from stepper.debug.recording import moments
@@ -28,6 +29,8 @@ class Finding(Struct, frozen=True):
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
     `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
+    `kind` is NaN or Inf, `location` the operation and the iterations around it; a recording knows no lines, so
+    they are 0 there.
     """
 
     tick: int | None
@@ -36,6 +39,8 @@ class Finding(Struct, frozen=True):
     address: str
     count: int
     size: int
+    kind: CauseKind
+    location: Location
     computed_by: str = ""
 
 
@@ -65,7 +70,7 @@ def find_non_finite(recording: Recording, word: Word, which: Which, limit: int) 
             kept.setdefault(port, []).extend(found)
     keyed = list(_in_wholes(recording, catalogue, word))
     total += len(keyed)
-    keyed += [_finding(recording, catalogue, hit) for hits_of in kept.values() for hit in hits_of]
+    keyed += [_finding(recording, catalogue, hit, CauseKind(word)) for hits_of in kept.values() for hit in hits_of]
     keyed.sort(key=lambda pair: pair[0])
     chosen = keyed[-1:] if which is Which.LAST else keyed[:wanted]
     return Findings(tuple(finding for _key, finding in chosen), total)
@@ -120,14 +125,16 @@ def _integers(recording: Recording, row: Sequence[Any]) -> Sequence[int]:
     return row
 
 
-def _finding(recording: Recording, catalogue: Catalogue, hit: _Hit) -> tuple[_Key, Finding]:
+def _finding(recording: Recording, catalogue: Catalogue, hit: _Hit, kind: CauseKind) -> tuple[_Key, Finding]:
     target = catalogue.port(hit.port)
     path = target.program.path
     moment = moments.moment(recording, hit.moment, path)
     size = 1 if hit.form is None else math.prod(form_of(recording, hit.form).shape)
     where = place_text(path, moment.numbers)
     by = catalogue.computed_by.get(hit.port, "")
-    finding = Finding(moment.tick, moment.iteration, where, catalogue.address(target), hit.elements, size, by)
+    location = catalogue.location(target, moment.numbers)
+    address = catalogue.address(target)
+    finding = Finding(moment.tick, moment.iteration, where, address, hit.elements, size, kind, location, by)
     place = 2 * catalogue.positions[hit.port] + 1
     return (*_way(catalogue, target.program, moment), place, hit.port), finding
 
@@ -147,5 +154,7 @@ def _in_wholes(recording: Recording, catalogue: Catalogue, word: Word) -> Iterat
         summary = summary_of(recording.whole(table, position))
         count = (summary.nan if word is Word.NAN else summary.inf) or 0
         if count:
-            finding = Finding(None, None, f"model, {table[:-1]}", catalogue.address(target), count, summary.size)
+            where, location = f"model, {table[:-1]}", catalogue.location(target, ())
+            address, kind = catalogue.address(target), CauseKind(word)
+            finding = Finding(None, None, where, address, count, summary.size, kind, location)
             yield (-1 if table == "inputs" else _END, position), finding
