@@ -154,7 +154,7 @@ class OpenVINOReference:
     ) -> None:
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
-        self._refusal = ""
+        self._refusal, self._is_told = "", False
         self._run: PeerRun | None = None
         if stopped is not None and seconds is None:
             seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
@@ -165,9 +165,10 @@ class OpenVINOReference:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the peer could not compute; of its own run, that ours did not end either."""
+        """What the peer could not compute, each once; of its own run, that ours was stopped, too."""
         ends = "" if self._stopped is None else f"; {self._stopped}"
-        return [f"{note}{ends}" if note == self._refusal else note for note in self._peer.notes]
+        notes = [note for note in self._peer.notes if note != self._refusal or not self._is_told]
+        return [f"{note}{ends}" if note == self._refusal else note for note in notes]
 
     def at(self, moment: Moment) -> PeerCounterpart:
         """Computed when a value is asked for."""
@@ -193,6 +194,7 @@ class OpenVINOReference:
     def outputs(self) -> Mapping[int, Any]:
         """Of the runtime's own run."""
         if self._run is None:
+            self._is_told = True
             raise ReferenceFailed(self._refusal)
         return dict(enumerate(self._run.outputs))
 

@@ -138,6 +138,23 @@ def test_the_precision_is_that_of_the_runtime() -> None:
     assert not np.array_equal(exact, rough)
 
 
+@pytest.mark.parametrize("precision", ["f16", "bf16"])
+def test_a_precision_that_the_device_lacks_is_refused_and_its_own_are_named(precision: str) -> None:
+    import openvino
+
+    x = openvino.opset1.parameter([8, 8], np.float32)
+    model = openvino.Model([openvino.opset1.matmul(x, x, transpose_a=False, transpose_b=False)], [x])
+    compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": precision})
+    compiled.create_infer_request().infer([np.ones((8, 8), np.float32)])
+    infos = [node.get_rt_info()["runtimePrecision"] for node in compiled.get_runtime_model().get_ordered_ops()]
+    used = {str(getattr(info, "value", info)) for info in infos}
+    if any(precision in one for one in used):
+        Runtime("CPU", precision).check()
+        return
+    with pytest.raises(UsageError, match=f"the device CPU does not compute in {precision}: .*; here it has f32"):
+        OpenVINOPartner("openvino", runtime=Runtime("CPU", precision))
+
+
 def extended() -> OpenVINOPartner:
     return OpenVINOPartner(runtime=Runtime(extensions=[Triple]))
 

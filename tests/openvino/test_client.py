@@ -1,0 +1,189 @@
+"""The process in which OpenVINO runs, as far as we talk to it; another one is in its place."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepper.element_types import ELEMENT_TYPES
+from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
+from stepper.ir.packing import packed_size, unpack
+from stepper.openvino import messages
+from stepper.openvino.client import Limits, Remote, Worker
+from stepper.openvino.endings import RuntimeEnded, RuntimeLimit
+from stepper.openvino.messages import Call, Check, DefineModel, Done, RuntimeFacts
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
+NOTHING = RuntimeFacts("CPU", "f32", (), {})
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    found = Worker(module="tests.openvino.played_worker")
+    yield found
+    found.close()
+    assert found.pid() is None
+
+
+def asked(worker: Worker, device: str, seconds: float = 60) -> Any:
+    act = Check(RuntimeFacts(device, "f32", (), {}))
+    return worker.ask(act, subject="the model m.xml", limits=Limits(seconds))
+
+
+@pytest.mark.parametrize(
+    "fault, kind, code, said",
+    [
+        ("SIGSEGV", ExecutionError, 3, "OpenVINO crashed (SIGSEGV) while compiling the model m.xml"),
+        ("SIGFPE", ExecutionError, 3, "OpenVINO crashed (SIGFPE) while compiling the model m.xml"),
+        (
+            "SIGKILL",
+            ExecutionError,
+            3,
+            "OpenVINO crashed (SIGKILL, which the system sends where memory runs out)",
+        ),
+        ("exit", ExecutionError, 3, "OpenVINO ended with exit code 7 while compiling the model m.xml"),
+        ("garbage", ExecutionError, 3, "OpenVINO's process answered with something unreadable while compiling the"),
+        ("memory", LimitReached, 4, "OpenVINO ran out of memory (limit"),
+        ("hang", LimitReached, 4, "OpenVINO did not end within 0.5 s while compiling the model m.xml"),
+        ("refuse", UsageError, 2, "there is no such device"),
+    ],
+)
+def test_each_end_is_an_exception_of_ours_and_the_next_request_is_answered(
+    worker: Worker, fault: str, kind: type[StepperError], code: int, said: str
+) -> None:
+    with pytest.raises(kind) as raised:
+        asked(worker, fault, 0.5 if fault == "hang" else 60)
+    assert str(raised.value).startswith(said) and raised.value.exit_code == code
+    assert asked(worker, "CPU") == []
+
+
+def test_what_the_runtime_complains_of_is_its_own_words(worker: Worker) -> None:
+    with pytest.raises(RuntimeError, match=r"It is too large\."):
+        asked(worker, "complain")
+
+
+def test_an_end_is_kept_as_facts(worker: Worker) -> None:
+    with pytest.raises(RuntimeEnded) as raised:
+        asked(worker, "SIGFPE")
+    ending = raised.value.ending
+    assert ending is not None
+    assert (ending.how, ending.stage, ending.subject, ending.code) == ("signal", "compiling", "the model m.xml", 8)
+    with pytest.raises(RuntimeLimit) as limited:
+        asked(worker, "hang", 0.5)
+    assert limited.value.ending is not None and limited.value.ending.limit == 0.5
+
+
+def arrays_of_every_type() -> list[Any]:
+    found = []
+    for shape in ((), (3,), (2, 5), (0, 2)):
+        for name, element_type in ELEMENT_TYPES.items():
+            count = int(np.prod(shape))
+            if name == "string":
+                found.append(np.array([f"té{k}" for k in range(count)], element_type.dtype).reshape(shape))
+                continue
+            raw = np.random.default_rng(7).integers(0, 2 if name == "boolean" else 256, 8 * count + 8, np.uint8)
+            if element_type.bits < 8:
+                found.append(unpack(raw[: packed_size(element_type, count)], element_type, count).reshape(shape))
+            else:
+                size = count * element_type.dtype.itemsize
+                found.append(raw[:size].copy().view(element_type.dtype).reshape(shape))
+    return [*found, np.arange(12.0).reshape(3, 4).T, np.float32(3)]
+
+
+def test_tensors_of_every_type_cross_bit_for_bit() -> None:
+    given, stream = arrays_of_every_type(), io.BytesIO()
+    messages.write(stream, Done(), given)
+    stream.seek(0)
+    reply = messages.read_reply(stream)
+    assert reply is not None
+    for before, after in zip(given, reply[1], strict=True):
+        assert (after.dtype, after.shape) == (before.dtype, np.asarray(before).shape)
+        assert after.tolist() == before.tolist() if after.dtype.kind == "T" else after.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("ruined", ["cut", "head", "length", "content"])
+def test_what_is_no_message_is_never_taken_for_one(ruined: str) -> None:
+    stream = io.BytesIO()
+    messages.write(stream, Done(), [np.arange(100.0)])
+    content = bytearray(stream.getvalue())
+    if ruined == "cut":
+        assert messages.read_reply(io.BytesIO(bytes(content[:-1]))) is None
+        return
+    if ruined == "head":
+        content[0] ^= 255
+    if ruined == "length":
+        content[8:16] = (16).to_bytes(8, "little")
+    if ruined == "content":
+        content[16] ^= 255
+    with pytest.raises(messages.Garbled):
+        messages.read_reply(io.BytesIO(bytes(content)))
+
+
+def test_what_was_defined_is_defined_again_after_a_crash_that_is_not_tried_twice(worker: Worker) -> None:
+    defined: list[int] = []
+
+    def define(key: int) -> tuple[DefineModel, list[Any]]:
+        defined.append(key)
+        return DefineModel(key, NOTHING, "<net/>", ""), []
+
+    echo = Remote(worker, define, "the model m.xml", Limits())
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(echo(x)[0], x)
+    for _ in range(3):
+        with pytest.raises(RuntimeEnded, match="crashed"):
+            echo(-x)
+    assert (len(defined), worker.generation) == (1, 1), "it is not asked again"
+    with pytest.raises(RuntimeEnded, match="crashed"):
+        echo(x)
+    np.testing.assert_array_equal(echo(x[:2])[0], x[:2])
+    assert (len(defined), worker.generation) == (2, 2)
+
+
+def test_after_a_few_crashes_it_is_not_asked_at_all(worker: Worker) -> None:
+    function = Remote(worker, lambda key: (DefineModel(key, NOTHING, "<net/>", ""), []), "the model", Limits())
+    for size in range(1, 9):
+        with pytest.raises(RuntimeEnded):
+            function(np.full(size, -1, np.float32))
+    assert worker.generation == 3
+
+
+def test_an_interrupt_ends_what_is_under_way(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(worker, "CPU")
+    number = worker.pid()
+    assert number is not None
+
+    def interrupted(*_given: object, **_more: object) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("stepper.openvino.client._Process.next_reply", interrupted)
+        asked(worker, "hang")
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+    assert asked(worker, "CPU") == []
+
+
+def test_a_process_that_ended_unasked_is_started_again(worker: Worker) -> None:
+    asked(worker, "CPU")
+    number = worker.pid()
+    assert number is not None
+    os.kill(number, 9)
+    assert worker._process is not None
+    worker._process._process.wait(30)
+    assert asked(worker, "CPU") == []
+    assert worker.generation == 2
+
+
+def test_a_request_names_what_can_be_forgotten(worker: Worker) -> None:
+    function = Remote(worker, lambda key: (DefineModel(key, NOTHING, "<net/>", ""), []), "the model", Limits())
+    function(np.ones(1))
+    key = function._key
+    del function
+    assert worker._forgotten == [key]
+    worker.ask(Call(0), [], subject="the model")
+    assert worker._forgotten == []
