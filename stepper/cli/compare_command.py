@@ -18,7 +18,7 @@ from stepper.compare.align_file import read_pairs
 from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.comparison import Comparison, compare_models, compare_with
 from stepper.compare.opening import open_reference
-from stepper.compare.tolerances import Tolerances, parse_tolerance
+from stepper.compare.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
@@ -28,7 +28,7 @@ from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
-from stepper.openvino.partner import OPENVINO
+from stepper.openvino.partner import EMULATES, OPENVINO
 
 _WITHOUT_STATES: Final = (OPENVINO, "onnx", "onnxruntime")
 """References that run the model themselves, from its own beginning."""
@@ -71,12 +71,13 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
         states=given_states(model, options.state, options.states),
-        partner=fallback_of(options),
+        partner=fallback_of(options, options.engine),
+        reference_partner=fallback_of(options),
     )
 
 
 def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
-    compiled = compile_model(model, Rules(options.rules), fallback_of(options))
+    compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
     states = given_states(model, options.state, options.states)
     if states and options.reference in _WITHOUT_STATES:
         raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
@@ -110,4 +111,6 @@ def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[s
 
 def _tolerances(options: argparse.Namespace, *, exact: bool) -> Tolerances:
     by_name = dict(parse_tolerance(text) for text in options.tolerance)
+    if (narrow := EMULATES.get(options.engine)) and options.rtol is options.atol is options.ulp is None:
+        by_name = {**dict.fromkeys(("f32", "f64"), OTHER_KERNELS[narrow]), **by_name}
     return Tolerances(exact, options.rtol, options.atol, options.ulp or 0, by_name)

@@ -35,9 +35,9 @@ def is_usual(options: argparse.Namespace) -> bool:
     return options.engine == NUMPY and not (options.engine_for or options.device or options.precision)
 
 
-def fallback_of(options: argparse.Namespace) -> OpenVINOPartner:
+def fallback_of(options: argparse.Namespace, engine: str = NUMPY) -> OpenVINOPartner:
     """What computes operations without a kernel where every other is numpy's; on the CPU, in f32."""
-    return OpenVINOPartner(runtime=Runtime(extensions=options.extension, timeout=options.timeout))
+    return OpenVINOPartner(engine, runtime=Runtime(extensions=options.extension, timeout=options.timeout))
 
 
 def runtime_of(options: argparse.Namespace) -> Runtime:

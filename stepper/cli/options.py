@@ -73,9 +73,10 @@ def add_engine(command: argparse.ArgumentParser) -> None:
     """The options that say who computes the operations: numpy, OpenVINO, or a mixture."""
     command.add_argument(
         "--engine",
-        choices=("numpy", "openvino"),
+        choices=("numpy", "openvino", "numpy-f16", "numpy-bf16"),
         default="numpy",
-        help="who computes the operations: numpy (default; OpenVINO what has no kernel), or OpenVINO each of them",
+        help="who computes the operations: numpy (default; OpenVINO what has no kernel), OpenVINO all of them, or "
+        "numpy with every float rounded to f16 or bf16, as a device of that precision would",
     )
     command.add_argument(
         "--engine-for",

@@ -192,6 +192,13 @@ def _add_compare(compare: Parser) -> None:
     options.add_inputs(compare)
     options.add_states(compare)
     options.add_rules(compare)
+    compare.add_argument(
+        "--engine",
+        choices=("numpy", "numpy-f16", "numpy-bf16"),
+        default="numpy",
+        help="who computes our side: numpy (default), or numpy with every float rounded to f16 or bf16; the tolerances "
+        "are then those of that type",
+    )
     options.add_runtime(compare)
     compare.add_argument(
         "--rtol", type=option_values.tolerance, metavar="X", help="relative tolerance, instead of the type's own"

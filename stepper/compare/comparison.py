@@ -27,13 +27,14 @@ from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
+from stepper.engine.partners import Partner, operations_elsewhere
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules, rules_called
 from stepper.engine.variables import bind_states, variables_of
 from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
+from stepper.ops.emulation import emulated_dtype
 
 
 class Comparison(Struct, frozen=True):
@@ -65,16 +66,18 @@ def compare_models(
     max_iterations: int | None = None,
     states: Mapping[str, Any] | None = None,
     partner: Partner | None = None,
+    reference_partner: Partner | None = None,
 ) -> Comparison:
     """Run two models (or those of two paths) on the same inputs, in lock step: where they part first, and why.
 
     `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
-    pairs of names of layers that stand for each other; `partner` computes operations on both sides. Raises ModelError
-    where the reference cannot be run; that ours cannot is a finding.
+    pairs of names of layers that stand for each other; `partner` computes operations on both sides, unless there is a
+    `reference_partner`. Raises ModelError where the reference cannot be run; that ours cannot is a finding.
     """
     ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
     inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
-    reference = compile_model(theirs, rules, partner)
+    reference_partner = reference_partner or partner
+    reference = compile_model(theirs, rules, reference_partner)
     compiled, failure = _compiled(ours, rules, partner)
     constants = Constants(ours, compiled), Constants(theirs, reference)
     alignment = align(ours, theirs, given, constants)
@@ -86,11 +89,12 @@ def compare_models(
     else:
         own = bind_states(compiled, states)
         machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
-        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, partner, own)
+        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, reference_partner, own)
         followed = ModelReference(other, alignment, title)
         observations = Walk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
-    return Comparison(title, observations, found, tuple(differences))
+    notes = () if compiled is None else emulation_notes(compiled)
+    return Comparison(title, observations, found, tuple(differences), notes)
 
 
 def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances | None = None) -> Comparison:
@@ -103,7 +107,8 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     observations.is_source = isinstance(reference, OnnxReference)
     causes = Causes(machine.compiled.model, ())
     explanation = bisection = None
-    if isinstance(reference, Repeatable) and observations.outputs_differ:
+    emulated = emulation_notes(machine.compiled)
+    if isinstance(reference, Repeatable) and observations.outputs_differ and not emulated:
         explanation = explain(machine.compiled.model, reference, observations.outputs, walk.outputs_beside)
         loop = _loop_to_blame(observations, causes)
         if loop is not None and (explanation is None or explanation.reason is Reason.SNIPPETS):
@@ -127,7 +132,13 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
                 "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
             )
             found = replace(found, details=(detail, *found.details))
-    return Comparison(reference.title, observations, found, notes=tuple(reference.notes))
+    return Comparison(reference.title, observations, found, notes=(*emulated, *reference.notes))
+
+
+def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:
+    """Who computed our side, where that emulates a device of less precision."""
+    found = {operation.computed_by for _program, operation in operations_elsewhere(compiled)}
+    return tuple(f"our side is {one}" for one in sorted(found) if emulated_dtype(one) is not None)
 
 
 def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:

@@ -21,6 +21,7 @@ from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Kind, Operation, Value
 from stepper.ir.sites import layer_site
+from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
 
 LARGEST_TRIED: Final = 2**22
@@ -113,7 +114,7 @@ def nan_origin(
     if found is None or (wants_nan and not isnan(float(np.asarray(values[found[0]])[found[1]]))):
         made = Made(
             float(result[element]),
-            result.dtype,
+            emulated_dtype(operation.computed_by) or result.dtype,
             _floats(numbers) if is_whole else (),
             any(is_non_finite(value) for value in values),
         )

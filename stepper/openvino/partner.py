@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
 from stepper.engine.partners import no_kernel, set_default_partner
-from stepper.errors import UnsupportedOperation, UsageError
+from stepper.errors import KernelError, UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Model
 from stepper.openvino.runtime import INSTALL, Runtime, ensure_installed, is_installed
 
+if TYPE_CHECKING:
+    from stepper.ops import Kernel
+
 NUMPY: Final = "numpy"
 OPENVINO: Final = "openvino"
-ENGINES: Final = (NUMPY, OPENVINO)
+NUMPY_F16: Final = "numpy-f16"
+NUMPY_BF16: Final = "numpy-bf16"
+ENGINES: Final = (NUMPY, OPENVINO, NUMPY_F16, NUMPY_BF16)
+EMULATES: Final = {NUMPY_F16: "f16", NUMPY_BF16: "bf16"}
+"""The engines that round every float, and to which type."""
+
 _OPTION: Final = re.compile(" (?=--(?:engine-for|device|precision) )")
 
 
@@ -23,7 +31,8 @@ class OpenVINOPartner:
     """OpenVINO computes what is given to it, and every operation that has no kernel here.
 
     `engine` is whose all other operations are. `choices` maps patterns to engines; a pattern is an operation's type, or
-    a glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed.
+    a glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed. The
+    engines numpy-f16 and numpy-bf16 are numpy with all floats rounded as a device of that precision would.
 
     Each compilation, with the first call of what it gives, is tried in a process of its own before it is made in this
     one: a crash there is an error of the run. Where the runtime's extensions are Python classes, which no other process
@@ -79,18 +88,28 @@ class OpenVINOPartner:
         return cls(found.get("--engine", NUMPY), choices, runtime)
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
-        """Whether OpenVINO computes this layer."""
+        """Whether anybody but numpy as it is computes this layer."""
+        return not has_kernel or self._engine_of(layer) != NUMPY
+
+    def _engine_of(self, layer: Layer) -> str:
         fitting = [engine for pattern, engine in self._choices.items() if _fits(pattern, layer)]
-        return not has_kernel or (fitting or [self._engine])[-1] == OPENVINO
+        return (fitting or [self._engine])[-1]
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., tuple[Any, ...]], str]:
         """What computes the layer. Without OpenVINO it is a function that says so when the run gets there."""
+        from stepper import ops
+
+        narrow = EMULATES.get(self._engine_of(layer))
+        kernel = None if layer.definition is None else ops.find(layer.type, layer.definition)
+        if narrow is not None and kernel is not None:
+            from stepper.ops.emulation import emulation
+
+            return _emulated(layer, kernel, narrow), emulation(narrow)
         if not is_installed():
             return _missing(layer), ""
-        from stepper import ops
         from stepper.openvino.layers import LayerInOpenVINO, remote_layer  # most runs need no such thing
 
-        is_last = layer.definition is None or ops.find(layer.type, layer.definition) is None
+        is_last = kernel is None
         trial = None
         if self.runtime.is_remote:
             trial = remote_layer(self.runtime, layer, constants, is_last_resort=is_last)
@@ -106,6 +125,22 @@ class OpenVINOPartner:
 
 def _fits(pattern: str, layer: Layer) -> bool:
     return layer.type.lower() == pattern.lower() or fnmatchcase(layer.name, pattern)
+
+
+def _emulated(layer: Layer, kernel: Kernel, narrow: str) -> Callable[..., tuple[Any, ...]]:
+    """A kernel of our own with all floats rounded; attributes that it refuses are an error where the run gets there."""
+    from stepper.ops.emulation import EMULATED, emulated
+
+    try:
+        function = kernel.bind(layer.attributes)
+    except KernelError as error:
+        complaint = str(error)
+
+        def refuse(*_inputs: Any) -> Any:
+            raise KernelError(complaint)
+
+        return refuse
+    return emulated(function, EMULATED[narrow], several_outputs=kernel.several_outputs)
 
 
 def _missing(layer: Layer) -> Callable[..., tuple[Any, ...]]:
