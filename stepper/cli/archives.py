@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import zipfile
 from collections.abc import Mapping
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.output_files import Target
+from stepper.errors import UsageError
+from stepper.output_files import ARRAYS, ProtectedFiles, Target
 from stepper.plain_values import storable
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -31,3 +34,19 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _EPOCH), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, storable(array), allow_pickle=False)
+
+
+def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> Target | None:
+    """Where `--save-states` writes; None where it is not given. Raises UsageError for stdout, OutputError."""
+    if options.save_states is None:
+        return None
+    if options.save_states == "-":
+        raise UsageError("--save-states writes a file, not stdout; name one")
+    target = Target(Path(options.save_states), ARRAYS, protected, "--save-states")
+    target.check()
+    return target
+
+
+def state_arrays(states: Mapping[str, Any]) -> dict[str, Array]:
+    """The variables of a run as arrays; how far a random stream has come is a number."""
+    return {name: np.asarray(value) for name, value in states.items()}

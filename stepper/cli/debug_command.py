@@ -12,10 +12,12 @@ from types import FrameType
 from typing import Any, Final
 
 from stepper.cli import kept_session
+from stepper.cli.archives import state_arrays, states_target, write_archive
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Ended, Interruptions
 from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
+from stepper.cli.protected import protected_files
 from stepper.config_files import init_file
 from stepper.debug.breakpoint_list import LogMessage
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
@@ -24,7 +26,9 @@ from stepper.debug.commands.stop_commands import ensure_complete
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.session_keeper import EVERY
+from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
+from stepper.output_files import Target
 
 PROMPT: Final = "(stepper) "
 MORE: Final = "        > "
@@ -44,6 +48,7 @@ def _debug(options: argparse.Namespace) -> int:
     debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
+    states = states_target(options, protected_files(options))
     put_reference(debugger, options)
     interpreter = Interpreter(debugger)
     is_terminal = options.script is None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -73,9 +78,16 @@ def _debug(options: argparse.Namespace) -> int:
                 session.keep()
             raise
         told = session.keep()
+    _save_states(debugger, states)
     if is_terminal and told.startswith("the session is not saved"):
         say(f"stepper: {told}", file=sys.stderr)
     return code
+
+
+def _save_states(debugger: Debugger, target: Target | None) -> None:
+    """Write the variables as they are, where that was asked for. Raises OutputError."""
+    if target is not None:
+        write_archive(target, state_arrays(states_of(debugger.machine.compiled, debugger.machine.states)))
 
 
 def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:

@@ -146,6 +146,9 @@ def _add_debug(debug: Parser) -> None:
     options.add_inputs(debug)
     options.add_states(debug)
     debug.add_argument(
+        "--save-states", metavar="FILE.npz", help="write the variables there as they are when the debugger is left"
+    )
+    debug.add_argument(
         "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
     )
     debug.add_argument(

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
 from stepper.cli import recorded_run
-from stepper.cli.archives import write_archive
+from stepper.cli.archives import state_arrays, states_target, write_archive
 from stepper.cli.engine_options import opened_model, partner_of
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
@@ -38,12 +36,10 @@ if TYPE_CHECKING:
 
 def execute(options: argparse.Namespace) -> int:
     """Run, write, report; 0 if all went well, 1 where a break was hit."""
-    if options.save_states == "-":
-        raise UsageError("--save-states writes a file, not stdout; name one")
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
     recorded_run.check_options(options)
-    target, states_target = _targets(options)
+    target, states = _targets(options)
     options.troubles = []
     outputs: Outputs | None
     if options.memory is not None:
@@ -57,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     else:
         outputs = _run(options) if options.resume is None else _resume(options)
     _write(options, target, outputs, wanted=options.outputs is not None)
-    _write(options, states_target, _arrays(outputs.states), wanted=states_target is not None)
+    _write(options, states, state_arrays(outputs.states), wanted=states is not None)
     if options.json:
         print_json(_report(options, outputs))
     else:
@@ -80,13 +76,10 @@ def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]
     protected = protected_files(options) + recorded_run.protected_files_of(options)
     if options.trace is not None:
         Target(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
-    found: list[Target | None] = []
-    for path, option in ((options.outputs, "-o"), (options.save_states, "--save-states")):
-        target = None if path in (None, "-") else Target(Path(path), ARRAYS, protected, option)
-        if target is not None:
-            target.check()
-        found.append(target)
-    return found[0], found[1]
+    target = None if options.outputs in (None, "-") else Target(Path(options.outputs), ARRAYS, protected, "-o")
+    if target is not None:
+        target.check()
+    return target, states_target(options, protected)
 
 
 def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[str, Array], *, wanted: bool) -> None:
@@ -96,10 +89,6 @@ def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[s
             write_archive(target, arrays)
         except OutputError as error:
             options.troubles.append(error)
-
-
-def _arrays(states: Mapping[str, Any]) -> dict[str, Array]:
-    return {name: np.asarray(value) for name, value in states.items()}
 
 
 def _run(options: argparse.Namespace) -> Outputs:
@@ -147,7 +136,7 @@ def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
         "model": options.model,
         "rules": options.rules,
         "outputs": [as_json(name, value) for name, value in outputs.items()],
-        "states": [as_json(name, value) for name, value in _arrays(outputs.states).items()],
+        "states": [as_json(name, value) for name, value in state_arrays(outputs.states).items()],
         "loops": [_loop_json(loop) for loop in outputs.loops],
         "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
         "elsewhere": [as_data(one) for one in outputs.elsewhere],
@@ -172,7 +161,7 @@ def _print(options: argparse.Namespace, outputs: Outputs) -> None:
     data = sys.stderr if options.outputs == "-" else sys.stdout
     _print_tensors("outputs", outputs, data)
     if outputs.states:
-        _print_tensors("variables, for the next run", _arrays(outputs.states), data)
+        _print_tensors("variables, for the next run", state_arrays(outputs.states), data)
     if outputs.loops:
         say("loops", file=data)
     for loop in outputs.loops:

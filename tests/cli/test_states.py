@@ -45,6 +45,12 @@ def test_debug_and_compare_begin_with_them_too(call: Call, model: Path, tmp_path
     told = call("debug", model, *given, "--script", script, "--json")
     answers = [json.loads(line)["answer"] for line in told.out.splitlines()]
     assert answers[-1]["values"] == [7 + 2 + 2]
+    kept = tmp_path / "kept.npz"
+    script.write_text("last\n")
+    assert call("debug", model, *given, "--script", script, "--save-states", kept).code == 0
+    with np.load(kept) as archive:
+        assert archive["total"] == [7 + 3 * 2]
+    assert call("debug", model, *given, "--states", kept, "--script", script, "--save-states", kept).code == 2
     assert call("compare", model, *given, "--with", model).code == 0
     refused = call("compare", model, *given, "--with", "openvino")
     assert refused.code == 2 and "begins with the variables that the model has" in refused.err
