@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from stepper.debug.debugger import Debugger
@@ -28,6 +29,7 @@ class Durable(Stage):
     """`keeper` is None where nothing is kept, `reopen` where nothing can be read anew."""
 
     keeper: Keeper | None = None
+    _is_cut_short = False
     reopen: Reopen | None = None
 
     @property
@@ -40,7 +42,13 @@ class Durable(Stage):
     def take_up(self) -> None:
         """Put back what was kept, before anything else is done."""
         if self.keeper is not None:
-            self.driver.ask(self.keeper.restore, self._taken_up, title="restoring the session")
+            self.driver.ask(partial(self._restored, self.keeper), self._taken_up, title="restoring the session")
+
+    def _restored(self, keeper: Keeper, debugger: Debugger) -> Back:
+        """In the worker. Who leaves meanwhile leaves what is kept as it is."""
+        back = keeper.restore(debugger)
+        self._is_cut_short = back.failed and self.driver.is_closed
+        return back
 
     def _taken_up(self, back: Back) -> None:
         if back.layout is not None:
@@ -70,6 +78,8 @@ class Durable(Stage):
 
     def _kept_at_end(self) -> str:
         debugger = self.driver.ended()
+        if self._is_cut_short:
+            return ""
         if self.keeper is None or not self.driver.is_open:
             return ""
         if debugger is None:

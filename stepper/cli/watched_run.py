@@ -80,7 +80,8 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
     from stepper.debug.recording.breaking import continue_recorded, recorded
 
     told_later = recorded_run.reported_all_the_same(debugger.machine, options)
-    with recorded(debugger, recorder), recorded_run.interruptible(debugger.machine), told_later:
+    is_paused_from_here = debugger.working()  # also before the run begins
+    with recorded(debugger, recorder), is_paused_from_here, recorded_run.interruptible(debugger.machine), told_later:
         continue_recorded(debugger, recorder)
     stop = debugger.stop
     if stop.reason is Reason.PAUSED:

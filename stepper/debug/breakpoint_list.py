@@ -63,6 +63,15 @@ class Breakpoints:
             raise UsageError(f"there is no breakpoint {number}; {known}") from None
 
     @property
+    def last_number(self) -> int:
+        """The number that was given last; none is given twice, also where its breakpoint is gone."""
+        return self._number
+
+    @last_number.setter
+    def last_number(self, number: int) -> None:
+        self._number = max(self._number, number)
+
+    @property
     def exceptions(self) -> tuple[str, ...]:
         """The patterns of operations in which NaN and Inf are expected."""
         return tuple(expected.pattern for expected in self._exceptions)

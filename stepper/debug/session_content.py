@@ -98,6 +98,7 @@ class Kept(Struct, frozen=True):
     marks: dict[str, Mark]
     branches: tuple[KeptBranch, ...]
     labels: tuple[KeptLabels, ...]
+    last_number: int = 0
 
     @property
     def original(self) -> KeptBranch:
@@ -125,6 +126,7 @@ def present(debugger: Debugger) -> Kept:
             for one in branches
         ),
         tuple(_labels_now(debugger)),
+        debugger.breakpoints.last_number,
     )
 
 
@@ -195,6 +197,7 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: Values) -> Rows:
         "reason": kept.reason,
         "causes": [cause_data(cause) for cause in kept.causes],
         "max_iterations": kept.max_iterations,
+        "last_number": kept.last_number,
     }
     return {
         "session": [session],
@@ -256,6 +259,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
             {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
             tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
             tuple(_labels(row, recording, compiled) for row in recording.kept("labels")),
+            _integer(session.get("last_number", 0)),  # an older program kept none
         )
         _check_branches(kept)
         return kept

@@ -228,6 +228,7 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
         debugger.breakpoints.expect(pattern, where)
     for one in saved.breakpoints:
         debugger.breakpoints.put_back(one.number, one.description, one.where, one.counts)
+    debugger.breakpoints.last_number = saved.last_number
     debugger.stop = describe(machine, saved.reason, saved.causes)
     timeline.show()
     for number, text, format in saved.watches:

@@ -40,13 +40,13 @@ MOVES: dict[str, Callable[[Debugger, Any], Stop]] = {
     "step": lambda debugger, count: debugger.step(count),
     "next": lambda debugger, count: debugger.next(count),
     "finish": lambda debugger, _: debugger.finish(),
+    "until": lambda debugger, expression: debugger.until(expression),
     "goto_iteration": lambda debugger, number: debugger.goto_iteration(number),
     "reverse_finish": lambda debugger, _: debugger.reverse_finish(),
 }
 """Counted from where the run stands: a pause in one cannot be made up for by the same once more."""
 GOALS: dict[str, Callable[[Debugger, Any], Stop]] = {
     "continue": lambda debugger, _: debugger.continue_(),
-    "until": lambda debugger, expression: debugger.until(expression),
     "last": lambda debugger, _: debugger.last(),
     "first": lambda debugger, _: debugger.first(),
     "goto_tick": lambda debugger, tick: debugger.goto_tick(tick),
@@ -72,7 +72,7 @@ class Walk:
         for _ in range(STEPS):
             what = random.choices(
                 [*MOVES, *GOALS, "break", "when", "delete", "set", "branch", "mark", "find"],
-                [3, 3, 1, 3, 1, 4, 2, 1, 1, 4, 5, 4, 3, 3, 2, 1, 4, 2, 1, 1],
+                [3, 3, 1, 2, 3, 1, 4, 1, 1, 4, 5, 4, 3, 3, 2, 1, 4, 2, 1, 1],
             )[0]
             self.steps.append((what, self._argument(what, random)))
 
