@@ -18,6 +18,7 @@ from stepper.debug.run_views import break_views, watch_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.views import LoopView, StopView
 from stepper.engine.frames import Phase
+from stepper.engine.sequence_loops import without_loops
 from tui.endings import Endings
 from tui.lists import ListsTaker
 from tui.state import Happening, State, TimelineEvent
@@ -40,6 +41,7 @@ class Pictures:
 
     def __init__(self, debugger: Debugger, session: Session, name: str, lists: ListsTaker) -> None:
         self._debugger = debugger
+        self._without_loops = without_loops(debugger.model)
         self._session = session
         self._name = name
         self._lists = lists
@@ -157,6 +159,7 @@ class Pictures:
             model=self._name,
             rules=str(debugger.machine.rules),
             engine=debugger.machine.compiled.engine,
+            without_loops=self._without_loops,
             view=view,
             stop=debugger.stop,
             frames=frame_views(stack, [edit for made in debugger.timeline.edits.values() for edit in made]),

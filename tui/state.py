@@ -71,7 +71,8 @@ class State(Struct, frozen=True, eq=False):
     a screen asks for them (Pictures.look_at_cells, look_at_time).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `ending` is there at the end of the run. `output_names` are those of the model's
-    outputs; `opening` is how far the inputs are chosen, before there is a run.
+    outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
+    no loop, and says so.
     """
 
     model: str = ""
@@ -103,6 +104,7 @@ class State(Struct, frozen=True, eq=False):
     ending: Ending | None = None
     running: Running | None = None
     opening: str = ""
+    without_loops: str = ""
 
     @property
     def frame(self) -> FrameView | None:

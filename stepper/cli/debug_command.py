@@ -26,6 +26,7 @@ from stepper.debug.commands.stop_commands import ensure_complete
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.session_keeper import EVERY
+from stepper.engine.sequence_loops import unopened
 from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
 from stepper.output_files import Target
@@ -199,7 +200,9 @@ def _converse(
         with interruptions.while_busy():
             _run_init(interpreter)
     session.keep_up()
-    printer.answer("", Answer(tuple(stop_lines(interpreter.session.debugger, output_width()))))
+    hint = unopened(interpreter.session.debugger.model)
+    lines = stop_lines(interpreter.session.debugger, output_width())
+    printer.answer("", Answer((*lines, *([f"  {hint}"] if hint else []))))
     with _Later(interruptions, session) as later:
         while not interpreter.session.ended:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
@@ -16,6 +16,8 @@ from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Slicing
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
+
+_MOST_SEQUENCES: Final = 10
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -50,6 +52,11 @@ def _text(found: Outline) -> list[str]:
         lines += ["variables", *(f"  {_tensor(tensor)}" for tensor in found.variables)]
     for loop in found.loops:
         lines += _loop(loop)
+    if found.sequences:
+        lines += ["sequences, which --open-sequences opens as loops"]
+        lines += [f"  {kind} '{name}'" for kind, name in found.sequences[:_MOST_SEQUENCES]]
+        more = len(found.sequences) - _MOST_SEQUENCES
+        lines += [f"  and {more} more"] if more > 0 else []
     lines += ["operations", f"  {_counted(found.operations)}"]
     if found.without_kernel:
         who = (

@@ -38,6 +38,7 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
+from stepper.engine.sequence_loops import without_loops
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.excerpts import excerpt
@@ -572,7 +573,8 @@ class Debugger:
     def _loop_iteration(self) -> int:
         iteration = iteration_of(self.frame)
         if iteration is None:
-            raise UsageError("here is no iteration: step into a loop first, to where its first iteration has begun")
+            way = "step into a loop first, to where its first iteration has begun"
+            raise UsageError(f"here is no iteration: {without_loops(self.model) or way}")
         return iteration
 
     def _jump(self, iterations: int) -> Event | None:

@@ -14,6 +14,7 @@ from stepper.engine.compiler import unsupported_layers
 from stepper.engine.endings import Control, control
 from stepper.engine.roles import RoleError, output_role, parameter_type, roles_of
 from stepper.engine.run import output_names
+from stepper.engine.sequence_loops import sequences_of
 from stepper.engine.variables import variables_of
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
@@ -73,6 +74,8 @@ class Outline(Struct, frozen=True):
     without_kernel: tuple[str, ...]
     departures: tuple[Departure, ...]
     variables: tuple[Tensor, ...] = ()
+    sequences: tuple[tuple[str, str], ...] = ()
+    """Type and name of the layers that --open-sequences opens as loops."""
 
 
 def outline(model: Model) -> Outline:
@@ -97,6 +100,7 @@ def outline(model: Model) -> Outline:
             Tensor(facts.name, (), facts.type or "any", facts.shape)
             for facts in (variable.facts for variable in variables_of(model))
         ),
+        sequences=tuple((layer.type, layer.name) for layer in sequences_of(model)),
     )
 
 

@@ -13,13 +13,14 @@ before the loop and back behind it, for a sequence rounds once, at its end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from stepper.element_types import BOOLEAN, F32, I64, ElementType, is_floating
 from stepper.engine.graph_builder import GraphBuilder, Tensor
 from stepper.engine.sequence_bodies import TIME, Direction, SequenceKind, add_loop, zero_like
-from stepper.ir.model import Layer, Port
+from stepper.ir.model import Layer, Model, Port
 
 _KINDS: Final = {
     "LSTMSequence": SequenceKind("LSTMCell", 4, ("H", "C")),
@@ -28,6 +29,32 @@ _KINDS: Final = {
 }
 _DIRECTIONS: Final = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
 _OUTPUTS: Final = ("Y", "Ho", "Co")
+
+
+def sequences_of(model: Model) -> tuple[Layer, ...]:
+    """The layers of a model that would be opened as loops."""
+    return tuple(
+        layer
+        for _path, graph in model.graphs()
+        for layer in graph.layers
+        if is_sequence(layer) and None not in graph.sources[layer.id]
+    )
+
+
+def unopened(model: Model) -> str:
+    """That a model has sequences, and what opens them; empty for one without any."""
+    found = sequences_of(model)
+    if not found:
+        return ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(layer.type for layer in found).items()))
+    return f"--open-sequences opens {kinds} as {'a loop' if len(found) == 1 else 'loops'}"
+
+
+def without_loops(model: Model) -> str:
+    """That a model has no loop, and what would give it some; empty for one that has a loop."""
+    if any(layer.is_loop for _path, graph in model.graphs() for layer in graph.layers):
+        return ""
+    return "; ".join(["the model has no loop", *filter(None, [unopened(model)])])
 
 
 def is_sequence(layer: Layer) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from stepper.engine.sequence_loops import unopened
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, Layer, Model
@@ -50,7 +51,8 @@ def find_loop(model: Model, name: str | None) -> LoopPlace:
     """
     places = loops_of(model)
     if not places:
-        raise UsageError("this model has no TensorIterator, Loop or If; --view model draws it as it is")
+        hint = f"; {said}" if (said := unopened(model)) else ""
+        raise UsageError(f"this model has no TensorIterator, Loop or If; --view model draws it as it is{hint}")
     if name is None:
         outermost = min(len(place.around) for place in places)
         found = [place for place in places if len(place.around) == outermost]

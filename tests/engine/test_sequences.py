@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,6 +18,7 @@ from stepper.element_types import ELEMENT_TYPES
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
+from stepper.engine.sequence_loops import sequences_of, unopened, without_loops
 from stepper.errors import StepperError
 from stepper.ir import checks
 from stepper.ir.edges import sources_of
@@ -343,3 +345,27 @@ def test_the_command_line_shows_its_body(model_file: str, capsys: pytest.Capture
     assert "GRUCell 1" in printed
     assert main(["inspect", model_file]) == 0
     assert "TensorIterator" not in capsys.readouterr().out
+
+
+# --- models that look as if they had no loop ------------------------------------------------------------------------
+
+
+def test_a_model_whose_recurrences_are_closed_says_what_would_open_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recurrence = Recurrence("LSTMSequence")
+    model = recurrence.graph().read(tmp_path)
+    assert [layer.type for layer in sequences_of(model)] == ["LSTMSequence"]
+    expected = "--open-sequences opens 1 LSTMSequence as a loop"
+    assert without_loops(model) == f"the model has no loop; {expected}"
+    assert unopened(opened(model)) == "" and without_loops(opened(model)) == ""
+    path = str(model.path)
+    assert main(["inspect", path]) == 0
+    assert "sequences, which --open-sequences opens as loops\n  LSTMSequence '" in capsys.readouterr().out
+    assert main(["inspect", path, "--json"]) == 0
+    assert [kind for kind, _name in json.loads(capsys.readouterr().out)["sequences"]] == ["LSTMSequence"]
+    assert main(["export", path, "-o", str(tmp_path / "loop.svg"), "--view", "rolled"]) == 2
+    assert expected in capsys.readouterr().err
+    debugger = stepper.Debugger(model, recurrence.fed())
+    with pytest.raises(StepperError, match="the model has no loop; --open-sequences opens 1 LSTM"):
+        debugger.next_iteration()

@@ -226,7 +226,7 @@ class TimelineBar(ScrubbedPane):
 def outside_text(state: State) -> str:
     """What stands where iterations would be, outside of all loops."""
     if state.view is None or state.view.outputs is None:
-        return "no loop around this; s steps into one"
+        return state.without_loops or "no loop around this; s steps into one"
     last = None if state.ending is None else state.ending.last
     enter = "" if last is None else f"Enter: {clip(layer_name(last.layer), 30)}@{last.iteration}, "
     return f"the run has ended; {enter}S: a step back, g: the start"
