@@ -6,7 +6,7 @@ Imports nothing heavy, so that a mistyped word of the command line is answered a
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,11 @@ def near_names(word: str, names: Iterable[str], cutoff: float = 0.6) -> list[str
 
 def near_text(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """`near is NAME`, `near are NAME, NAME`; empty where none looks like the word."""
-    found = near_names(word, names, cutoff)
+    return near_sentence(near_names(word, names, cutoff))
+
+
+def near_sentence(found: Sequence[str]) -> str:
+    """The same of names that were found to be near."""
     return f"near {'is' if len(found) == 1 else 'are'} {', '.join(map(_printable, found))}" if found else ""
 
 

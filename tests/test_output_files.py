@@ -66,6 +66,7 @@ DEBUG = ["debug", "model.xml", "--inputs", "inputs.npz"]
         ([*RUN, "--trace", "model.bin"], "--trace model.bin: that is the weights of the model"),
         ([*RUN, "--trace", "new.xml"], "--trace new.xml: .xml is the suffix of a model"),
         ([*RUN, "--trace", "t", "-o", "t"], "-o t: that is the recording"),
+        ([*RUN, "-o", "a", "--save-states", "./a"], "--save-states a: that is the file of -o"),
         ([*EXPORT, "--as", "svg", "-o", "model.xml"], "-o model.xml: that is the model"),
         ([*EXPORT, "-o", "model.xml"], "-o model.xml: .xml names no format"),
         ([*EXPORT, "--as", "json", "-o", "inputs.npz"], "-o inputs.npz: that is the file of --inputs"),

@@ -19,7 +19,7 @@ from stepper.compare.archive_reference import ArchiveReference
 from stepper.compare.comparison import Comparison, compare_models, compare_with
 from stepper.compare.opening import open_reference
 from stepper.compare.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
-from stepper.element_types import Array
+from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
@@ -28,6 +28,7 @@ from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
+from stepper.near_names import near_text
 from stepper.openvino.partner import EMULATES, OPENVINO
 
 _WITHOUT_STATES: Final = (OPENVINO, "onnx", "onnxruntime")
@@ -67,7 +68,7 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
         inputs,
         title=_title(options.model, options.reference),
         rules=Rules(options.rules),
-        tolerances=_tolerances(options, exact=True),
+        tolerances=_tolerances(options, model, exact=True),
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
         states=given_states(model, options.state, options.states),
@@ -89,7 +90,7 @@ def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace
         keys = ", ".join(reference.unknown[:5])
         say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)
     with Progress(machine, wanted=not options.quiet):
-        return compare_with(machine, reference, _tolerances(options, exact=reference.is_exact))
+        return compare_with(machine, reference, _tolerances(options, compiled.model, exact=reference.is_exact))
 
 
 def _title(model: str, reference: str) -> str:
@@ -109,8 +110,16 @@ def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[s
     return pairs
 
 
-def _tolerances(options: argparse.Namespace, *, exact: bool) -> Tolerances:
+def _tolerances(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
+    """Those of the options. UsageError for a name that is neither an element type nor one of the model."""
     by_name = dict(parse_tolerance(text) for text in options.tolerance)
+    layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
+    known = {*ELEMENT_TYPES, *(layer.type for layer in layers), *(layer.name for layer in layers)}
+    for name in by_name:
+        if name not in known:
+            near = near_text(name, known)
+            what = f"there is no element type, type of operation or layer '{name}'"
+            raise UsageError(f"--tolerance {name}: {what}{f'; {near}' if near else ''}")
     if (narrow := EMULATES.get(options.engine)) and options.rtol is options.atol is options.ulp is None:
         by_name = {**dict.fromkeys(("f32", "f64"), OTHER_KERNELS[narrow]), **by_name}
     return Tolerances(exact, options.rtol, options.atol, options.ulp or 0, by_name)

@@ -27,7 +27,7 @@ from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.ops.limits import LARGEST_TENSOR
-from stepper.output_files import ARRAYS, RECORDING, RECORDING_FILE, Target
+from stepper.output_files import ARRAYS, RECORDING, RECORDING_FILE, ProtectedFiles, Target
 from stepper.records import as_data
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]
     target = None if options.outputs in (None, "-") else Target(Path(options.outputs), ARRAYS, protected, "-o")
     if target is not None:
         target.check()
+        protected += ProtectedFiles.of_file(target.path, "the file of -o")
     return target, states_target(options, protected)
 
 

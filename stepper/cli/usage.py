@@ -90,7 +90,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _pattern(action: argparse.Action) -> str:
-    word = str(action.metavar or action.dest)
+    choices = tuple(action.choices or ())
+    word = "|".join(choices) if len(choices) == 1 else str(action.metavar or action.dest)
     return {"?": f"[{word}]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word)
 
 
@@ -110,6 +111,10 @@ def check_first(words: Sequence[str], commands: Iterable[str]) -> None:
     commands = tuple(commands)
     if not words:
         raise UsageError("name a model, or a command: stepper MODEL, stepper run MODEL; stepper --help lists them all")
+    for index, word in enumerate(words):
+        if not word:
+            behind = f" behind {words[index - 1]}" if index else ""
+            raise UsageError(f"the word{behind} is empty; is a variable of the shell not set?")
     first = words[0]
     if first in commands or (first.startswith("-") and any(one.startswith(first) for one in _GENERAL)):
         return

@@ -56,7 +56,7 @@ def debug_reference(
         return ModelValues(compiled, open_model(text), inputs, text, partner, machine.initial_states)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
-    reference = open_reference(text, compiled, inputs, runtime, source)
+    reference = open_reference(text, compiled, inputs, runtime, source, option="--reference")
     return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference, compiled)
 
 

@@ -31,6 +31,7 @@ def open_reference(
     runtime: Runtime | None = None,
     source: str | Path = "",
     max_iterations: int | None = None,
+    option: str = "--with",
 ) -> Reference:
     """The reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user named it,
     before it was converted, `max_iterations` the limit of our run.
@@ -52,13 +53,13 @@ def open_reference(
     except OSError as error:
         near = near_text(text, (OPENVINO, *EVALUATORS))
         reason = f"there is no such file; {near}" if near and not path.exists() else reason_of(path, error)
-        raise UsageError(f"--with {text}: cannot be read: {reason}") from None
+        raise UsageError(f"{option} {text}: cannot be read: {reason}") from None
     if beginning == _SQLITE:
         from stepper.compare.recording_reference import RecordingReference
 
         return RecordingReference(path, compiled, inputs)
     raise UsageError(
-        f"--with {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
+        f"{option} {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
     )
 
 

@@ -22,6 +22,7 @@ from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.name_patterns import PatternError, glob, regex
+from stepper.near_names import near_sentence
 
 MAIN: Final = "model"
 """The level that means the model's own graph."""
@@ -330,7 +331,7 @@ def _nearest(text: str, names: list[str]) -> str:
     having.sort(key=lambda name: not name.lower().startswith(text.lower()))
     near += having[: 3 - len(near)]
     if near:
-        return "near are " + ", ".join(excerpt(str(exact_name(name))) for name in near)
+        return near_sentence([excerpt(str(exact_name(name))) for name in near])
     if 0 < len(whole) <= _MOST_LISTED:
         return "there are " + ", ".join(excerpt(str(exact_name(name))) for name in whole)
     return f"none of {len(whole)} names looks like it" if whole else "there are none"

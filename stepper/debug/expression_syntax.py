@@ -12,7 +12,6 @@ the stack or the memory.
 
 from __future__ import annotations
 
-import difflib
 from typing import Final, NoReturn
 
 from msgspec import Struct
@@ -20,6 +19,7 @@ from msgspec import Struct
 from stepper.debug.addresses_syntax import LONGEST, Address, AddressError, parse_address
 from stepper.debug.expression_tokens import ExpressionError, Token, tokens_of
 from stepper.ir.excerpts import excerpt
+from stepper.near_names import near_text
 
 MOST_PARTS: Final = 300
 """Words, numbers and signs of one expression."""
@@ -265,8 +265,8 @@ class _Parser:
 
     def call(self, token: Token) -> Node:
         if token.text not in FUNCTION_NAMES:
-            near = difflib.get_close_matches(token.text, FUNCTION_NAMES, n=3, cutoff=0.6)
-            known = f"near are {', '.join(near)}" if near else f"there are {', '.join(FUNCTION_NAMES)}"
+            near = near_text(token.text, FUNCTION_NAMES)
+            known = near or f"there are {', '.join(FUNCTION_NAMES)}"
             self.fail(f"there is no function '{excerpt(token.text)}'; {known}", token)
         self.take()
         if self.at(")"):

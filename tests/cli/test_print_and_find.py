@@ -114,7 +114,7 @@ def test_json(call: Call, trace: Path, statistics_only: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["doubld"], "near are doubled"),
+        (["doubld"], "near is doubled"),
         (["doubled@7"], "nothing was recorded there; Loop 'sums' ran 5 iterations at most"),
         (["doubled@"], "expected"),
         (["doubled[3]"], "index 3 is out of bounds"),
@@ -174,7 +174,7 @@ def test_nan_is_found_in_anything(call: Call, model: Path, tmp_path: Path, capsy
 
 @pytest.mark.parametrize(
     ("predicate", "message"),
-    [("doubld > 1", "near are doubled"), ("max(doubled", "expected"), ("doubled@1 > 1", "every iteration is asked")],
+    [("doubld > 1", "near is doubled"), ("max(doubled", "expected"), ("doubled@1 > 1", "every iteration is asked")],
 )
 def test_a_predicate_that_is_wrong_is_code_2(call: Call, trace: Path, predicate: str, message: str) -> None:
     called = call("find", trace, predicate)

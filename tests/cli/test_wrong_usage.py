@@ -133,6 +133,15 @@ CASES = [
         "--shape rate=4: input 'rate' is given, with the shape [3]; --shape is",
     ),
     (f"run model.xml {GIVEN} --shape rate=a,b", 2, "--shape 'a,b' is no list of sizes, such as 1,5,4"),
+    # names and words
+    (f"compare model.xml {GIVEN} --tolerance f33=1", 2, "--tolerance f33: there is no element type, type of operation"),
+    (
+        f"debug model.xml {GIVEN} --reference opnvino",
+        2,
+        "--reference opnvino: cannot be read: there is no such file; near",
+    ),
+    (f"run model.xml {GIVEN} --trace new --record-iters 5:1", 2, "'5:1' has no iterations: it ends before it begins"),
+    ("help", 2, "TOPIC is missing: stepper help keys [options]"),
     # files
     (
         "run inputs.npz",
@@ -194,6 +203,11 @@ def test_a_wrong_usage_is_one_line_that_helps(
     assert called.err.startswith(f"stepper: {line}"), called.err
     assert called.err.count("\n") == 1 and "usage:" not in called.err
     assert (called.code, called.out) == (code, "")
+
+
+def test_an_empty_word_is_said_to_be_one(call: Call) -> None:
+    sentence = "stepper: the word behind --inputs is empty; is a variable of the shell not set?\n"
+    assert call("run", "model.xml", "--inputs", "") == (2, "", sentence)
 
 
 def test_there_are_sixty_of_them() -> None:

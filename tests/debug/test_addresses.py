@@ -263,7 +263,7 @@ def test_a_result_means_its_source(nested: CompiledModel) -> None:
     [
         ("h", r"ambiguous; it may be\n  outer::h  \(Parameter\)\n  `prim::Loop/other`::h  \(Parameter\)$"),
         ("same", "outer::pick::then::same .*\n  outer::pick::else::same"),
-        ("hh", "there is nothing called 'hh'; near are h"),
+        ("hh", "there is nothing called 'hh'; near is h"),
         ("outer::cell_next", "nothing called 'cell_next' in 'outer'; near are .*`cell/h_next`"),
         ("id=99", "no layer with the id 99"),
         ("nothing*", "nothing has a name that fits"),

@@ -126,9 +126,9 @@ def test_a_condition_that_fits_no_values_stops_and_says_so(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("target", "condition", "message"),
     [
-        ("doubel", "", "near are double"),
+        ("doubel", "", "near is double"),
         ("double", "sum >", r"\^"),
-        ("double", "summ > 1", "near are"),
+        ("double", "summ > 1", "near is sum"),
         ("sum", "double > 1", "computed later"),
         ("after", "sum > 1", "has no values while"),
         ("after", "iter > 1", "no loop"),

@@ -16,6 +16,7 @@ from stepper.errors import InputError
 from stepper.ir.model import Model
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
+from tui.choosing import _made
 from tui.inputs import InputChoices, Opening
 from tui.loading import STOPPED
 
@@ -169,3 +170,11 @@ def test_what_conversion_would_lose_is_found_wherever_it_stands(model: Model) ->
     choices = InputChoices(opening(model, x="exact.npy", y="lossy.npy"))
     assert choices.outcome(0).array.dtype == np.float32
     assert "would lose values" in choices.outcome(1).problem
+
+
+def test_files_of_values_chosen_on_the_screen_are_protected_in_the_run(model: Model) -> None:
+    choices = InputChoices(opening(model, x="large.npz:x", y="[1,2]"))
+    assert [(str(one.path), one.what) for one in choices.files.files] == [("large.npz", "input 'x'")]
+    inputs = {0: np.ones(2, np.float32), 1: np.ones(2, np.float32)}
+    made = _made(choices.opening, inputs, choices.files)
+    assert made.protected.at(Path("large.npz")) is not None

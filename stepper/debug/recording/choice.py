@@ -44,6 +44,8 @@ class Iterations(Struct, frozen=True):
             if match[2] is None:
                 assert first is not None, "a part without a colon is one number"
                 last = None if first == -1 else first + 1
+            if first is not None and last is not None and (first < 0) == (last < 0) and last <= first:
+                raise UsageError(f"'{part}' has no iterations: it ends before it begins")
             ranges.append((first, last))
         return cls(text, tuple(ranges))
 
