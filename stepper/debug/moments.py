@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.cause import Cause, Trigger
 from stepper.element_types import Array
@@ -182,6 +183,23 @@ def fingerprint(state: Snapshot) -> bytes:
             digest.update(str(slot).encode())
             _update(digest, changed.values[slot])
     return digest.digest()
+
+
+def is_same_state(kept: Snapshot, now: Snapshot) -> bool:
+    """Return True if a replay came to the state that was kept at this tick.
+
+    Values that the kept state lacks are left out: a run that keeps only what is still needed may have taken it.
+    """
+    if fingerprint(kept) == fingerprint(now):
+        return True
+    if len(kept.frames) != len(now.frames):
+        return False
+    frames = tuple(frame.copy() for frame in now.frames)
+    for frame, known in zip(frames, kept.frames, strict=True):
+        for slot, value in enumerate(known.values):
+            if value is None:
+                frame.values[slot] = None
+    return fingerprint(kept) == fingerprint(replace(now, frames=frames))
 
 
 def _update_frame(digest: hashlib.blake2b, frame: Frame) -> None:

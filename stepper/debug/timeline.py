@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from stepper.debug.edits import Edit
 from stepper.debug.history import History
-from stepper.debug.moments import SearchedRange, fingerprint, iteration_of
+from stepper.debug.moments import SearchedRange, fingerprint, is_same_state, iteration_of
 from stepper.debug.reference_values import ReferenceValues
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot, place
@@ -231,7 +231,7 @@ class Timeline:
         old = self.history.at(machine.tick)
         if old is None:
             self.history.add(machine.snapshot())
-        elif fingerprint(old) != fingerprint(machine.snapshot()):
+        elif not is_same_state(old, machine.snapshot()):
             self._warn(machine.tick)
 
     # --- anywhere ------------------------------------------------------------------------------------------------

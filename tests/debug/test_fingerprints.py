@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from msgspec.structs import force_setattr
 
-from stepper.debug.moments import _spread, _update, fingerprint
+from stepper.debug.moments import _spread, _update, fingerprint, is_same_state
+from stepper.engine.events import EventKind, Every
 from tests.debug.debugged import run_named
 
 
@@ -68,3 +69,19 @@ def test_a_stop_is_proved_before_the_run_goes_on(tmp_path: Path) -> None:
     assert known is not None and known.tick == 3 and 3 not in timeline._fingerprints
     timeline.goto(5)
     assert timeline._fingerprints[3] == fingerprint(known)
+
+
+def test_a_state_without_values_that_were_no_longer_needed_is_the_same_as_one_with_them(tmp_path: Path) -> None:
+    whole = run_named("sums", tmp_path).machine
+    lean = whole.twin()
+    lean.keep_values = False
+    for machine in (whole, lean):
+        for event in machine.run(Every.LOOP):
+            if event.kind is EventKind.LEFT:
+                break
+    kept, now = lean.snapshot(), whole.snapshot()
+    assert kept.tick == now.tick and fingerprint(kept) != fingerprint(now)
+    assert is_same_state(kept, now) and not is_same_state(now, kept)
+    slot = next(slot for slot, value in enumerate(kept.frames[0].values) if value is not None and np.size(value))
+    now.frames[0].values[slot] = np.asarray(now.frames[0].values[slot]) + 1
+    assert not is_same_state(kept, now)
