@@ -318,7 +318,8 @@ def _link_words(link: Link) -> str:
         return reason_text(link.arithmetic, link.formula, result_word(link.value))
     if link.through is not None:
         first, last = link.through
-        return f"{_LINKS[link.kind]}{line}, as it did into the iterations {first} to {last}"
+        iterations = f"iteration {first}" if first == last else f"iterations {first} to {last}"
+        return f"{_LINKS[link.kind]}{line}, as it did into {iterations}"
     return f"{_LINKS[link.kind]}{line}"
 
 
