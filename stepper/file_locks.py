@@ -253,6 +253,8 @@ def _forget_all() -> None:
         with contextlib.suppress(OSError):
             os.close(held.handle)
     _held.clear()
+    if _guard.locked():  # by a thread that the child does not have
+        _guard.release()
 
 
 if hasattr(os, "register_at_fork"):

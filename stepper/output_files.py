@@ -146,14 +146,18 @@ class Target(Struct, frozen=True):
 
     def check(self) -> None:
         """Raise OutputError where the file may not be written, as far as that is known before."""
+        self.check_protected()
+        self._check_suffix()
+        with _errors(self.path):
+            self._check_place()
+
+    def check_protected(self) -> None:
+        """Raise OutputError where it is a file that must not be written over."""
         if "\0" in str(self.path):
             raise OutputError(f"{str(self.path)!r} is no name of a file")
         found = self.protected.at(self.path)
         if found is not None:
             raise OutputError(f"{self}: that is {found.what}; choose another file")
-        self._check_suffix()
-        with _errors(self.path):
-            self._check_place()
 
     def _check_suffix(self) -> None:
         suffix = self.path.suffix.lower()

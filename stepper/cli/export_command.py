@@ -35,15 +35,15 @@ from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.model_files import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
-from stepper.output_files import ARRAYS, FIGURES, Target, writing_all
+from stepper.output_files import ARRAYS, FIGURES, SVG, Target, writing_all
 
 _WITHOUT_A_VIEW: Final = ("html", "json", "csv")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and write, or check; 0 if all went well, 1 for a file that is out of date."""
-    format = options.format or _format_of(options)
     options.protected = protected_files(options)
+    format = options.format or _format_of(options)
     target = _target(options, format)
     model, machine = _subject(options)
     if format == "numpy":
@@ -73,6 +73,8 @@ def _format_of(options: argparse.Namespace) -> str:
         return Format.SVG
     found = next((name for name, kind in FIGURES.items() if suffix in kind.suffixes), None)
     if found is None:
+        if options.check is None:
+            Target(Path(path or ""), SVG, options.protected, "-o").check_protected()  # what it is counts for more
         known = ", ".join(suffix for kind in FIGURES.values() for suffix in kind.suffixes)
         option = "-o" if options.check is None else "--check"
         raise UsageError(f"{option} {path}: {suffix} names no format; there are {known}, or say with --as which")

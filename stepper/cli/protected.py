@@ -18,7 +18,6 @@ _FILES: Final = {
     "keys": "the file of keys",
     "align": "the file of --align",
     "resume": "the recording that the run goes on with",
-    "check": "the file of --check",
 }
 """Options with the name of a file, and what that file is."""
 
