@@ -114,7 +114,8 @@ def _value_lines(found: Found, options: argparse.Namespace) -> list[str]:
     width = output_width() - 2
     if found.value is None:
         return titled_lines(found.at, [_summary_text(found.statistics(), options.digits)], width)
-    return titled_lines(found.at, value_lines(found.value, width, options.digits or _DIGITS), width)
+    lines = titled_lines(found.at, value_lines(found.value, width, options.digits or _DIGITS), width)
+    return [*lines, f"  (recorded as {found.source})"] if found.source else lines
 
 
 def _summary_text(summary: Summary, digits: int | None) -> str:
@@ -170,7 +171,7 @@ def _moment(found: Found, options: argparse.Namespace) -> dict[str, Any]:
         summary = found.statistics()
         form = {"type": element_types.name_of(summary.dtype), "shape": list(summary.shape), "values": None}
         return report | form | {"statistics": {name: json_number(getattr(summary, name)) for name in STATISTICS}}
-    return report | tensor_json(found.value)
+    return report | tensor_json(found.value) | ({"recorded_as": found.source} if found.source else {})
 
 
 def _write_rows(selections: list[Selection], options: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper import Debugger, read_model
 from tests.cli.conftest import ROOT, Call
 from tests.debug.recorded import sample
 from tests.debug.sample_twins import collatz
@@ -267,3 +268,36 @@ def test_flipped_bytes_do_no_harm(trace: Path, tmp_path: Path, capsys: pytest.Ca
             codes.append(main([command, str(path), *words]))
             assert "Traceback" not in capsys.readouterr().err
     assert set(codes) <= {0, 1, 2, 3} and 3 in codes and 0 in codes
+
+
+# --- what a back edge carried ---------------------------------------------------------------------------------------
+
+
+def test_what_a_back_edge_carried_is_found_where_it_was_recorded(call: Call, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "sample_models" / "specification_lstm"
+    model, trace = folder / "model.xml", tmp_path / "run.sqlite"
+    assert call("run", model, "--inputs", folder / "inputs.npz", "--trace", trace, "--record", "carried").code == 0
+    with np.load(folder / "inputs.npz") as inputs:
+        initial, debugger = dict(inputs)["H"], Debugger(read_model(model), dict(inputs))
+    debugger.run_to("lstm@0")
+    expected = debugger.over_iterations("h_next")
+    assert call("print", trace, "h", "--npy", tmp_path / "h.npy").code == 0
+    printed = np.load(tmp_path / "h.npy")
+    assert np.array_equal(printed[0].ravel(), initial.ravel())
+    assert np.array_equal(printed[1:], np.stack(expected.values[:-1]))
+    said = call("print", trace, "h@-1")
+    assert "(recorded as h_next@23)" in said.out and said.err == ""
+    assert "(recorded as input 'H')" in call("print", trace, "h@0").out
+    moments = json.loads(call("print", trace, "h@7", "--json").out)["values"][0]["moments"]
+    assert moments[0]["recorded_as"] == "h_next@6"
+
+
+def test_where_the_model_is_gone_there_are_statistics(call: Call, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "sample_models" / "specification_lstm"
+    for name in ("model.xml", "model.bin"):
+        shutil.copy(folder / name, tmp_path / name)
+    model, trace = tmp_path / "model.xml", tmp_path / "run.sqlite"
+    assert call("run", model, "--inputs", folder / "inputs.npz", "--trace", trace, "--record", "carried").code == 0
+    model.unlink()
+    said = call("print", trace, "h@3")
+    assert said.code == 0 and "min -" in said.out and "only statistics" in said.err

@@ -11,6 +11,7 @@ from msgspec import Struct
 from stepper.debug.addresses import Address, Target, numpy_index, parse_address
 from stepper.debug.expression_values import ValueFailure, element
 from stepper.debug.recording import moments
+from stepper.debug.recording.carried import CarriedIn
 from stepper.debug.recording.catalogue import Catalogue, Whole
 from stepper.debug.recording.columns import Column, summary_of
 from stepper.debug.recording.reading import Recording
@@ -22,13 +23,15 @@ class Found(Struct, frozen=True, eq=False):
     """A value at one moment. `value` is None where only statistics were recorded.
 
     `numbers` are the iterations of the loops on the way, `tick` is when the innermost was closed; of the model's own
-    inputs and outputs there are none.
+    inputs and outputs there are none. `source` says where the value was recorded, if that is elsewhere: of a Parameter
+    what the back edge carried, `h_next@6`.
     """
 
     numbers: tuple[int | None, ...]
     tick: int | None
     value: Any
     summary: Summary | None
+    source: str = ""
 
     @property
     def at(self) -> str:
@@ -86,12 +89,18 @@ class Selection:
         column = Column(self._recording, self.target.slot)
         path, asked = self.target.program.path, self.target.iterations
         wanted = statistics and not self.index
+        carried: CarriedIn | None = None
         for moment in moments.moments(self._recording, self._level, path, asked):
             found = column.summary(moment.id) if wanted else None
             value = None if found is not None else column.value(moment.id)
             if value is None and found is None:
                 found = column.summary(moment.id)
                 if found is None:
+                    continue
+                carried = carried or CarriedIn(self._recording, self._catalogue, self.target)
+                brought = carried.value(moment, found)
+                if brought is not None:
+                    yield Found(moment.numbers, moment.tick, self._part(brought.value), None, brought.source)
                     continue
             yield Found(moment.numbers, moment.tick, None if value is None else self._part(value), found)
 

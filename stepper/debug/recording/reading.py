@@ -36,6 +36,7 @@ from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import SessionError
 from stepper.ir import read
+from stepper.ir.model import Model
 
 _MOST_ROWS: Final = 1_000_000
 _ROWS_AT_ONCE: Final = 256
@@ -237,10 +238,13 @@ class Recording:
             machine = Machine(compiled, bound, max_iterations=limit, states=states, keep_values=keep)
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
-    def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
+    def model(self, path: str | Path | None = None) -> Model:
+        """The model of the run, with its sequences opened where they were. SessionError for another model."""
         model = read(self.model_path(path))
-        opened = open_sequences(model) if self.origin.open_sequences else model
-        compiled = compile_model(opened, Rules(self.origin.rules), partner)
+        return open_sequences(model) if self.origin.open_sequences else model
+
+    def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
+        compiled = compile_model(self.model(path), Rules(self.origin.rules), partner)
         self.origin.check_engine(compiled.engine)
         return compiled
 
