@@ -118,7 +118,8 @@ class Runtime:
             has = [one for one in PRECISIONS if _computed_precision(core, self.device, one) in (None, one)]
             raise UsageError(
                 f"the device {self.device} does not compute in {self.precision}: OpenVINO would take {computed} "
-                f"instead; here it has {' and '.join(has)}"
+                f"instead; here it has {' and '.join(has)}, "
+                f"and --engine numpy-{self.precision} emulates it"
             )
 
     @cached_property
