@@ -296,6 +296,13 @@ class Remote:
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """What it computes. Exceptions as those of `Worker.ask`."""
+        return self._called(inputs, wanted=True)
+
+    def survives(self, *inputs: Any) -> None:
+        """Compute for nothing but the exceptions of `Worker.ask`."""
+        self._called(inputs, wanted=False)
+
+    def _called(self, inputs: tuple[Any, ...], *, wanted: bool) -> tuple[Array, ...]:
         signature = tuple((array.dtype, array.shape) for array in inputs)
         if len(self._ended) >= _MOST_CRASHES:
             raise _again(next(reversed(self._ended.values())))
@@ -307,7 +314,8 @@ class Remote:
                     act, arrays = self._define(self._key)
                     self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
                     self._generation = self._worker.generation
-                return tuple(self._worker.ask(Call(self._key), inputs, subject=self.subject, limits=self.limits))
+                call = Call(self._key, wanted)
+                return tuple(self._worker.ask(call, inputs, subject=self.subject, limits=self.limits))
         except ENDED as error:
             self._ended[signature] = error
             raise

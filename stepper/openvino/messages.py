@@ -109,9 +109,10 @@ class DefineLayer(Struct, frozen=True, tag=True):
 
 
 class Call(Struct, frozen=True, tag=True):
-    """Compute what was defined under a key on the arrays of the message; the answer has its outputs."""
+    """Compute what was defined under a key on the arrays of the message; the answer has its outputs, if `wanted`."""
 
     key: int
+    wanted: bool = True
 
 
 Act = Check | Convert | CompileFile | DefineModel | DefineLayer | Call

@@ -112,7 +112,7 @@ class OpenVINOPartner:
         is_last = kernel is None
         trial = None
         if self.runtime.is_remote:
-            trial = remote_layer(self.runtime, layer, constants, is_last_resort=is_last)
+            trial = remote_layer(self.runtime, layer, constants, is_last_resort=is_last).survives
         return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=is_last, trial=trial), str(self.runtime)
 
     def check(self, model: Model) -> None:

@@ -46,7 +46,7 @@ from stepper.openvino.native_text import NativeText, mapped
 from stepper.openvino.runtime import Runtime
 
 FAULT: Final = "STEPPER_FAULT"
-_OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory")
+_OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
 
 
 def main() -> None:
@@ -168,7 +168,8 @@ class _Server:
                     constants, LayerInOpenVINO(runtime, layer, constants, is_last_resort=act.is_last_resort)
                 )
             case Call() as act:
-                return self._functions[act.key](*arrays)
+                found = self._functions[act.key](*arrays)
+                return found if act.wanted else ()
         return ()
 
     def _loaded(self, facts: RuntimeFacts) -> Runtime:

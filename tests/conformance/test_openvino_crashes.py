@@ -19,7 +19,9 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.openvino.client import shared_worker
+from stepper.errors import LimitReached
+from stepper.openvino.client import Worker, shared_worker
+from stepper.openvino.peer import OpenVINOPeer
 from tests.conformance.openvino_subjects import SAMPLES
 from tests.conformance.test_openvino_opening import frozen_graph
 from tests.models import Graph, carried, joined, last
@@ -218,3 +220,20 @@ def test_a_model_that_the_runtime_is_known_to_crash_at_is_compared(
     assert code in (0, 1), "a newer runtime may have mended it"
     assert (code == 0) is text.startswith("no difference")
     assert code == 0 or re.search(r"the reference stops: OpenVINO (crashed \(SIG\w+\) while|refuses)", text)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system bounds it")
+def test_memory_is_bounded_on_the_side_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Graph()
+    one, shape = net.parameter("one", "f32", (1,)), net.parameter("shape", "i64", (1,))
+    wide = net.apply("Broadcast", one, shape, mode="numpy", version="opset3", dims=(-1,))
+    net.result(net.apply("ReduceSum", wide, net.constant([0], np.int64), keep_dims="true", dims=(1,)), "sum")
+    worker = Worker(memory=2**30)
+    monkeypatch.setattr("stepper.openvino.peer.shared_worker", lambda: worker)
+    model, x = stepper.read_model(net.write(tmp_path)), np.ones(1, np.float32)
+    try:
+        with pytest.raises(LimitReached, match=r"OpenVINO ran out of memory \(limit 1 GB\) while running the model"):
+            OpenVINOPeer(model).run([x, np.array([10**9])])
+        np.testing.assert_array_equal(OpenVINOPeer(model).run([x, np.array([10])]).outputs[0], [10])
+    finally:
+        worker.close()
