@@ -372,8 +372,11 @@ class Timeline:
         try:
             while left.last > 0:
                 started, begin = perf_counter(), max(left.last - stretch, 0)
-                is_wide = stretch >= self.history.distance
-                self._replay(self.history.before(begin).tick if is_wide else begin)
+                snapshot = self.history.before(begin).tick
+                is_wide = (
+                    begin - snapshot < stretch > _FIRST_STRETCH
+                )  # to begin there costs less than to replay to here
+                self._replay(snapshot if is_wide else begin)
                 begin, here = self.machine.tick, self._place_beside(present)
                 found = within(left.last, count - left.found)
                 if left.found + len(found) >= count:

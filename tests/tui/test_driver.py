@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+from stepper.debug.moments import Reason
+from tests.debug.pausing import pause_after
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
 from tui.event_log import Kind
@@ -34,6 +36,27 @@ def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost(
         assert driven.state.view.tick == paused + 1
 
     drive(wide_loop(40, 2_000_000), script, lines=("run-to wide@0",))
+
+
+def test_a_paused_search_backward_says_how_far_it_has_looked_and_where_it_is() -> None:
+    debugger = wide_loop(40, 2_000)
+    debugger.goto_tick(2)
+    debugger.last()
+    debugger.break_at("wide@1")
+
+    async def script(driven: Driven) -> None:
+        for looks in (20, 200, 400, 800, 1600):
+            pause_after(debugger, looks)
+            await driven.type("reverse-continue")
+            assert driven.state.stop is not None and driven.state.stop.reason is Reason.PAUSED
+            assert "paused on the way" in driven.text("top")
+            if driven.state.stop.searched is not None:
+                break
+        assert "no stop found between" in driven.text("answer")
+        await driven.type("reverse-continue")
+        assert driven.state.iteration == 1 and "stopped" in driven.text("top")
+
+    drive(debugger, script)
 
 
 def test_the_event_loop_never_waits_for_the_run() -> None:

@@ -14,6 +14,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.session_keeper import Keeper, state_folder
+from stepper.debug.sessions import restore_session
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
@@ -80,6 +81,18 @@ def test_leaving_and_coming_back_everything_is_as_it_was() -> None:
         and seen[0]["view"] == "watches"
         and [one[2] for one in seen[0]["breaks"]] == [True, False]
     )
+
+
+def test_a_session_is_saved_while_one_works() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(f"run-to {DECODER}@2")
+        await driven.type("break nan")
+        (path,) = state_folder().glob("*.session")
+        saved = debugger_of_sample("date_normaliser")
+        restore_session(saved, path)
+        assert saved.machine.tick == driven.state.view.tick and len(saved.breakpoints) == 1
+
+    session(script)
 
 
 def test_nothing_is_written_but_in_the_state_folder() -> None:

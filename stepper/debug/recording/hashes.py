@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Final
 
 from stepper.errors import SessionError
+
+_LARGE: Final = 2**24
 
 
 def content_hash(content: bytes) -> bytes:
@@ -25,7 +28,19 @@ def file_hashes(model: Path) -> dict[str, str | None]:
 
 def _file_hash(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=32)).hexdigest()
+        known = path.stat()
+        if known.st_size >= _LARGE:  # to read it again takes a while, and a session is saved again and again
+            return _large_hash(path.absolute(), known.st_ino, known.st_size, known.st_mtime_ns)
+        return _content_hash_of(path)
     except OSError as error:
         raise SessionError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@lru_cache(maxsize=8)
+def _large_hash(path: Path, _inode: int, _size: int, _changed: int) -> str:
+    return _content_hash_of(path)
+
+
+def _content_hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=32)).hexdigest()
