@@ -12,10 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
-import json
 import os
-import shlex
-import socket
 import sys
 import threading
 import time
@@ -64,6 +61,9 @@ class Holder(Struct, frozen=True):
     @classmethod
     def present(cls) -> Holder:
         """This process."""
+        import shlex  # most starts lock nothing, and need not wait for these
+        import socket
+
         words = [Path(sys.argv[0] if sys.argv else "python").name, *sys.argv[1:]]
         command = shlex.join(words)
         if len(command) > _LONGEST_COMMAND:
@@ -207,6 +207,8 @@ def _is_still_there(place: Path, handle: int) -> bool:
 
 
 def _describe(handle: int) -> None:
+    import json
+
     holder = Holder.present()
     content = json.dumps({name: getattr(holder, name) for name in Holder.__struct_fields__}).encode()
     os.ftruncate(handle, 0)
@@ -215,6 +217,8 @@ def _describe(handle: int) -> None:
 
 def _read(handle: int) -> Holder | None:
     """What stands in a lock file, which anybody may have written."""
+    import json
+
     try:
         content: Any = json.loads(os.pread(handle, _LARGEST_FILE, 0))
         return Holder(

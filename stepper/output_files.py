@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
@@ -236,6 +234,8 @@ class _Part:
     def commit(self) -> None:
         """Put it in the target's place."""
         if self._special:
+            import shutil
+
             self.file.seek(0)
             with self.path.open("wb") as device:
                 shutil.copyfileobj(self.file, device)
@@ -249,6 +249,8 @@ class _Part:
 
 @contextlib.contextmanager
 def _part(path: Path) -> Iterator[_Part]:
+    import tempfile  # a start that writes nothing need not wait for it
+
     with _errors(path):
         if _is_special(path):
             file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed below, whatever happens
