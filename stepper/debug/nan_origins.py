@@ -224,12 +224,14 @@ class _Search:
 
     def _one_of(self, kept: dict[int, Array]) -> tuple[int, Element] | None:
         for index, places in kept.items():
-            if not self._gives({index: places}):
+            if len(kept) > 1 and not self._gives({index: places}):
                 continue
+            is_proved = True
             while len(places) > 1:
                 half = places[: len(places) // 2]
-                places = half if self._gives({index: half}) else places[len(places) // 2 :]
-            if self._gives({index: places}):
+                is_proved = self._gives({index: half})
+                places = half if is_proved else places[len(places) // 2 :]
+            if is_proved or self._gives({index: places}):
                 return index, self._place(index, places)
         index, places = next(iter(kept.items()))
         return index, self._place(index, places)

@@ -125,6 +125,10 @@ class NoValueYet(UsageError):
     """A value that is not computed at this moment."""
 
 
+class _NotKept(Exception):
+    """A value on the way is gone: a recorded run that was resumed keeps only what is still read."""
+
+
 class _Spot(NamedTuple):
     """An element (None: all) of what a slot holds in a frame."""
 
@@ -156,6 +160,8 @@ class _Walk:
         except Paused:
             self._timeline.machine.request_pause(wanted=False)
             return Chain(laps.links(), "paused before its beginning was found")
+        except _NotKept:
+            return Chain(laps.links(), "what it was computed of was not kept by the run")
 
     def _walked(self, spot: _Spot, laps: _Laps) -> Chain:
         following: _Spot | None = spot
@@ -212,6 +218,8 @@ class _Walk:
         frames = self.frames.at(spot.seat)
         frame, program = frames[-1], frames[-1].program
         value = frame.values[spot.slot]
+        if value is None:
+            raise _NotKept
         layer, output = _producer(frame, spot.slot)
         array = np.asarray(value)
         link = Link(
@@ -242,6 +250,8 @@ class _Walk:
         output = operation.outputs.index(spot.slot)
         if spot.element is None or not self._is_bad(spot):
             return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
+        if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
+            raise _NotKept
         origin = nan_origin(frame, operation, output, spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
@@ -300,6 +310,8 @@ class _Walk:
     def _carried(self, link: Link, spot: _Spot, following: _Spot) -> tuple[Link, _Spot | None]:
         """The next spot of what is handed over as it is; but for its type and rank, which a Parameter may fix."""
         frame = self.frames.at(following.seat)[-1]
+        if frame.values[following.slot] is None:
+            raise _NotKept
         source = np.asarray(frame.values[following.slot])
         element = following.element
         if element is not None and len(element) != source.ndim:

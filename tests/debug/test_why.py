@@ -296,3 +296,13 @@ def test_inf_from_an_earlier_iteration_makes_a_nan_whose_inputs_are_not_called_c
     assert stop.cause.formula == "Inf - Inf" and not any("clean:" in text for text in stop.details[:2])
     assert [one.inf for one in stop.cause.operands] == [1, 1]
     assert told(stop.cause.chain)[-1] == ("grown", 1, (0,), LinkKind.BORN)
+
+
+def test_what_a_resumed_run_has_not_kept_is_no_birth(tmp_path: Path) -> None:
+    run = debugger(squares(), tmp_path, np.array([0.5, 1e9], np.float32))
+    at_operation(run, "after")
+    frame = run.machine.stack[0]
+    loop = frame.program.operations[frame.pc - 1]
+    frame.values[loop.inputs[0]] = None
+    chain = run.why("after")
+    assert chain.birth is None and "was not kept" in chain.stopped
