@@ -199,7 +199,7 @@ class StepperApp(Choosing):
             return
         tone = "bad" if reply.is_error else "dim"
         if reply.moved and not reply.is_error:
-            self.say(self._stop_line(reply.lines[0]), tone)
+            self.say(" ".join(note.strip() for note in reply.notes) or self._stop_line(reply.lines[0]), tone)
         elif len(reply.lines) > 1 and not reply.is_error and self.front.put_card(reply.line, reply.lines):
             self.say(f"{reply.line}: {len(reply.lines)} lines")
         else:

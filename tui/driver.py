@@ -346,7 +346,8 @@ class Driver:
         self._stand()
         self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
         ended = self._interpreter.session.ended
-        return Reply(job.line, lines, bool(failure), _moves(job.line), ended, job.echo)
+        moved = _moves(job.line) if failure else "reason" in answer.data
+        return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer))
 
     def _stand(self) -> None:
         """What happens from now on happens here."""
@@ -395,6 +396,12 @@ class Driver:
         finally:
             with self._lock:
                 self._filling = False
+
+
+def _notes(answer: Answer) -> tuple[str, ...]:
+    """What a movement said beside where it ended: notes, and the answers to the commands of a breakpoint."""
+    said = [line for one in answer.data.get("breakpoint_commands", ()) for line in one["answer"]["lines"]]
+    return (*answer.data.get("notes", ()), *said)
 
 
 def _moves(line: str) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reply(Struct, frozen=True):
-    """What a line at the prompt said. `moved`: it was a movement, of which the screen shows the rest."""
+    """What a line at the prompt said. `moved`: it was a movement, of which the screen shows the rest but the notes."""
 
     line: str
     lines: tuple[str, ...]
@@ -23,6 +23,7 @@ class Reply(Struct, frozen=True):
     moved: bool = False
     ended: bool = False
     echo: bool = True
+    notes: tuple[str, ...] = ()
 
 
 class Changed(Message):

@@ -378,7 +378,7 @@ def test_commands_of_a_breakpoint_are_carried_out_whenever_it_stops() -> None:
     for number in numbers[:3]:
         assert said(interpreter, "continue") == [f"i64[] {number}"]
     answer = interpreter.execute("continue")
-    assert answer.data["commands"][1]["answer"]["values"] == [numbers[3]]
+    assert answer.data["breakpoint_commands"][1]["answer"]["values"] == [numbers[3]]
     listed = interpreter.execute("info breaks")
     assert listed.lines[1:] == ("     silent", "     print number_next")
     assert listed.data["breakpoints"][0]["commands"] == ["silent", "print number_next"]

@@ -159,3 +159,20 @@ def test_an_edit_forgets_what_would_have_come() -> None:
         assert driven.state.is_edited and driven.state.history.of(3, 8, 3) != before
 
     drive(wide_loop(20, 50), script, lines=("run-to wide@0", "next 2"))
+
+
+def test_notes_of_an_edit_and_commands_of_a_breakpoint_are_told_and_a_difference_is_shown_whole() -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("set trip-count of wide = 5")
+        await driven.settle()
+        assert "ends after 5 iterations" in driven.text("answer")
+        driven.app.perform("break wide@2")
+        driven.app.perform("commands 1 silent; print iter + 40")
+        driven.app.perform("continue")
+        await driven.settle()
+        assert "42" in driven.text("answer")
+        driven.app.perform("branch diff original")
+        await driven.settle()
+        assert "branch diff original: " in driven.text("answer") and " lines" in driven.text("answer")
+
+    drive(wide_loop(4, 20), script, lines=("run-to wide@0",))

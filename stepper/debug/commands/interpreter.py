@@ -74,7 +74,7 @@ class Interpreter:
                     break
         else:
             latest.append(f"the commands of breakpoints have gone on {_MOST_STOPS:,} times; the run stands here")
-        return Answer((*lines, *latest), {**data, "commands": carried_out} if carried_out else data)
+        return Answer((*lines, *latest), {**data, "breakpoint_commands": carried_out} if carried_out else data)
 
     @property
     def is_collecting(self) -> bool:
