@@ -88,7 +88,7 @@ def test_a_loop_runs_and_can_be_stepped_through(
         ("cut.tflite", b"\x1c\0\0\0TFL3\0\0", "OpenVINO cannot convert it: .*(corrupted|malformed|verification)"),
         ("broken.pdmodel", b"no model at all", "OpenVINO cannot convert it: .*can't be parsed"),
         ("cut.pdmodel", paddle(0)[:60], "OpenVINO cannot convert it: .*can't be parsed"),
-        ("missing.pdmodel", None, "missing.pdmodel: cannot be read: No such file"),
+        ("missing.pdmodel", None, "missing.pdmodel: cannot be read: there is no such file"),
     ],
 )
 def test_a_broken_file_is_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
