@@ -10,6 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from stepper.debug.commands import Interpreter
+from stepper.debug.commands.start_up import start_up
 from stepper.debug.debugger import Debugger
 from stepper.debug.session_keeper import Back, Keeper
 from stepper.errors import StepperError, UsageError
@@ -29,6 +33,8 @@ class Durable(Stage):
     """`keeper` is None where nothing is kept, `reopen` where nothing can be read anew."""
 
     keeper: Keeper | None = None
+    starts_up = False
+    """True where the user's start-up file is carried out, if no session is put back."""
     _is_cut_short = False
     reopen: Reopen | None = None
 
@@ -41,12 +47,15 @@ class Durable(Stage):
 
     def take_up(self) -> None:
         """Put back what was kept, before anything else is done."""
-        if self.keeper is not None:
+        if self.keeper is not None or self.starts_up:
             self.driver.ask(partial(self._restored, self.keeper), self._taken_up, title="restoring the session")
 
-    def _restored(self, keeper: Keeper, debugger: Debugger) -> Back:
+    def _restored(self, keeper: Keeper | None, debugger: Debugger) -> Back:
         """In the worker. Who leaves meanwhile leaves what is kept as it is."""
-        back = keeper.restore(debugger)
+        back = Back() if keeper is None else keeper.restore(debugger)
+        if self.starts_up and not back.sentence:
+            problems = start_up(Interpreter(debugger), setting_up=True)
+            back = replace(back, sentence="; ".join(problems), failed=bool(problems))
         self._is_cut_short = back.failed and self.driver.is_closed
         return back
 

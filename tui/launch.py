@@ -31,13 +31,15 @@ SIGNALLED = 128
 
 class Keeping(Struct, frozen=True):
     """How the session is kept: in `file`, else by model; `fresh`: what was kept is not put back, `only_stops`: all but
-    the place. `keep` False: not at all. `keys` is a preset or a file of keys."""
+    the place. `keep` False: not at all. `keys` is a preset or a file of keys. `starts_up`: where no session is put back
+    the user's start-up file is carried out."""
 
     file: str | None = None
     fresh: bool = False
     only_stops: bool = False
     keep: bool = True
     keys: str | None = None
+    starts_up: bool = False
 
 
 class Given(Struct, frozen=True):
@@ -90,6 +92,7 @@ def _run(
     app = StepperApp(
         debugger, name, look, lines, light=light, keys=keys, keeper=keeper, reopen=reopen, choosing=choosing
     )
+    app.starts_up = keeping.starts_up
     try:
         code = app.run() or app.return_code or 0
     finally:

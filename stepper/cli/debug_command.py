@@ -18,10 +18,10 @@ from stepper.cli.interruptions import Ended, Interruptions
 from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.protected import protected_files
-from stepper.config_files import init_file
 from stepper.debug.breakpoint_list import LogMessage
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
+from stepper.debug.commands.start_up import start_up
 from stepper.debug.commands.stop_commands import ensure_complete
 from stepper.debug.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -122,24 +122,9 @@ def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interrup
 
 
 def _run_init(interpreter: Interpreter) -> None:
-    """Carry out the user's start-up file, if there is one; what is wrong in it is said, and the rest goes on."""
-    path = init_file()
-    try:
-        lines = script_lines(str(path)) if path.is_file() else []
-    except StepperError as error:
-        say(str(error), file=sys.stderr)
-        return
-    for number, line in lines:
-        try:
-            interpreter.execute(line)
-        except StepperError as error:
-            say(f"{path}, line {number}: {error}", file=sys.stderr)
-    try:
-        ensure_complete(interpreter.session, str(path))
-    except StepperError as error:
-        say(str(error), file=sys.stderr)
-    interpreter.session.history.clear()
-    interpreter.session.ended = False
+    """Carry out the user's start-up file, if there is one; what is wrong in it is said."""
+    for problem in start_up(interpreter):
+        say(problem, file=sys.stderr)
 
 
 def _numbered(name: str) -> Iterator[tuple[int, str]]:

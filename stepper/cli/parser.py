@@ -256,6 +256,11 @@ def _add_tui(tui: Parser) -> None:
     )
     tui.add_argument("--script", metavar="FILE", help="begin with the commands of this file")
     tui.add_argument(
+        "--no-init",
+        action="store_true",
+        help="leave breakpoints, watches and labels of the start-up file alone (stepper/init, as of stepper debug)",
+    )
+    tui.add_argument(
         "--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with"
     )
     add_session_and_keys(tui)

@@ -52,6 +52,7 @@ def _open(options: argparse.Namespace) -> int:
         only_stops=options.at is not None,
         keep=not options.no_keep,
         keys=options.keys,
+        starts_up=not options.no_init,
     )
     look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
     kept = kept_session.take_up(options)

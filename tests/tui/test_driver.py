@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
+
+import pytest
 
 from stepper.debug.moments import Reason
 from tests.debug.pausing import pause_after
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
+from tui.durable import Durable
 from tui.event_log import Kind
 from tui.messages import Fault
 from tui.panes.operations import Operations
@@ -176,3 +180,20 @@ def test_notes_of_an_edit_and_commands_of_a_breakpoint_are_told_and_a_difference
         assert "branch diff original: " in driven.text("answer") and " lines" in driven.text("answer")
 
     drive(wide_loop(4, 20), script, lines=("run-to wide@0",))
+
+
+def test_breakpoints_and_watches_of_the_start_up_file_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "stepper").mkdir()
+    (tmp_path / "stepper" / "init").write_text("break wide@2\ncommands 1\nprint iter\nend\nwatch iter\nlast\nbrake\n")
+    monkeypatch.setattr(Durable, "starts_up", True)
+
+    async def script(driven: Driven) -> None:
+        await driven.settle()
+        assert [one.text for one in driven.state.watches] == ["iter"] and len(driven.state.breaks) == 1
+        assert driven.state.view.tick == 0, "a movement is left out"
+        assert "line 7: there is no command 'brake'" in driven.text("answer")
+
+    drive(wide_loop(4, 20), script)
