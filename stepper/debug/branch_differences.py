@@ -287,7 +287,8 @@ class _Rest:
     def __init__(self, a: Timeline, b: Timeline, paused: Paused) -> None:
         self._sides, self._paused = (a, b), paused
         self._counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
-        self._tallies: dict[tuple[int, int, What], _Tally] = {}
+        self._tallies: dict[int, list[tuple[int, _Tally]]] = {}
+        self._given: dict[int, tuple[int, ...]] = {}
         self._programs = {id(program): program for program in a.machine.compiled.programs}
         self._ends = ["", ""]
         self.stopped = ""
@@ -316,31 +317,39 @@ class _Rest:
         timeline = self._sides[side]
         machine = timeline.machine
         machine.on_loop_end = lambda _stack, activation: self._ended(side, activation)
-        while not machine.finished:
+        events = timeline.events(Every.ITERATION)
+        while True:
             if self.stopped or self._paused():
                 self.stopped = "paused"
                 return
             try:
-                event = timeline.forward(Every.ITERATION, lambda _event: True)
+                event = next(events, None)
             except StepperError as error:
                 self._ends[side] = str(error)
                 return
+            if event is None:
+                return
             frame, plan = event.frame, None if event.frame.activation is None else event.frame.activation.plan
             if event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
-                slots = {*(entry.result for entry in plan.merged), *(entry.result for entry in plan.concatenated)}
-                values = {slot: frame.values[slot] for slot in slots}
+                values = {slot: frame.values[slot] for slot in self._slots(plan)}
                 yield _Closed(_order(machine.stack), frame.program, _numbers(machine.stack), values)
+
+    def _slots(self, plan: LoopPlan) -> tuple[int, ...]:
+        key = id(plan.program)
+        if key not in self._given:
+            slots = {*(entry.result for entry in plan.merged), *(entry.result for entry in plan.concatenated)}
+            self._given[key] = tuple(sorted(slots))
+            named = [(What.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged]
+            scanned = [entry.result for entry in plan.concatenated]
+            named += [(What.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
+            self._tallies[key] = [(slot, _Tally(what, name)) for what, slot, name in named]
+        return self._given[key]
 
     def _ended(self, side: int, activation: Activation) -> None:
         self._counts[side][id(activation.plan.program)] += activation.iteration + 1
 
     def _compare(self, a: _Closed, b: _Closed) -> None:
-        plan = _plan_of(a.program, self._sides[0].machine)
-        named = [(What.CARRIED, entry.result, _name(a.program, entry.parameter)) for entry in plan.merged]
-        scanned = [entry.result for entry in plan.concatenated]
-        named += [(What.SCAN, slot, _name(a.program, slot)) for slot in scanned]
-        for what, slot, name in named:
-            tally = self._tallies.setdefault((id(a.program), slot, what), _Tally(what, name))
+        for slot, tally in self._tallies[id(a.program)]:
             tally.compared += 1
             one, other = a.values[slot], b.values[slot]
             if same(one, other):
@@ -357,8 +366,8 @@ class _Rest:
             a, b = self._counts[0][identity], self._counts[1][identity]
             if a != b:
                 yield DifferenceRow(What.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
-            for (whose, _slot, _what), tally in self._tallies.items():
-                if whose == identity and tally.different:
+            for _slot, tally in self._tallies.get(identity, ()):
+                if tally.different:
                     yield DifferenceRow(
                         tally.what,
                         loop,
@@ -382,21 +391,6 @@ class _Rest:
                 yield DifferenceRow(What.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
 
 
-def _plan_of(program: Program, machine: Machine) -> LoopPlan:
-    """The plan of the loop whose body a program is."""
-    around = next(one for one in machine.compiled.programs if one.path == program.path[:-1] and _opens(one, program))
-    return next(
-        plan
-        for operation in around.operations
-        for plan in operation.plans
-        if plan.program is program and isinstance(plan, LoopPlan)
-    )
-
-
-def _opens(around: Program, program: Program) -> bool:
-    return any(plan.program is program for operation in around.operations for plan in operation.plans)
-
-
 def _order(stack: Sequence[Frame]) -> _Key:
     """Of two iterations of one run the earlier has the smaller one; so it says which of two runs is behind."""
     found: list[float] = []
@@ -418,6 +412,10 @@ def _name(program: Program, slot: int) -> str:
 
 def _larger(largest: float | None, a: Value, b: Value) -> float | None:
     """The largest difference of two elements so far; None once there is one that is no number."""
+    if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
+        gap = abs(float(a.reshape(())) - float(b.reshape(())))
+        if math.isfinite(gap):
+            return None if largest is None else max(largest, gap)
     try:
         found = differences(a, b).max_abs
     except UsageError:

@@ -15,6 +15,7 @@ replay that comes through makes them again.
 from __future__ import annotations
 
 import copy
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -224,6 +225,11 @@ class Timeline:
                 self._make_edits()
             if event.kind is not EventKind.REACHED or event.tick >= until:
                 return event
+
+    def events(self, every: Every) -> Iterator[Event]:
+        """Run on to the end, event by event, with the edits on the way; nothing of it is kept as history."""
+        while not self.machine.finished:
+            yield self._advance(every, sys.maxsize)
 
     def _keep(self) -> None:
         """Take the snapshot that is due, or compare with the one that was taken here before."""
