@@ -12,13 +12,45 @@ FINDING: Final = 1
 """The exit code where something was found that was looked for."""
 
 
+class LayerPlace(NamedTuple):
+    """A layer by its place in the file, as an error carries it."""
+
+    id: int
+    name: str
+    type: str
+    file: str
+    line: int
+
+
+class BodyPlace(NamedTuple):
+    """A loop or an If around the place of an error: which body of it ran, and in which iteration (None: of an If)."""
+
+    layer: LayerPlace
+    body: str
+    iteration: int | None
+
+
+class ErrorPlace(NamedTuple):
+    """Where an error is: file, line (0: none), layer, and in a run what is around that, from the outside inwards."""
+
+    file: str
+    line: int = 0
+    layer: LayerPlace | None = None
+    path: tuple[BodyPlace, ...] = ()
+
+
 class StepperError(Exception):
     """Base of everything that this package raises on purpose; `str()` of it is the whole message.
 
-    Pickles with all that it carries, so that it comes back whole from another process.
+    `kind` is the word for it in answers as JSON, `place` where it is, if that is known; `answered`: such an answer was
+    written already. Pickles with all that it
+    carries, so that it comes back whole from another process.
     """
 
     exit_code = 1
+    kind = "error"
+    place: ErrorPlace | None = None
+    answered = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__
@@ -32,10 +64,13 @@ class UsageError(StepperError, ValueError):
     """What was asked for cannot be: an unknown name, a missing input, options that contradict each other."""
 
     exit_code = 2
+    kind = "usage"
 
 
 class OutputError(UsageError):
     """A file cannot be written, or must not be: the disk is full, or it is one that the run reads."""
+
+    kind = "output"
 
 
 class ArgumentTypeError(UsageError, TypeError):
@@ -67,36 +102,42 @@ class ModelError(StepperError):
     """The model's files are malformed, or say something that cannot be; the message names file, line and layer."""
 
     exit_code = 3
+    kind = "model"
 
 
 class InputError(StepperError, ValueError):
     """A value given for a model's input does not fit it, or its file cannot be read."""
 
     exit_code = 3
+    kind = "input"
 
 
 class SessionError(StepperError):
     """A recorded run cannot be read, or does not belong to the model or the inputs at hand; the message says why."""
 
     exit_code = 3
+    kind = "session"
 
 
 class ExecutionError(StepperError):
     """An operation failed while the model ran; the message names the frame stack and the values' shapes."""
 
     exit_code = 3
+    kind = "execution"
 
 
 class LimitReached(StepperError):
     """The run was ended by a limit that the user (or the default) set: iterations, or the size of a tensor."""
 
     exit_code = 4
+    kind = "limit"
 
 
 class Paused(StepperError):
     """A pause was asked for, and what was under way has heeded it. Whoever moves a run reports where it stands then."""
 
     exit_code = 130
+    kind = "paused"
 
     def __init__(self, message: str = "paused") -> None:
         super().__init__(message)
@@ -106,6 +147,7 @@ class UnsupportedOperation(StepperError):
     """The run reached an operation that has no kernel."""
 
     exit_code = 5
+    kind = "unsupported"
 
 
 class KernelError(ValueError):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
+
+SCHEMA: Final = 1
+"""The version of the shapes of all answers as JSON; it grows where a key goes or means something else."""
 
 MOST_IN_JSON: Final = 1000
 """Elements of a tensor whose values stand in a report."""
@@ -31,6 +35,23 @@ def tensor_json(value: Any) -> dict[str, Any]:
     plain = storable(value)
     values = [json_number(item) for item in plain.reshape(-1).tolist()] if plain.size <= MOST_IN_JSON else None
     return {"type": element_types.name_of(np.asarray(value).dtype), "shape": list(plain.shape), "values": values}
+
+
+def answer_json(report: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer as JSON has it: with the version of its shape, numbers of numpy as plain ones, NaN and Inf as text."""
+    return {"schema": SCHEMA, **_plain(report)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, int)) or value is None:
+        return value
+    if isinstance(value, float):
+        return json_number(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def json_number(item: Any) -> Any:

@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "openvino": {"stepper", "ops", "ir", "engine", "debug"},
     "compare": {"stepper", "ops", "ir", "engine", "debug", "openvino"},
     "export": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare"},
-    "cli": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare", "export"},
+    "schemas": {"stepper", "ops", "ir", "engine", "debug"},
+    "cli": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare", "export", "schemas"},
     "tui": {"stepper", "ops", "ir", "engine", "debug", "openvino", "compare", "export"},
 }
 """Each part and those that it may import; "stepper" are the modules at the top, which all share."""

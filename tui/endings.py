@@ -83,7 +83,7 @@ class Endings:
         loops: dict[int, LoopSummary] = {}
         for _, end in sorted(self._ends.items()):
             key, layer = id(end.operation), end.operation.layer
-            loops.setdefault(key, LoopSummary(self._paths[key], layer.type, layer.name)).count(
+            loops.setdefault(key, LoopSummary(self._paths[key], layer.id, layer.type, layer.name, layer.line)).count(
                 end.iterations, end.ended
             )
         rules = self._machine.rules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from stepper.plain_values import answer_json
 from tui.key_files import PANES, chosen_keys
 from tui.keymap import Keymap, names_of
 from tui.keys import Key, shown
@@ -17,7 +18,7 @@ def print_keys(keys: str | None, *, as_json: bool) -> int:
     """Print the keys of a preset or file (None: the user's own); what is in conflict goes to stderr. UsageError."""
     chosen = chosen_keys(keys)
     if as_json:
-        print(json.dumps({"schema": 1, "keys": [_data(key) for key in chosen.keymap]}, ensure_ascii=False))
+        print(json.dumps(answer_json({"keys": [_data(key) for key in chosen.keymap]}), ensure_ascii=False))
     else:
         print("\n".join(lines(chosen.keymap)))
     for conflict in chosen.conflicts:

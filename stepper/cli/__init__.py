@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -35,14 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
     except StepperError as error:
-        print(f"stepper: {error}", file=sys.stderr)
-        return error.exit_code
+        return _failed(words, str(error), error.exit_code, error)
     except KeyboardInterrupt as interrupt:
-        print(f"stepper: {str(interrupt) or 'interrupted'}", file=sys.stderr)
-        return INTERRUPTED
+        return _failed(words, str(interrupt) or "interrupted", INTERRUPTED, "interrupted")
     except MemoryError as error:
-        print(f"stepper: out of memory: {error}", file=sys.stderr)
-        return LimitReached.exit_code
+        return _failed(words, f"out of memory: {error}", LimitReached.exit_code, "memory")
     except BrokenPipeError:
         _abandon_stdout()  # the reader of our output went away
         return 0
@@ -50,6 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _abandon_stdout()
         print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return UsageError.exit_code
+    return code
+
+
+def _failed(words: Sequence[str], message: str, code: int, error: StepperError | str) -> int:
+    """Say what went wrong on stderr, and as an object on stdout where the answer was to be JSON; the exit code.
+
+    `error` is the word for what is no StepperError. The commands of a script have answered with theirs already.
+    """
+    print(f"stepper: {message}", file=sys.stderr)
+    if "--json" in words or ("--as", "json") in pairwise(words) or "--as=json" in words:
+        from stepper.cli.values import error_data, failure_data, print_json
+
+        if not isinstance(error, StepperError):
+            print_json({"error": failure_data(error, message, code)}, in_a_line="debug" in words[:1])
+        elif not error.answered:
+            print_json({"error": error_data(error)}, in_a_line="debug" in words[:1])
     return code
 
 

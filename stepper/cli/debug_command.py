@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from stepper.cli.interruptions import Ended, Interruptions
 from stepper.cli.kept_session import KeptSession
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.protected import protected_files
+from stepper.cli.values import error_data, print_json
 from stepper.debug.breakpoint_list import LogMessage
 from stepper.debug.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.debug.commands.registry import commands
@@ -307,17 +307,18 @@ class _JsonPrinter(_Printer):
 
     def answer(self, line: str, answer: Answer) -> None:
         content = {"lines": list(answer.lines), **answer.data}
-        self._print({"command": line.strip(), "answer": content, "stop": stop_data(self._debugger)})
+        self._print({"command": line.strip(), "name": answer.command, "answer": content, "stop": self._stop()})
 
     def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
-        content: dict[str, Any] = {"message": str(error), "exit_code": error.exit_code}
-        if number is not None:
-            content["line"] = number
-        self._print({"command": line.strip(), "error": content, "stop": stop_data(self._debugger)})
+        failed = {"command": line.strip(), "input_line": number, "error": error_data(error), "stop": self._stop()}
+        self._print(failed)
+        error.answered = True
 
     def log(self, line: LogMessage) -> None:
-        self._print({"log": str(line), "breakpoint": line.number, "tick": line.tick})
+        self._print({"log": {"text": str(line), "breakpoint": line.number, "tick": line.tick}})
+
+    def _stop(self) -> dict[str, Any]:
+        return stop_data(self._debugger)
 
     def _print(self, report: dict[str, Any]) -> None:
-        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
-        print(json.dumps({"schema": 1, **report}, ensure_ascii=plain, allow_nan=False), flush=True)
+        print_json(report, in_a_line=True)

@@ -70,4 +70,4 @@ def _more(*, more: bool) -> None:
 
 
 def _report(options: argparse.Namespace) -> dict[str, Any]:
-    return {"schema": 1, "trace": options.trace, "predicate": options.predicate.strip()}
+    return {"trace": options.trace, "predicate": options.predicate.strip()}

@@ -10,10 +10,11 @@ from stepper.cli.engine_options import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.engine.endings import Origin
-from stepper.engine.outline import Entry, Loop, Outline, Tensor, outline
+from stepper.engine.outline import Entry, Loop, Outline, Tensor, WithoutKernel, outline
 from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
 from stepper.ir.model import Slicing
+from stepper.ir.sites import LayerSite
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
 
@@ -25,7 +26,7 @@ def execute(options: argparse.Namespace) -> int:
     model = opened_model(options)
     found = outline(open_sequences(model) if options.open_sequences else model)
     if options.json:
-        report = {"schema": 1, "model": options.model, **_json(found)}
+        report = {"model": options.model, **_json(found)}
         print_json(report)
     else:
         for line in _text(found):
@@ -36,7 +37,6 @@ def execute(options: argparse.Namespace) -> int:
 def _json(found: Outline) -> dict[str, Any]:
     data: dict[str, Any] = as_data(found)
     for loop in data["loops"]:
-        loop["back_edges"] = [{"from": begin, "to": end, "line": line} for begin, end, line in loop["back_edges"]]
         for entry in loop["entries"]:
             if entry["slicing"] is not None:
                 entry["slicing"] = entry["slicing"]._asdict()
@@ -54,7 +54,7 @@ def _text(found: Outline) -> list[str]:
         lines += _loop(loop)
     if found.sequences:
         lines += ["sequences, which --open-sequences opens as loops"]
-        lines += [f"  {kind} '{name}'" for kind, name in found.sequences[:_MOST_SEQUENCES]]
+        lines += [f"  {layer}" for layer in found.sequences[:_MOST_SEQUENCES]]
         more = len(found.sequences) - _MOST_SEQUENCES
         lines += [f"  and {more} more"] if more > 0 else []
     lines += ["operations", f"  {_counted(found.operations)}"]
@@ -65,7 +65,7 @@ def _text(found: Outline) -> list[str]:
             else f"a run stops there; OpenVINO may compute it: {INSTALL}"
         )
         mark = f"{mark_of(str(Runtime()))}  " if is_installed() else ""
-        lines += [f"without a kernel ({who})", *(f"  {mark}{text}" for text in found.without_kernel)]
+        lines += [f"without a kernel ({who})", *(f"  {mark}{_lacking(one)}" for one in found.without_kernel)]
     if found.departures:
         lines += ["where OpenVINO's CPU plugin departs", *(f"  {fact.type}: {fact.text}" for fact in found.departures)]
     return lines
@@ -78,10 +78,13 @@ def _tensor(tensor: Tensor) -> str:
 
 def _loop(loop: Loop) -> list[str]:
     opened = f", opened from {loop.opened_from}" if loop.opened_from else ""
-    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.id}, line {loop.line}{opened})"]
+    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.layer.id}, line {loop.layer.line}{opened})"]
     lines += [f"  {word:12} {text}" for word, text in _control(loop)]
     lines += [f"  {_entry(entry)}" for entry in loop.entries]
-    lines += [f"  back edge    {begin} -> {end}  (line {line})" for begin, end, line in loop.back_edges]
+    lines += [
+        f"  back edge    {_inner(edge.result)} -> {_inner(edge.parameter)}  (line {edge.line})"
+        for edge in loop.back_edges
+    ]
     return [*lines, f"  body         {_counted(loop.operations)}"]
 
 
@@ -105,19 +108,28 @@ def _origin(origin: Origin | None, absent: str) -> str:
     output = "" if origin.output is None else f", output {origin.output}"
     value = "" if origin.value is None else f" = {origin.value}"
     shape = "" if origin.shape is None else f" of shape {list(origin.shape)}"
-    return f"{origin.type} '{origin.name}'{output}{value}{shape}"
+    return f"{origin.layer}{output}{value}{shape}"
 
 
 def _entry(entry: Entry) -> str:
     outer = "-" if entry.outer is None else f"{entry.direction} {entry.outer}"
-    arrow = f"{outer} -> {entry.inner}" if entry.direction == "input" else f"{entry.inner} -> {outer}"
+    arrow = f"{outer} -> {_inner(entry.inner)}" if entry.direction == "input" else f"{_inner(entry.inner)} -> {outer}"
     slicing = "" if entry.slicing is None else f", {_slicing(entry.slicing)}"
     return f"{entry.direction:12} {arrow}: {entry.role}{slicing}  (line {entry.line})"
+
+
+def _inner(layer: LayerSite) -> str:
+    """A layer of a body, with its id; one that the body lacks has no type."""
+    return f"{layer.type} {layer.id} '{layer.name}'" if layer.type else f"{layer.id} (no layer of the body)"
 
 
 def _slicing(slicing: Slicing) -> str:
     part = "" if slicing.part_size is None else f", part_size {slicing.part_size}"
     return f"axis {slicing.axis}, start {slicing.start}, end {slicing.end}, stride {slicing.stride}{part}"
+
+
+def _lacking(one: WithoutKernel) -> str:
+    return f"{one.operation} '{one.layer.name}' in {one.path} (line {one.layer.line})"
 
 
 def _counted(operations: dict[str, int]) -> str:

@@ -57,7 +57,7 @@ def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
         commands.add_parser("passes", help="name the first pass of OpenVINO that changes what a model computes")
     )
     _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
-    add_help(commands.add_parser("help", help="the keys of stepper MODEL"))
+    add_help(commands.add_parser("help", help="the keys of stepper MODEL; the schemas of --json"))
     return top, commands.choices
 
 

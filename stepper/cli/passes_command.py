@@ -65,7 +65,6 @@ def _shown(reports: Iterator[PassReport], *, wanted: bool) -> Iterator[PassRepor
 
 def _json(options: argparse.Namespace, reports: list[PassReport], first: PassReport | None) -> dict[str, Any]:
     return {
-        "schema": 1,
         "model": options.model,
         "first_change": None if first is None else _row(first),
         "passes": [_row(report) for report in reports],

@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         elif options.csv:
             _write_rows(selections, options)
         elif options.json:
-            print_json({"schema": 1, "trace": options.trace, "values": [_report(one, options) for one in selections]})
+            print_json({"trace": options.trace, "values": [_report(one, options) for one in selections]})
         else:
             _print(selections, options)
     return 0

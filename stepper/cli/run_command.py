@@ -133,23 +133,21 @@ def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, optio
 
 def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
     return {
-        "schema": 1,
         "model": options.model,
         "rules": options.rules,
         "outputs": [as_json(name, value) for name, value in outputs.items()],
         "states": [as_json(name, value) for name, value in state_arrays(outputs.states).items()],
-        "loops": [_loop_json(loop) for loop in outputs.loops],
+        "loops": [_loop_json(loop, options.model) for loop in outputs.loops],
         "computed_by": {who: dict(counts) for who, counts in outputs.computed_by.items()},
         "elsewhere": [as_data(one) for one in outputs.elsewhere],
         "notes": [{"place": note.place, "text": note.text} for note in outputs.notes],
     }
 
 
-def _loop_json(loop: LoopSummary) -> dict[str, Any]:
+def _loop_json(loop: LoopSummary, model: str) -> dict[str, Any]:
     return {
         "path": loop.path,
-        "type": loop.kind,
-        "name": loop.name,
+        "layer": {"id": loop.id, "name": loop.name, "type": loop.kind, "file": model, "line": loop.line},
         "executions": loop.executions,
         "iterations": loop.iterations,
         "fewest": loop.fewest,

@@ -19,9 +19,11 @@ def add_session_and_keys(tui: argparse.ArgumentParser) -> None:
 
 
 def add_help(command: argparse.ArgumentParser) -> None:
-    """`stepper help keys`."""
-    command.description = "Print the keys of the terminal application, with the command of each."
-    command.add_argument("topic", metavar="TOPIC", choices=("keys",), help="keys")
+    """`stepper help keys` and `stepper help json`."""
+    command.description = (
+        "Print the keys of the terminal application, with the command of each; or the schemas of all answers as JSON."
+    )
+    command.add_argument("topic", metavar="TOPIC", choices=("keys", "json"), help="keys or json")
     _add_keys(command)
     command.add_argument("--json", action="store_true", help="as JSON on stdout")
 

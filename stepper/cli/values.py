@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 from stepper import element_types
 from stepper.element_types import Array
+from stepper.errors import StepperError
 from stepper.ops.axes import shape_text
-from stepper.plain_values import storable, tensor_json
+from stepper.plain_values import answer_json, storable, tensor_json
 
 _SHOWN: Final = 8
 
@@ -32,11 +34,28 @@ def _number_text(item: Any) -> str:
     return f"{item:.6g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
 
 
-def print_json(report: dict[str, Any]) -> None:
-    """A report on stdout, in characters that its encoding has."""
+def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:
+    """An answer on stdout, with the version of its shape, in characters that the encoding has."""
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
-    json.dump(report, sys.stdout, indent=2, ensure_ascii=plain, allow_nan=False)
-    print()
+    indent = None if in_a_line else 2
+    print(json.dumps(answer_json(report), indent=indent, ensure_ascii=plain, allow_nan=False), flush=in_a_line)
+
+
+def error_data(error: StepperError) -> dict[str, Any]:
+    """An error as answers have it: its kind, message and exit code, and where it is, as far as that is known."""
+    found = error.place
+    return {
+        **failure_data(error.kind, str(error), error.exit_code),
+        **({} if found is None else {"file": found.file, "line": found.line or None}),
+        "layer": None if found is None or found.layer is None else found.layer._asdict(),
+        "path": [] if found is None else [{**one._asdict(), "layer": one.layer._asdict()} for one in found.path],
+    }
+
+
+def failure_data(kind: str, message: str, exit_code: int) -> dict[str, Any]:
+    """An error without a place."""
+    found: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
+    return {**found, "file": None, "line": None, "layer": None, "path": []}
 
 
 def as_json(name: str, value: Array) -> dict[str, Any]:

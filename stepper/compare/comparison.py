@@ -38,11 +38,13 @@ from stepper.ops.emulation import emulated_dtype
 
 
 class Comparison(Struct, frozen=True):
-    """The whole result. `verdict` is None where nothing is outside of the tolerances. `file_differences` are those of
-    two models, whether or not they have an effect on these inputs. `notes` say what the reference could not compute.
+    """The whole result. `file` is that of our model. `verdict` is None where nothing is outside of the tolerances.
+    `file_differences` are those of two models, whether or not they have an effect on these inputs. `notes` say what the
+    reference could not compute.
     """
 
     title: str
+    file: str
     observations: Observations
     verdict: Verdict | None
     file_differences: tuple[FileDifference, ...] = ()
@@ -94,7 +96,7 @@ def compare_models(
         observations = Walk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
     notes = () if compiled is None else emulation_notes(compiled)
-    return Comparison(title, observations, found, tuple(differences), notes)
+    return Comparison(title, str(ours.path), observations, found, tuple(differences), notes)
 
 
 def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances | None = None) -> Comparison:
@@ -132,7 +134,8 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
                 "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
             )
             found = replace(found, details=(detail, *found.details))
-    return Comparison(reference.title, observations, found, notes=(*emulated, *reference.notes))
+    file = str(machine.compiled.model.path)
+    return Comparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
 
 
 def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:

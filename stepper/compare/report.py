@@ -18,6 +18,8 @@ from stepper.compare.verdict import Verdict
 from stepper.compare.words import kind, named, numbered, path_text
 from stepper.debug.cause import cause_data
 from stepper.ir.model import Layer
+from stepper.ir.sites import layer_site
+from stepper.records import as_data
 
 WIDTH: Final = 80
 _MOST_WORST: Final = 10
@@ -234,18 +236,17 @@ def _each_operation(comparison: Comparison) -> list[str]:
 
 def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str, Any]:
     """The same facts for scripts."""
-    observations = comparison.observations
+    observations, file = comparison.observations, comparison.file
     records = list(observations.records.values()) if per_operation else []
     return {
-        "schema": 1,
         "reference": comparison.title,
         "different": comparison.differs,
         "compared": observations.compared,
-        "verdict": None if comparison.verdict is None else _verdict_json(comparison.verdict),
+        "verdict": None if comparison.verdict is None else _verdict_json(comparison.verdict, file),
         "born": [
             {
-                "layer": _layer_json(one.layer),
-                "path": _path_json(one.path),
+                "layer": _layer_json(one.layer, file),
+                "path": _path_json(one.path, file),
                 "shared": one.shared,
                 "text": one.text,
                 "cause": cause_data(one.cause),
@@ -254,33 +255,31 @@ def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str,
         ],
         "given_up": observations.given_up or None,
         "notes": list(comparison.notes),
-        "loops": [_loop_json(record) for record in observations.loops.values()],
+        "loops": [_loop_json(record, file) for record in observations.loops.values()],
         "outputs": [_output_json(one) for one in observations.outputs],
-        "worst": [_record_json(record) for record in _ranked(comparison)[:_MOST_WORST]],
+        "worst": [_record_json(record, file) for record in _ranked(comparison)[:_MOST_WORST]],
         "file_differences": [
             {
                 "kind": str(one.kind),
                 "path": [layer.name for layer in one.path],
-                "layer": _layer_json(one.layer),
+                "layer": _layer_json(one.layer, file),
                 "line": one.line,
                 "text": one.text,
             }
             for one in comparison.file_differences
         ],
-        **({"operations": [_record_json(record) for record in records]} if per_operation else {}),
+        **({"operations": [_record_json(record, file) for record in records]} if per_operation else {}),
     }
 
 
-def _layer_json(layer: Layer | None) -> dict[str, Any] | None:
-    return None if layer is None else {"name": layer.name, "id": layer.id, "type": kind(layer)}
+def _layer_json(layer: Layer | None, file: str) -> dict[str, Any] | None:
+    return None if layer is None else as_data(layer_site(layer, file))
 
 
-def _path_json(path: Path) -> list[dict[str, Any]]:
+def _path_json(path: Path, file: str) -> list[dict[str, Any]]:
     return [
         {
-            "name": step.layer.name,
-            "id": step.layer.id,
-            "type": step.layer.type,
+            "layer": _layer_json(step.layer, file),
             "body": step.role,
             "iteration": step.iteration,
         }
@@ -288,42 +287,42 @@ def _path_json(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _verdict_json(found: Verdict) -> dict[str, Any]:
+def _verdict_json(found: Verdict, file: str) -> dict[str, Any]:
     loop = found.loop
     loops = [step.layer.name for step in found.path if step.layer.is_loop]
     return {
         "place": place_text(found),
-        "loop": None if loop is None else {**(_layer_json(loop) or {}), "path": loops},
-        "path": _path_json(found.path),
+        "loop": None if loop is None else {**(_layer_json(loop, file) or {}), "path": loops},
+        "path": _path_json(found.path, file),
         "iteration": found.iteration,
-        "layer": _layer_json(found.layer),
+        "layer": _layer_json(found.layer, file),
         "port_map": found.entry or None,
-        "shows_at": _layer_json(found.shows_at),
-        "related": [_layer_json(layer) for layer in found.related],
+        "shows_at": _layer_json(found.shows_at, file),
+        "related": [_layer_json(layer, file) for layer in found.related],
         "line": found.line or None,
         "reason": found.reason,
         "details": list(found.details),
-        "explanation": None if found.explanation is None else _explanation_json(found.explanation),
-        "bisection": None if found.bisection is None else _bisection_json(found.bisection),
+        "explanation": None if found.explanation is None else _explanation_json(found.explanation, file),
+        "bisection": None if found.bisection is None else _bisection_json(found.bisection, file),
         "statement": f"{place_text(found)}: {found.reason}",
     }
 
 
-def _explanation_json(found: Explanation) -> dict[str, Any]:
+def _explanation_json(found: Explanation, file: str) -> dict[str, Any]:
     return {
         "reason": str(found.reason),
         "known_fault": found.is_fault,
         "agrees": found.agrees,
         "properties": dict(found.properties),
         "path": [layer.name for layer in found.path],
-        "layers": [_layer_json(layer) for layer in found.layers],
+        "layers": [_layer_json(layer, file) for layer in found.layers],
         "outputs": [_output_json(one) for one in found.outputs],
     }
 
 
-def _bisection_json(found: Bisection) -> dict[str, Any]:
+def _bisection_json(found: Bisection, file: str) -> dict[str, Any]:
     return {
-        "loop": _layer_json(found.loop),
+        "loop": _layer_json(found.loop, file),
         "iteration": found.iteration,
         "before": found.before,
         "after": found.after,
@@ -332,9 +331,9 @@ def _bisection_json(found: Bisection) -> dict[str, Any]:
     }
 
 
-def _loop_json(record: LoopRecord) -> dict[str, Any]:
+def _loop_json(record: LoopRecord, file: str) -> dict[str, Any]:
     return {
-        "loop": _layer_json(record.layer),
+        "loop": _layer_json(record.layer, file),
         "path": [layer.name for layer in record.path],
         "iterations": {"ours": record.iterations, "reference": record.total},
         "runs": [
@@ -377,16 +376,16 @@ def _output_json(one: OutputComparison) -> dict[str, Any]:
     }
 
 
-def _record_json(record: Record) -> dict[str, Any]:
+def _record_json(record: Record, file: str) -> dict[str, Any]:
     worst = record.worst
     return {
         "path": [layer.name for layer in record.loops],
-        "layer": _layer_json(record.layer),
+        "layer": _layer_json(record.layer, file),
         "output": record.output,
         "compared": record.compared,
         "differing": record.differing,
-        "first": None if record.first is None else _path_json(record.first.path),
+        "first": None if record.first is None else _path_json(record.first.path, file),
         "worst": None if worst is None else _measure_json(worst.measure),
-        "worst_at": None if worst is None else _path_json(worst.path),
+        "worst_at": None if worst is None else _path_json(worst.path, file),
         "origin": None if worst is None else str(worst.made),
     }

@@ -11,6 +11,7 @@ from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
 from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, Layer, Model
+from stepper.ir.sites import LayerSite, layer_site
 
 
 class Origin(Struct, frozen=True):
@@ -20,10 +21,7 @@ class Origin(Struct, frozen=True):
     stands for it if there are more.
     """
 
-    id: int
-    name: str
-    type: str
-    line: int
+    layer: LayerSite
     output: int | None
     value: bool | int | float | None = None
     shape: tuple[int, ...] | None = None
@@ -72,7 +70,7 @@ def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> Orig
     producer = graph.by_id[source.layer]
     value, shape = _content(model, producer)
     output = source.output if len(producer.outputs) > 1 else None
-    return Origin(producer.id, producer.name, producer.type, producer.line, output, value, shape)
+    return Origin(layer_site(producer, str(model.path)), output, value, shape)
 
 
 def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tuple[int, ...] | None]:

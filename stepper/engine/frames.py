@@ -24,7 +24,8 @@ from stepper.engine.program import (
     program_again,
 )
 from stepper.engine.scans import Scan
-from stepper.errors import UsageError
+from stepper.errors import BodyPlace, ErrorPlace, LayerPlace, UsageError
+from stepper.ir.model import Layer
 
 
 class Phase(Enum):
@@ -259,7 +260,7 @@ def loop_run(frames: Sequence[Frame]) -> LoopRun | None:
     return LoopRun(tuple(around[: depths[-1]]), around[depths[-1]][0])
 
 
-def place(frames: list[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:
+def place(frames: Sequence[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:
     """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, on demand without iterations."""
     parts = ["model"]
     for frame in frames[1:]:
@@ -271,3 +272,24 @@ def place(frames: list[Frame], operation: Operation | None = None, *, iterations
     if operation is not None:
         parts.append(f"{operation.layer.type} '{operation.layer.name}'")
     return " > ".join(parts)
+
+
+def error_place(frames: Sequence[Frame], operation: Operation | None, file: str) -> ErrorPlace:
+    """Return the place of an error as data: the operation that failed, or else the loop that runs in these frames."""
+    path = tuple(_body_place(frame, file) for frame in frames[1:])
+    if operation is not None:
+        failed: LayerPlace | None = _layer_place(operation.layer, file)
+    else:
+        failed, path = (path[-1].layer, path[:-1]) if path else (None, path)
+    return ErrorPlace(file, 0 if failed is None else failed.line, failed, path)
+
+
+def _body_place(frame: Frame, file: str) -> BodyPlace:
+    assert frame.activation is not None, "only the model's own graph has none"
+    layer, number = frame.activation.operation.layer, frame.activation.iteration
+    role = next(body.role for body in layer.bodies if body.graph is frame.program.graph)
+    return BodyPlace(_layer_place(layer, file), role, number if layer.is_loop and number >= 0 else None)
+
+
+def _layer_place(layer: Layer, file: str) -> LayerPlace:
+    return LayerPlace(layer.id, layer.name, layer.type, file, layer.line)

@@ -28,7 +28,7 @@ from stepper.element_types import Array
 from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.feeds import owned
-from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, place
+from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
 from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, Program, Value, ensure_enough, execute
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
@@ -406,7 +406,12 @@ class Machine:
         return self._failure(error, frame.program.operations[frame.pc] if running else None)
 
     def _failure(self, error: Exception, operation: Operation | None = None) -> StepperError:
-        """The error with its place, and for an operation with the shapes and types of its inputs."""
+        """The error with its place, in words and as data; for an operation with the shapes and types of its inputs."""
+        found = self._worded(error, operation)
+        found.place = error_place(self.stack, operation, str(self.compiled.model.path))
+        return found
+
+    def _worded(self, error: Exception, operation: Operation | None) -> StepperError:
         where = excerpt(place(self.stack, operation), _LONGEST_PLACE)
         text = str(error) or type(error).__name__
         if isinstance(error, TypeError):  # numpy's own words for it speak of ufuncs and casting rules

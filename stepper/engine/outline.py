@@ -18,6 +18,7 @@ from stepper.engine.sequence_loops import sequences_of
 from stepper.engine.variables import variables_of
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
 from stepper.ir.shapes import PartialShape
+from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.departures import Departure, Use, departures
 
 
@@ -38,9 +39,25 @@ class Entry(Struct, frozen=True):
     direction: str
     role: str
     outer: int | None
-    inner: str
+    inner: LayerSite
     slicing: Slicing | None
     line: int
+
+
+class BackEdgeOutline(Struct, frozen=True):
+    """A back edge: its Result, its Parameter, and its line."""
+
+    result: LayerSite
+    parameter: LayerSite
+    line: int
+
+
+class WithoutKernel(Struct, frozen=True):
+    """An operation that has no kernel: its type with its opset, the layer, and where that is, in words."""
+
+    operation: str
+    layer: LayerSite
+    path: str
 
 
 class Loop(Struct, frozen=True):
@@ -51,13 +68,11 @@ class Loop(Struct, frozen=True):
 
     path: str
     type: str
-    name: str
-    id: int
-    line: int
+    layer: LayerSite
     opened_from: str | None
     control: Control
     entries: tuple[Entry, ...]
-    back_edges: tuple[tuple[str, str, int], ...]
+    back_edges: tuple[BackEdgeOutline, ...]
     operations: dict[str, int]
 
 
@@ -71,11 +86,11 @@ class Outline(Struct, frozen=True):
     outputs: tuple[Tensor, ...]
     loops: tuple[Loop, ...]
     operations: dict[str, int]
-    without_kernel: tuple[str, ...]
+    without_kernel: tuple[WithoutKernel, ...]
     departures: tuple[Departure, ...]
     variables: tuple[Tensor, ...] = ()
-    sequences: tuple[tuple[str, str], ...] = ()
-    """Type and name of the layers that --open-sequences opens as loops."""
+    sequences: tuple[LayerSite, ...] = ()
+    """The layers that --open-sequences opens as loops."""
 
 
 def outline(model: Model) -> Outline:
@@ -92,7 +107,9 @@ def outline(model: Model) -> Outline:
         loops=tuple(loops),
         operations=_counts([layer for _, graph in model.graphs() for layer in graph.layers]),
         without_kernel=tuple(
-            f"{layer.type}-{layer.definition or layer.version} '{layer.name}' in {_path(path)} (line {layer.line})"
+            WithoutKernel(
+                f"{layer.type}-{layer.definition or layer.version}", layer_site(layer, str(model.path)), _path(path)
+            )
             for path, layer in unsupported_layers(model)
         ),
         departures=tuple(departures(_use(layer) for _, graph in model.graphs() for layer in graph.layers)),
@@ -100,7 +117,7 @@ def outline(model: Model) -> Outline:
             Tensor(facts.name, (), facts.type or "any", facts.shape)
             for facts in (variable.facts for variable in variables_of(model))
         ),
-        sequences=tuple((layer.type, layer.name) for layer in sequences_of(model)),
+        sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
     )
 
 
@@ -141,9 +158,10 @@ def _path(path: tuple[Layer, ...]) -> str:
 
 
 def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> Loop:
-    entries = [entry for body in layer.bodies for entry in _entries(layer, body)]
+    file = str(model.path)
+    entries = [entry for body in layer.bodies for entry in _entries(layer, body, file)]
     back_edges = tuple(
-        (_layer_text(body.graph, edge.from_layer), _layer_text(body.graph, edge.to_layer), edge.line)
+        BackEdgeOutline(_inner(body, edge.from_layer, file), _inner(body, edge.to_layer, file), edge.line)
         for body in layer.bodies
         for edge in body.back_edges
     )
@@ -151,9 +169,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
     return Loop(
         path=_path((*path, layer)),
         type=f"{layer.type}-{layer.definition}",
-        name=layer.name,
-        id=layer.id,
-        line=layer.line,
+        layer=layer_site(layer, file),
         opened_from=layer.opened_from,
         control=control(model, graph, layer),
         entries=tuple(entries),
@@ -162,33 +178,37 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
     )
 
 
-def _layer_text(graph: Graph, identity: int) -> str:
-    layer = graph.by_id.get(identity)
-    return f"{identity} (no layer of the body)" if layer is None else f"{layer.type} {layer.id} '{layer.name}'"
-
-
-def _entries(layer: Layer, body: Body) -> list[Entry]:
+def _entries(layer: Layer, body: Body, file: str) -> list[Entry]:
     side = {"body": "", "then_body": "then: ", "else_body": "else: "}[body.role]
     found = [
         Entry(
             "input",
             side + _input_role(layer, entry),
             entry.input,
-            _inner(body, entry.parameter),
+            _inner(body, entry.parameter, file),
             entry.slicing,
             entry.line,
         )
         for entry in body.inputs
     ]
     found += [
-        Entry("output", side + output_role(entry), entry.output, _inner(body, entry.result), entry.slicing, entry.line)
+        Entry(
+            "output",
+            side + output_role(entry),
+            entry.output,
+            _inner(body, entry.result, file),
+            entry.slicing,
+            entry.line,
+        )
         for entry in body.outputs
     ]
     return found
 
 
-def _inner(body: Body, identity: int) -> str:
-    return _layer_text(body.graph, identity)
+def _inner(body: Body, identity: int, file: str) -> LayerSite:
+    """A layer of a body; without name and type where the body has none of that id."""
+    layer = body.graph.by_id.get(identity)
+    return LayerSite(identity, "", "", file, 0) if layer is None else layer_site(layer, file)
 
 
 def _input_role(layer: Layer, entry: InputMapping) -> str:

@@ -23,6 +23,7 @@ from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
+from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.axes import shape_text
 
 
@@ -30,8 +31,10 @@ class LoopSummary(Struct):
     """What all executions of one loop did: how often it was entered, how many iterations, what ended it how often."""
 
     path: str
+    id: int
     kind: str
     name: str
+    line: int
     executions: int = 0
     iterations: int = 0
     fewest: int = 0
@@ -63,8 +66,8 @@ class LoopLog:
         operation = activation.operation
         summary = self._by_operation.get(id(operation))
         if summary is None:
-            path = place(frames, operation, iterations=False)
-            summary = LoopSummary(path, operation.layer.type, operation.layer.name)
+            path, layer = place(frames, operation, iterations=False), operation.layer
+            summary = LoopSummary(path, layer.id, layer.type, layer.name, layer.line)
             self._by_operation[id(operation)] = summary
         summary.add(activation)
 
@@ -113,9 +116,7 @@ class ComputedElsewhere(Struct, frozen=True):
     """An operation that a partner computed: the graph that it is in, in words, and who it was."""
 
     path: str
-    type: str
-    name: str
-    id: int
+    layer: LayerSite
     computed_by: str
 
 
@@ -160,7 +161,7 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
     outputs.states = states_of(machine.compiled, machine.states)
     outputs.computed_by = computed_elsewhere(machine.compiled)
     outputs.elsewhere = tuple(
-        ComputedElsewhere(program.name, op.layer.type, op.layer.name, op.layer.id, op.computed_by)
+        ComputedElsewhere(program.name, layer_site(op.layer, str(machine.compiled.model.path)), op.computed_by)
         for program, op in operations_elsewhere(machine.compiled)
     )
     return outputs

@@ -72,12 +72,13 @@ class Control(Struct, frozen=True):
 class LoopTrace(Struct, frozen=True):
     """One activation of a loop: how many iterations it ran, those kept, and what its last moment shows.
 
-    `view` is what the debugger shows of the loop after its last iteration (None: it ran none); `around` are the
-    iterations of the loops around it. `ended` says in a sentence why it ended, or where
-    the run `failed`. `controls` are trip count and initial condition where something is connected.
+    `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
+    none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
+    `failed`. `controls` are trip count and initial condition where something is connected.
     """
 
     place: LoopPlace
+    file: str
     around: tuple[int, ...]
     count: int
     iterations: tuple[IterationTrace, ...]
@@ -209,6 +210,7 @@ class Tracer:
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
         return LoopTrace(
             place=self.place,
+            file=str(self.machine.compiled.model.path),
             around=self._around,
             count=count,
             iterations=tuple(item for item in kept if chosen.includes(item.number, count)),

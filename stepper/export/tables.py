@@ -16,7 +16,9 @@ from stepper.export.port_texts import slicing_text
 from stepper.export.value_texts import ValueSummary, statistics_text
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.plain_values import json_number
+from stepper.ir.sites import layer_site
+from stepper.plain_values import answer_json, json_number
+from stepper.records import as_data
 
 COLUMNS = (
     *("iteration", "id", "type", "name", "output", "element_type", "shape"),
@@ -28,8 +30,7 @@ def trace_json(trace: LoopTrace, choice: Choice) -> str:
     """Everything that is known of the iterations kept, as JSON with a schema number."""
     layer, roles = trace.place.layer, roles_of(trace.place.layer)
     report = {
-        "schema": 1,
-        "loop": {"name": layer.name, "type": layer.type, "id": layer.id, "path": trace.place.name},
+        "loop": {**as_data(layer_site(layer, trace.file)), "path": trace.place.name},
         "around": list(trace.around),
         "iterations": trace.count,
         "ended": trace.ended,
@@ -38,7 +39,7 @@ def trace_json(trace: LoopTrace, choice: Choice) -> str:
         "outputs": [_output_json(trace, index) for index in range(len(trace.place.body.outputs))],
         "trace": [_iteration_json(trace, iteration, choice) for iteration in trace.iterations],
     }
-    return json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(answer_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
@@ -59,7 +60,12 @@ def _iteration_json(trace: LoopTrace, iteration: IterationTrace, choice: Choice)
             for id, cut in iteration.slices.items()
         ],
         "values": [
-            _value_json(layer, output, value) | {"computed_by": _computed_by(trace, layer, choice) or None}
+            {
+                "layer": as_data(layer_site(layer, trace.file)),
+                "output": output,
+                **_value_json(value),
+                "computed_by": _computed_by(trace, layer, choice) or None,
+            }
             for layer, output, value in _values(trace, iteration)
         ],
     }
@@ -70,14 +76,10 @@ def _computed_by(trace: LoopTrace, layer: Layer, choice: Choice) -> str:
     return ", ".join(choice.computed_by(trace.place.body.graph, [layer.id]))
 
 
-def _value_json(layer: Layer, output: int, value: ValueSummary) -> dict[str, Any]:
+def _value_json(value: ValueSummary) -> dict[str, Any]:
     found = value.statistics
     numbers = {} if found is None else {key: getattr(found, key) for key in ("min", "max", "mean", "std", "nan")}
     return {
-        "id": layer.id,
-        "type": layer.type,
-        "name": layer.name,
-        "output": output,
         "element_type": value.type,
         "shape": list(value.shape),
         **{key: json_number(number) for key, number in numbers.items()},
@@ -105,7 +107,7 @@ def trace_csv(trace: LoopTrace, choice: Choice) -> str:
     writer.writerow(COLUMNS)
     for iteration in trace.iterations:
         for layer, output, value in _values(trace, iteration):
-            row = _value_json(layer, output, value)
+            row = {"id": layer.id, "type": layer.type, "name": layer.name, "output": output, **_value_json(value)}
             shape, marks = "x".join(map(str, value.shape)), "; ".join(value.marks)
             cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
             cells["computed_by"] = _computed_by(trace, layer, choice)

@@ -101,7 +101,7 @@ def _named(origin: Origin) -> str:
     """Such as `keep_going (NotEqual)`."""
     output = "" if origin.output is None else f", output {origin.output}"
     value = "" if origin.value is None else f" = {str(origin.value).lower()}"
-    return f"{excerpt(origin.name)} ({origin.type}{output}){value}"
+    return f"{excerpt(origin.layer.name)} ({origin.layer.type}{output}){value}"
 
 
 def _count(number: int, word: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from lxml import etree
 
-from stepper.errors import ModelError
+from stepper.errors import ErrorPlace, LayerPlace, ModelError
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
 from stepper.ir.excerpts import excerpt
 from stepper.ir.plain import PlainLists
@@ -103,7 +103,11 @@ class Place(NamedTuple):
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
         words = self.layer if isinstance(self.layer, str) else "layer {} '{}' ({})".format(*self.layer)
         layer = f"{excerpt(words, _LONGEST_PLACE)}: " if words else ""
-        raise ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
+        error = ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
+        file = str(self.path)
+        known = None if isinstance(self.layer, str) else LayerPlace(*self.layer, file, self.line)
+        error.place = ErrorPlace(file, self.line, known)
+        raise error
 
 
 def line_of(element: Element) -> int:

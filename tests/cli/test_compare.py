@@ -51,7 +51,7 @@ def test_the_json_has_the_same_facts(files: Path, capsys: pytest.CaptureFixture[
     verdict = report["verdict"]
     assert (report["schema"], report["different"]) == (1, True)
     assert verdict["loop"]["name"] == "cell" and verdict["loop"]["path"] == ["cell"]
-    assert (verdict["layer"]["name"], verdict["layer"]["type"], verdict["iteration"]) == ("W", "Const", 0)
+    assert (verdict["layer"]["name"], verdict["layer"]["type"], verdict["iteration"]) == ("W", "Constant", 0)
     assert verdict["shows_at"]["name"] == "xW" and "one element" in verdict["reason"]
     assert report["loops"][0]["runs"] == [
         {

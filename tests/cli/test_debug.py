@@ -124,7 +124,8 @@ def test_json_is_one_object_a_line(call: Call, model: Path, script: Path) -> Non
     called = call("debug", model, "--input", X, "--script", script, "--json")
     answers = strict(called.out)
     assert called.code == 0 and all(answer["schema"] == 1 for answer in answers)
-    assert [answer["log"] for answer in answers if "log" in answer] == ["0: -1.0", "1: -4.0"]
+    logged = [answer["log"] for answer in answers if "log" in answer]
+    assert [(one["text"], one["breakpoint"], one["tick"]) for one in logged] == [("0: -1.0", 1, 4), ("1: -4.0", 1, 8)]
     spoken = [answer for answer in answers if "command" in answer]
     assert [answer["command"] for answer in spoken] == script.read_text(encoding="utf-8").splitlines()
     assert spoken[2]["stop"]["iteration"] == 2 and spoken[2]["stop"]["watches"]["total"]["text"] == "[-8.]"

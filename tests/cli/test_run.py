@@ -51,6 +51,7 @@ def test_loops_that_run_often_are_summed_up(call: Call, tmp_path: Path) -> None:
 def test_json_has_outputs_loops_and_notes(call: Call, model: Path) -> None:
     code, out, err = call("run", model, "--input", f"x={X}", "--json")
     assert (code, err) == (0, "") and out.endswith("}\n")
+    line = 1 + next(n for n, text in enumerate(model.read_text().splitlines()) if 'name="sums"' in text)
     assert strict(out) == {
         "schema": 1,
         "model": str(model),
@@ -62,8 +63,7 @@ def test_json_has_outputs_loops_and_notes(call: Call, model: Path) -> None:
         "loops": [
             {
                 "path": "model > Loop 'sums'",
-                "type": "Loop",
-                "name": "sums",
+                "layer": {"id": 5, "name": "sums", "type": "Loop", "file": str(model), "line": line},
                 "executions": 1,
                 "iterations": 5,
                 "fewest": 5,

@@ -141,7 +141,9 @@ def test_json_has_what_the_run_did() -> None:
     assert data["outputs"][1]["order"] == "S[7], S[6], ..., S[0]"
     with np.load(SAMPLES / "reverse" / "inputs.npz") as inputs:
         rewards = inputs["rewards"].reshape(-1)
-    got = [next(value for value in step["values"] if value["name"] == "reward")["mean"] for step in data["trace"]]
+    got = [
+        next(value for value in step["values"] if value["layer"]["name"] == "reward")["mean"] for step in data["trace"]
+    ]
     np.testing.assert_allclose(got, rewards[::-1])
 
 

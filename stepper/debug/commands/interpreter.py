@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from stepper.debug.commands.registry import Command, command_called
 from stepper.debug.commands.session import Answer, Session, without_arguments
 from stepper.debug.commands.stop_commands import SILENT, collected
@@ -59,22 +61,25 @@ class Interpreter:
             lines += [] if attached[which][0] == SILENT else latest
             latest = []
             for line in attached[which]:
+                failure = None
                 try:
                     found = Answer() if line == SILENT else self._execute(line, logged=False)
                 except StepperError as error:
-                    found = Answer((f"breakpoint {which}, command '{line}': {error}",), {"error": str(error)})
+                    found, failure = Answer((f"breakpoint {which}, command '{line}': {error}",)), str(error)
+                content = {"lines": list(found.lines), **found.data}
                 carried_out.append(
-                    {"breakpoint": which, "command": line, "answer": {**found.data, "lines": found.lines}}
+                    {"breakpoint": which, "command": line, "name": found.command, "answer": content, "error": failure}
                 )
                 if debugger.stop is not before:
                     latest = list(found.lines)
                     break
                 lines += found.lines
-                if "error" in found.data or self.session.ended:
+                if failure is not None or self.session.ended:
                     break
         else:
             latest.append(f"the commands of breakpoints have gone on {_MOST_STOPS:,} times; the run stands here")
-        return Answer((*lines, *latest), {**data, "breakpoint_commands": carried_out} if carried_out else data)
+        data |= {"breakpoint_commands": carried_out} if carried_out else {}
+        return replace(answer, lines=(*lines, *latest), data=data)
 
     @property
     def is_collecting(self) -> bool:
@@ -84,7 +89,7 @@ class Interpreter:
     def _execute(self, line: str, *, logged: bool = True) -> Answer:
         text = without_comment(line)
         if self.is_collecting:
-            return collected(self.session, text) if text else Answer()
+            return replace(collected(self.session, text), command="commands") if text else Answer()
         if not text:
             if line.strip() or not self._last_movement:
                 return Answer()
@@ -111,7 +116,7 @@ class Interpreter:
             raise
         if logged:
             self._log(command, full)
-        return answer
+        return replace(answer, command=command.name)
 
     def _log(self, command: Command, full: str) -> None:
         if command.name not in _UNLOGGED:

@@ -34,6 +34,7 @@ from stepper.debug.inspection_text import (
 from stepper.debug.inspection_values import source_text
 from stepper.debug.labels import labelled, read_labels
 from stepper.debug.statistics import statistics
+from stepper.debug.view_data import ViewData, levels_data, scan_data, trip_data
 from stepper.debug.views import LoopView
 from stepper.debug.watch_scopes import StopScope
 from stepper.debug.why import NoValueYet
@@ -41,6 +42,7 @@ from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError
 from stepper.ir.model import Source
+from stepper.ir.sites import layer_data
 from stepper.output_files import ProtectedFiles
 from stepper.plain_values import json_number, tensor_json
 from stepper.records import as_data
@@ -198,17 +200,7 @@ def _where(session: Session, _text: str) -> Answer:
     lines = lines or ["the run has ended"]
     if debugger.branches.title:
         lines.append(f"  in the branch {debugger.branches.title}")
-    data = [
-        {
-            "depth": level.depth,
-            "kind": level.kind,
-            "name": level.name,
-            "iteration": level.iteration,
-            "phase": level.phase,
-        }
-        for level in levels
-    ]
-    return Answer(tuple(lines), {"levels": data, "branch": debugger.branches.name})
+    return Answer(tuple(lines), {"levels": levels_data(levels), "branch": debugger.branches.name})
 
 
 @command("up", help="look at the frame around this one; the run stays where it is")
@@ -241,14 +233,15 @@ def _list(session: Session, _text: str) -> Answer:
         layer = operation.layer
         by = by_text(operation.computed_by)
         lines.append(f"{'>' if index == following else ' '} {index:4}  {layer.type} '{layer.name}'{by}")
-        said = {"index": index, "type": layer.type, "name": layer.name, "next": index == following}
+        said = {"index": index, "layer": layer_data(layer, session.debugger.model), "next": index == following}
         data.append({**said, "computed_by": operation.computed_by} if by else said)
     return Answer(tuple(lines or ["no operations"]), {"operations": data})
 
 
 @command("explain", help="all that there is to say about this stop, in sentences that name the rules")
 def _explain(session: Session, _text: str) -> Answer:
-    return Answer(tuple(stop_lines(session.debugger.view())))
+    view = session.debugger.view()
+    return Answer(tuple(stop_lines(view)), ViewData(session.debugger.model).stop(view))
 
 
 @command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
@@ -332,26 +325,26 @@ def _loop(session: Session) -> LoopView:
 
 
 def _ports(session: Session) -> Answer:
-    return Answer(tuple(port_lines(_loop(session))))
+    loop = _loop(session)
+    return Answer(tuple(port_lines(loop)), {"ports": ViewData(session.debugger.model).ports(loop)})
 
 
 def _edges(session: Session) -> Answer:
-    lines = [line for edge in _loop(session).back_edges for line in edge_lines(edge)]
-    return Answer(tuple(lines or ["no back edges"]))
+    edges = _loop(session).back_edges
+    lines = [line for edge in edges for line in edge_lines(edge)]
+    data = ViewData(session.debugger.model)
+    return Answer(tuple(lines or ["no back edges"]), {"back_edges": [data.back_edge(edge) for edge in edges]})
 
 
 def _scans(session: Session) -> Answer:
-    lines = [line for scan in _loop(session).scans for line in scan_lines(scan)]
-    return Answer(tuple(lines or ["no scan outputs"]))
+    scans = _loop(session).scans
+    lines = [line for scan in scans for line in scan_lines(scan)]
+    return Answer(tuple(lines or ["no scan outputs"]), {"scans": [scan_data(scan) for scan in scans]})
 
 
 def _trip(session: Session) -> Answer:
     loop = _loop(session)
-    trip = loop.trip
-    data = {"maximum": trip.maximum, "executed": trip.executed, "total": trip.total, "ended": trip.ended}
-    return Answer(
-        tuple(trip_lines(loop)), {**data, "condition": None if loop.condition is None else loop.condition.value}
-    )
+    return Answer(tuple(trip_lines(loop)), trip_data(loop))
 
 
 def _memory(session: Session) -> Answer:

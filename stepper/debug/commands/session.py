@@ -19,10 +19,11 @@ MOST_DIGITS: Final = 30
 
 
 class Answer(Struct, frozen=True):
-    """What a command says: lines of text, and the same as data for JSON."""
+    """What a command says: lines of text, and the same as data for JSON; `command` is its full name."""
 
     lines: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
 
 
 class Session:

@@ -282,7 +282,10 @@ class Recording:
                 layer, path = operation.layer, compiled.programs[level].name
                 reasons = Counter({EndReason(ended): executions})
                 log.include(
-                    operation, LoopSummary(path, layer.type, layer.name, executions, total, fewest, most, reasons)
+                    operation,
+                    LoopSummary(
+                        path, layer.id, layer.type, layer.name, layer.line, executions, total, fewest, most, reasons
+                    ),
                 )
         return log
 

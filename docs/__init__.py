@@ -1,0 +1,1 @@
+"""Pages of documentation, and what makes them."""

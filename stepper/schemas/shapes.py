@@ -1,0 +1,1142 @@
+"""The shapes of all answers as JSON, as types: `docs/json_schemas.py` makes the schemas in this folder from them.
+
+Every answer has `schema`, the version of all shapes. Keys are always there unless they are marked NotRequired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+from stepper.debug.branch_differences import DifferenceRow, PlaceDifference
+from stepper.debug.breakpoints import BreakKind
+from stepper.debug.cause import AnyCause, Chain
+from stepper.debug.found import Moment
+from stepper.debug.moments import Reason, SearchedRange
+from stepper.debug.recording.non_finite import Finding
+from stepper.engine.endings import Control
+from stepper.engine.outline import BackEdgeOutline, Tensor, WithoutKernel
+from stepper.engine.run import ComputedElsewhere
+from stepper.ir.sites import LayerSite
+from stepper.ops.departures import Departure
+
+Real = float | Literal["NaN", "Infinity", "-Infinity"]
+"""A number; what JSON lacks stands as text."""
+
+Element = bool | int | float | str
+"""An element of a tensor: a boolean, a number, "NaN", "Infinity" or "-Infinity", or a text."""
+
+
+class TensorData(TypedDict):
+    """A tensor: its element type, its shape, and its elements in row-major order (null of more than 1,000)."""
+
+    type: str
+    shape: list[int]
+    values: list[Element] | None
+
+
+class NamedTensor(TensorData):
+    """An output of the model."""
+
+    name: str
+
+
+class Answer(TypedDict):
+    """What every answer has: the version of all shapes."""
+
+    schema: Literal[1]
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+class BodySite(TypedDict):
+    """A loop or an If around a place: which body of it ran, and in which iteration (null: of an If)."""
+
+    layer: LayerSite
+    body: str
+    iteration: int | None
+
+
+class ErrorData(TypedDict):
+    """What went wrong, the exit code of the program, and as far as they are known file, line and layer; in a run `path`
+    is what was around the layer, from the outside inwards.
+    """
+
+    kind: Literal[
+        "usage", "output", "model", "input", "session", "execution", "limit", "paused", "unsupported", "interrupted",
+        "memory", "error",
+    ]  # fmt: skip
+    message: str
+    exit_code: int
+    file: str | None
+    line: int | None
+    layer: LayerSite | None
+    path: list[BodySite]
+
+
+class ErrorAnswer(Answer):
+    """What a command with --json writes to stdout where it fails; the message stands on stderr, too."""
+
+    error: ErrorData
+
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+
+class LoopData(TypedDict):
+    """A loop of a run: how often it was entered, its iterations in all, the fewest and the most of one execution, and
+    how often it ended for each reason.
+    """
+
+    path: str
+    layer: LayerSite
+    executions: int
+    iterations: int
+    fewest: int
+    most: int
+    ended: dict[str, int]
+
+
+class Note(TypedDict):
+    """What the other rule book does otherwise, or what is undefined, and where."""
+
+    place: str
+    text: str
+
+
+class RunAnswer(Answer):
+    """`stepper run`: the outputs, the variables (ReadValue, Assign) of the next run, the loops. `computed_by` counts
+    the operations that others computed, by type; `elsewhere` names each.
+    """
+
+    model: str
+    rules: Literal["spec", "openvino"]
+    outputs: list[NamedTensor]
+    states: list[NamedTensor]
+    loops: list[LoopData]
+    computed_by: dict[str, dict[str, int]]
+    elsewhere: list[ComputedElsewhere]
+    notes: list[Note]
+
+
+class OperationSite(TypedDict):
+    """An operation: its layer, and who computes it, if that is not numpy."""
+
+    id: int
+    name: str
+    type: str
+    file: str
+    line: int
+    computed_by: NotRequired[str]
+
+
+class WatchNow(TypedDict):
+    """A watch as it is now; `error`: it has no value, and the text says why."""
+
+    text: str
+    error: bool
+
+
+class StopData(TypedDict):
+    """Where the run stands. `done` was just executed, `next` comes next; `closed`: the iteration has just been closed.
+    `cause` is the first of `causes`, `details` the same in words. `searched`: how far a paused search has looked.
+    """
+
+    tick: int
+    reason: Reason
+    place: str
+    depth: int
+    iteration: int | None
+    closed: bool
+    done: OperationSite | None
+    next: OperationSite | None
+    cause: AnyCause | None
+    causes: list[AnyCause]
+    details: list[str]
+    searched: SearchedRange | None
+    branch: str
+    edited: bool
+    watches: dict[str, WatchNow]
+
+
+BreakAnswer = TypedDict(
+    "BreakAnswer",
+    {"schema": Literal[1], "model": str, "rules": Literal["spec", "openvino"], "break": StopData},
+)
+BreakAnswer.__doc__ = "`stepper run --break` where a breakpoint stopped the run: where, and why."
+
+
+# --- inspect --------------------------------------------------------------------------------------------------------
+
+
+class SlicingData(TypedDict):
+    """How an input is cut or an output put together, as the file says."""
+
+    axis: int
+    start: int
+    end: int
+    stride: int
+    part_size: int | None
+
+
+class EntryData(TypedDict):
+    """An entry of a port map: `outer` is the index of the layer's port (null: none), `inner` a layer of the body."""
+
+    direction: Literal["input", "output"]
+    role: str
+    outer: int | None
+    inner: LayerSite
+    slicing: SlicingData | None
+    line: int
+
+
+class LoopOutline(TypedDict):
+    """A TensorIterator, Loop or If, and what controls it; `opened_from` is the type of the sequence that it was."""
+
+    path: str
+    type: str
+    layer: LayerSite
+    opened_from: str | None
+    control: Control
+    entries: list[EntryData]
+    back_edges: list[BackEdgeOutline]
+    operations: dict[str, int]
+
+
+class InspectAnswer(Answer):
+    """`stepper inspect`: what the model is made of. `weights` are the bytes of the .bin, null without one."""
+
+    model: str
+    name: str
+    version: int
+    weights: int | None
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    variables: list[Tensor]
+    sequences: list[LayerSite]
+    loops: list[LoopOutline]
+    operations: dict[str, int]
+    without_kernel: list[WithoutKernel]
+    departures: list[Departure]
+
+
+# --- print and find -------------------------------------------------------------------------------------------------
+
+
+class StatisticsData(TypedDict):
+    """A tensor in numbers: null where there is no finite element."""
+
+    min: Real | None
+    max: Real | None
+    mean: Real | None
+    std: Real | None
+    nan: int | None
+    inf: int | None
+    zero: int | None
+
+
+class MomentValue(TensorData):
+    """A value at a moment: the iterations of the loops around it, outer first, and the tick (null: the model's own)."""
+
+    iterations: list[int]
+    tick: int | None
+    statistics: NotRequired[StatisticsData]
+
+
+class Selection(TypedDict):
+    """All moments of a value that were asked for; `more` counts those beyond 10,000."""
+
+    address: str
+    loops: list[str]
+    moments: list[MomentValue]
+    more: int
+    computed_by: NotRequired[str]
+
+
+class PrintAnswer(Answer):
+    """`stepper print`: values of a recording. `values` of a moment are null where statistics alone were recorded."""
+
+    trace: str
+    values: list[Selection]
+
+
+class FindAnswer(Answer):
+    """`stepper find`: the moments at which an expression holds. `failures` counts those where it had no value."""
+
+    trace: str
+    predicate: str
+    moments: list[Moment]
+    asked: int
+    more: bool
+    stopped: str
+    failures: int
+    failure: str
+
+
+class NonFiniteAnswer(Answer):
+    """`stepper find TRACE nan` and `inf`: the values that have such elements; `total` counts all."""
+
+    trace: str
+    predicate: str
+    found: list[Finding]
+    total: int
+    more: bool
+
+
+# --- compare and passes ---------------------------------------------------------------------------------------------
+
+
+class PathStep(TypedDict):
+    """A loop or an If on the way to a place: which body of it, and which iteration."""
+
+    layer: LayerSite
+    body: str
+    iteration: int | None
+
+
+class Measure(TypedDict):
+    """How far two tensors are apart: the largest absolute and relative difference, that in units of the last place, the
+    cosine of the angle between them, how many of `size` elements are outside of the tolerance, the index of the worst.
+    `problem`: why they cannot be compared.
+    """
+
+    absolute: Real | None
+    relative: Real | None
+    ulp: Real | None
+    cosine: Real | None
+    outside: int
+    size: int
+    index: list[int]
+    problem: str | None
+
+
+class ComparedOutput(TypedDict):
+    """An output of the model; `known`: the reference has it. `patterns` are what the difference looks like."""
+
+    name: str
+    known: bool
+    differs: bool
+    measure: Measure | None
+    patterns: list[str]
+
+
+class LoopIn(TypedDict):
+    """A loop, and the names of the layers that lead to it."""
+
+    id: int
+    name: str
+    type: str
+    file: str
+    line: int
+    path: list[str]
+
+
+class Explanation(TypedDict):
+    """A setting of the runtime with which it agrees, or a known fault of it that is met."""
+
+    reason: str
+    known_fault: bool
+    agrees: bool
+    properties: dict[str, str]
+    path: list[str]
+    layers: list[LayerSite]
+    outputs: list[ComparedOutput]
+
+
+class Bisection(TypedDict):
+    """The iteration from which on a loop is wrong, found by running it with other trip counts."""
+
+    loop: LayerSite | None
+    iteration: int
+    before: Any
+    after: Any
+    gradual: bool
+    runs: int
+
+
+class Verdict(TypedDict):
+    """Where the two part and why: the loop, the iteration, the layer, the entry of the port map."""
+
+    place: str
+    loop: LoopIn | None
+    path: list[PathStep]
+    iteration: int | None
+    layer: LayerSite | None
+    port_map: str | None
+    shows_at: LayerSite | None
+    related: list[LayerSite]
+    line: int | None
+    reason: str
+    details: list[str]
+    explanation: Explanation | None
+    bisection: Bisection | None
+    statement: str
+
+
+class Born(TypedDict):
+    """A NaN or Inf that appears in our run; `shared`: in the reference, too."""
+
+    layer: LayerSite | None
+    path: list[PathStep]
+    shared: bool
+    text: str
+    cause: AnyCause
+
+
+class LoopOutcome(TypedDict):
+    """How a loop ended."""
+
+    iterations: int
+    ended: str | None
+    complete: bool
+
+
+class LoopRuns(TypedDict):
+    """Equal runs of a loop: how many, and how they ended here and there."""
+
+    count: int
+    ours: LoopOutcome | None
+    reference: LoopOutcome | None
+
+
+class Totals(TypedDict):
+    """Iterations in all, here and there."""
+
+    ours: int | None
+    reference: int | None
+
+
+class ComparedLoop(TypedDict):
+    """A loop here and there."""
+
+    loop: LayerSite
+    path: list[str]
+    iterations: Totals
+    runs: list[LoopRuns]
+
+
+class ComparedOperation(TypedDict):
+    """All values of an output of an operation: how many were compared and differ, the first and the worst."""
+
+    path: list[str]
+    layer: LayerSite
+    output: int
+    compared: int
+    differing: int
+    first: list[PathStep] | None
+    worst: Measure | None
+    worst_at: list[PathStep] | None
+    origin: str | None
+
+
+class FileDifferenceData(TypedDict):
+    """A place where the two files differ."""
+
+    kind: str
+    path: list[str]
+    layer: LayerSite | None
+    line: int
+    text: str
+
+
+class CompareAnswer(Answer):
+    """`stepper compare`: the same facts as the report; `operations` with --per-op."""
+
+    model: str
+    reference: str
+    different: bool
+    compared: int
+    verdict: Verdict | None
+    born: list[Born]
+    given_up: str | None
+    notes: list[str]
+    loops: list[ComparedLoop]
+    outputs: list[ComparedOutput]
+    worst: list[ComparedOperation]
+    file_differences: list[FileDifferenceData]
+    operations: NotRequired[list[ComparedOperation]]
+
+
+class PassData(TypedDict):
+    """A transformation of OpenVINO, and whether the model computes the same after it."""
+
+    number: int
+    name: str
+    verdict: str
+    details: list[str]
+    largest_difference: Real | None
+
+
+class PassesAnswer(Answer):
+    """`stepper passes`: `first_change` is the first pass that changes the results; `runtime` what its kernels do."""
+
+    model: str
+    first_change: PassData | None
+    passes: list[PassData]
+    runtime: list[str]
+
+
+# --- export ---------------------------------------------------------------------------------------------------------
+
+
+class TracedLoop(TypedDict):
+    """The loop that was drawn."""
+
+    id: int
+    name: str
+    type: str
+    file: str
+    line: int
+    path: str
+
+
+TracedEdge = TypedDict("TracedEdge", {"from": int, "to": int})
+TracedEdge.__doc__ = "A back edge by the ids of its Result and its Parameter."
+
+
+class TracedOutput(TypedDict):
+    """An entry of the port map that leads out, and the order in which its pieces are concatenated."""
+
+    output: int | None
+    result: int
+    role: str
+    slicing: SlicingData | None
+    order: str | None
+
+
+class TracedSlice(TypedDict):
+    """The elements [begin, end) of `extent` that a Parameter got."""
+
+    parameter: int
+    axis: int
+    begin: int
+    end: int
+    extent: int
+
+
+class TracedValue(TypedDict):
+    """A value of an iteration in numbers; `numbers` are all of them as text, where they are few."""
+
+    layer: LayerSite
+    output: int
+    element_type: str
+    shape: list[int]
+    min: NotRequired[Real | None]
+    max: NotRequired[Real | None]
+    mean: NotRequired[Real | None]
+    std: NotRequired[Real | None]
+    nan: NotRequired[int | None]
+    inf: int | None
+    numbers: str | None
+    marks: list[str]
+    computed_by: str | None
+
+
+class TracedIteration(TypedDict):
+    """An iteration: its condition after it, what it got, and what it computed."""
+
+    iteration: int
+    condition: bool | None
+    slices: list[TracedSlice]
+    values: list[TracedValue]
+
+
+class ExportAnswer(Answer):
+    """`stepper export --as json`: the iterations of a run. `left_out` are ranges, both ends included."""
+
+    loop: TracedLoop
+    around: list[int]
+    iterations: int
+    ended: str
+    left_out: list[list[int]]
+    back_edges: list[TracedEdge]
+    outputs: list[TracedOutput]
+    trace: list[TracedIteration]
+
+
+# --- help -----------------------------------------------------------------------------------------------------------
+
+
+class KeyData(TypedDict):
+    """A key of the screen, and its command."""
+
+    keys: list[str]
+    command: str
+    help: str
+    panes: list[str]
+
+
+class KeysAnswer(Answer):
+    """`stepper help keys`."""
+
+    keys: list[KeyData]
+
+
+# --- debug ----------------------------------------------------------------------------------------------------------
+
+
+class ValueData(TypedDict):
+    """A value at a stop: what it is known by, what computes it, and the tensor; `absent` says why there is none."""
+
+    name: str
+    layer: LayerSite | None
+    output: int
+    origin: str
+    value: TensorData | None
+    absent: str
+
+
+class OperationData(TypedDict):
+    """An operation with its inputs and outputs; `index` is its place in the order of its graph."""
+
+    layer: LayerSite
+    index: int
+    inputs: list[ValueData]
+    outputs: list[ValueData]
+    computed_by: str
+
+
+class LevelData(TypedDict):
+    """A frame of the stack: the model, a loop or an If."""
+
+    depth: int
+    kind: str
+    name: str
+    iteration: int | None
+    phase: str
+
+
+class SliceData(TypedDict):
+    """The elements [begin, end) of `extent` along the axis; `count` slices in all."""
+
+    axis: int
+    begin: int
+    end: int
+    extent: int
+    count: int
+
+
+class PortData(TypedDict):
+    """An entry of a port map with its values inside and outside; `why` names the rule for the present iteration."""
+
+    direction: Literal["input", "output"]
+    role: str
+    port: int | None
+    line: int
+    inner: ValueData
+    outer: ValueData | None
+    slicing: SlicingData | None
+    slice: SliceData | None
+    why: str
+
+
+class BackEdgeData(TypedDict):
+    """A back edge with what came in, goes out and comes next; `counts`: it has an effect."""
+
+    result: ValueData
+    parameter: ValueData
+    line: int
+    came_in: TensorData | None
+    goes_out: TensorData | None
+    comes_next: TensorData | None
+    marks: list[str]
+    counts: bool
+    why: str
+
+
+class ScanData(TypedDict):
+    """A concatenated output while it grows; `declared`: its final shape is known from the file alone."""
+
+    output: int
+    line: int
+    result: str
+    axis: int
+    order: str
+    pieces: int
+    shape: list[int] | None
+    final_shape: list[int] | None
+    declared: bool
+    why: str
+
+
+class TripData(TypedDict):
+    """How often a loop runs: `maximum` null is unlimited, `total` null unknown yet; `condition` is what counts now."""
+
+    maximum: int | None
+    executed: int
+    total: int | None
+    origin: str
+    ended: str | None
+    sentence: str
+    condition: bool | None
+
+
+class LoopNow(TypedDict):
+    """A loop at a stop."""
+
+    layer: LayerSite
+    trip: TripData
+    ports: list[PortData]
+    back_edges: list[BackEdgeData]
+    scans: list[ScanData]
+
+
+class BranchNow(TypedDict):
+    """A side of an If at a stop."""
+
+    layer: LayerSite
+    side: str
+    condition: bool
+    ports: list[PortData]
+
+
+class Lines(TypedDict):
+    """What every answer of a command has: the lines of text that the prompt shows."""
+
+    lines: list[str]
+
+
+class AttachedAnswer(TypedDict):
+    """A command of a breakpoint that was carried out: its answer, and what went wrong, if anything."""
+
+    breakpoint: int
+    command: str
+    name: str
+    answer: dict[str, Any]
+    error: str | None
+
+
+class MovedAnswer(Lines):
+    """Commands that move: why the movement ended; `stop` beside the answer says where. `breakpoint_commands` are
+    those of the breakpoints at which the run stopped on the way.
+    """
+
+    reason: Reason
+    breakpoint_commands: NotRequired[list[AttachedAnswer]]
+
+
+class NotedAnswer(MovedAnswer):
+    """`set` and `undo`."""
+
+    notes: list[str]
+
+
+class BreakPlace(TypedDict):
+    """Where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed; `path` are the
+    layers around it.
+    """
+
+    when: Literal["after", "begins", "closed"]
+    layer: LayerSite | None
+    path: list[LayerSite]
+
+
+class BreakpointData(TypedDict):
+    """A breakpoint: `places` are the first of `place_count`, `commands` what it does when it stops."""
+
+    number: int
+    kind: BreakKind
+    text: str
+    condition: str
+    hits: int
+    enabled: bool
+    places: list[BreakPlace]
+    place_count: int
+    commands: list[str]
+
+
+class CommandsAnswer(Lines):
+    """`commands`: what a breakpoint does when it stops."""
+
+    number: int
+    commands: list[str]
+
+
+class BreakpointAnswer(Lines, BreakpointData):
+    """`break`, `log`, `change`."""
+
+
+class BreakpointsAnswer(Lines):
+    """The breakpoints, and the operations in which NaN and Inf are expected."""
+
+    breakpoints: list[BreakpointData]
+    exceptions: list[str]
+
+
+class WatchAnswer(Lines):
+    """`watch`: its value as text; of an `expression`, in a `format`."""
+
+    number: int
+    text: str
+    expression: str
+    format: str
+
+
+class WatchData(TypedDict):
+    """A watch, and at how many stops it was read."""
+
+    number: int
+    text: str
+    format: str
+    readings: int
+
+
+class WatchesAnswer(Lines):
+    """`info watches`."""
+
+    watches: list[WatchData]
+
+
+class ValueAnswer(Lines, TensorData):
+    """`print`: a tensor."""
+
+    computed_by: NotRequired[list[str]]
+
+
+class ScalarAnswer(Lines):
+    """`print`: what is no tensor."""
+
+    value: Element
+    computed_by: NotRequired[list[str]]
+
+
+class SeriesValue(TensorData):
+    """A value in an iteration."""
+
+    iteration: int
+
+
+class SeriesAnswer(Lines):
+    """`print ADDR@FROM:TO`: every `stride`-th of `total` iterations; `stopped` says why later ones are missing."""
+
+    series: list[SeriesValue]
+    stopped: str
+    stride: int
+    shown: int
+    total: int
+    computed_by: NotRequired[list[str]]
+
+
+class LabelsAnswer(Lines):
+    """`labels`."""
+
+    value: str
+    labels: int
+
+
+class StatsAnswer(Lines):
+    """`stats`."""
+
+    type: str
+    shape: list[int]
+    size: int
+    min: int | Real | None
+    max: int | Real | None
+    mean: Real | None
+    std: Real | None
+    norm: Real | None
+    argmin: int | None
+    argmax: int | None
+    nan: int
+    positive_infinity: int
+    negative_infinity: int
+    zeros: int
+    subnormals: int
+
+
+class MomentsAnswer(Lines):
+    """`find`."""
+
+    moments: list[Moment]
+    asked: int
+    more: bool
+    stopped: str
+    failures: int
+    failure: str
+
+
+class WhereAnswer(Lines):
+    """`where`."""
+
+    levels: list[LevelData]
+    branch: str
+
+
+class FrameAnswer(Lines):
+    """`up` and `down`."""
+
+    depth: int
+    place: str
+
+
+class ListedOperation(TypedDict):
+    """An operation of the graph; `next`: it comes next."""
+
+    index: int
+    layer: LayerSite
+    next: bool
+    computed_by: NotRequired[str]
+
+
+class ListAnswer(Lines):
+    """`list`."""
+
+    operations: list[ListedOperation]
+
+
+class ExplainAnswer(Lines):
+    """`explain`: all that a stop shows; the outputs of the model at the end of the run, else null."""
+
+    tick: int
+    place: str
+    levels: list[LevelData]
+    done: OperationData | None
+    next: OperationData | None
+    loop: LoopNow | None
+    branch: BranchNow | None
+    outputs: list[TensorData] | None
+
+
+class WhyAnswer(Lines):
+    """`why`."""
+
+    chain: Chain
+    sentences: list[str]
+
+
+class UsesAnswer(Lines):
+    """`uses`."""
+
+    sentences: list[str]
+
+
+class PortsAnswer(Lines):
+    """`info ports`."""
+
+    ports: list[PortData]
+
+
+class EdgesAnswer(Lines):
+    """`info edges`."""
+
+    back_edges: list[BackEdgeData]
+
+
+class ScansAnswer(Lines):
+    """`info scans`."""
+
+    scans: list[ScanData]
+
+
+class TripAnswer(Lines, TripData):
+    """`info trip`."""
+
+
+class MemoryAnswer(Lines):
+    """`info memory`: the snapshots of the history, in bytes."""
+
+    snapshots: int
+    bytes: int
+    budget: int
+
+
+class MarkData(TypedDict):
+    """A moment with a name."""
+
+    tick: int
+    branch: str
+
+
+class AboutAnswer(Lines):
+    """`info`: about what there is something to say."""
+
+    about: list[str]
+
+
+class MarksAnswer(Lines):
+    """`info marks`."""
+
+    marks: dict[str, MarkData]
+
+
+class MarkAnswer(Lines):
+    """`mark`."""
+
+    tick: int
+
+
+class EditData(TypedDict):
+    """What was changed, and when."""
+
+    tick: int
+    text: str
+
+
+class BranchData(TypedDict):
+    """A branch of the run; `present`: the one that goes on."""
+
+    name: str
+    tick: int
+    place: str
+    edited_at: list[int]
+    present: bool
+    parent: str | None
+    parted: int | None
+    edits: list[EditData]
+
+
+class BranchesAnswer(Lines):
+    """`branches`, `branch rename`."""
+
+    branches: list[BranchData]
+
+
+class DeletedAnswer(BranchesAnswer):
+    """`branch delete`."""
+
+    deleted: list[str]
+
+
+class BranchDiffAnswer(Lines):
+    """`branch diff`: from `parted` on they may differ (null: they are the same); where they do first, and what differs
+    in the rest of the run. `ends` says how each ends.
+    """
+
+    a: str
+    b: str
+    parted: int | None
+    place: str
+    first: PlaceDifference | None
+    computed: PlaceDifference | None
+    rows: list[DifferenceRow]
+    ends: list[str]
+    stopped: str
+
+
+class SaveAnswer(Lines):
+    """`save`."""
+
+    file: str
+    shape: list[int]
+
+
+class FileAnswer(Lines):
+    """A file was written."""
+
+    file: str
+
+
+class HistoryAnswer(Lines):
+    """`history`."""
+
+    commands: list[str]
+
+
+class TopicAnswer(Lines):
+    """`help addresses` and the like."""
+
+    topic: str
+
+
+class CommandHelp(TypedDict):
+    """A command: its names, how it is written, what it does."""
+
+    name: str
+    abbreviations: list[str]
+    usage: str
+    help: str
+
+
+class HelpAnswer(Lines):
+    """`help`."""
+
+    commands: list[CommandHelp]
+
+
+class CommandAnswer(Answer):
+    """A line of `stepper debug --json`: a command as it was written, its answer, and where the run stands after it.
+    `name` is the command's full name, "" of an empty line; the shape of `answer` follows from it.
+    """
+
+    command: str
+    name: str
+    answer: dict[str, Any]
+    stop: StopData
+
+
+class CommandFailed(Answer):
+    """A line of `stepper debug --json`: a command that failed; a session goes on, a script ends. `input_line` is that
+    of a pipe.
+    """
+
+    command: str
+    input_line: int | None
+    error: ErrorData
+    stop: StopData
+
+
+class LogLine(TypedDict):
+    """What a logpoint wrote: its text, its number, and the tick."""
+
+    text: str
+    breakpoint: int
+    tick: int
+
+
+class LogAnswer(Answer):
+    """A line of `stepper debug --json`: a logpoint wrote something."""
+
+    log: LogLine
+
+
+ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
+    "run": (RunAnswer, BreakAnswer),
+    "inspect": (InspectAnswer,),
+    "print": (PrintAnswer,),
+    "find": (FindAnswer, NonFiniteAnswer),
+    "compare": (CompareAnswer,),
+    "passes": (PassesAnswer,),
+    "export": (ExportAnswer,),
+    "help": (KeysAnswer,),
+    "debug": (CommandAnswer, CommandFailed, LogAnswer),
+})  # fmt: skip
+"""By command of the command line: what it may answer with --json; or an ErrorAnswer."""
+
+_MOVES: Final = (
+    "next step finish iter continue until run-to first last reverse-next reverse-step reverse-finish reverse-continue "
+    "to-anomaly reverse-to-anomaly goto"
+)
+
+DEBUG_ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
+    "": (Lines,),
+    **dict.fromkeys(_MOVES.split(), (MovedAnswer,)),
+    **dict.fromkeys(("set", "undo"), (NotedAnswer, MovedAnswer)),
+    "branch": (MovedAnswer, BranchesAnswer, DeletedAnswer, BranchDiffAnswer),
+    **dict.fromkeys(("break", "log", "change"), (BreakpointAnswer,)),
+    **dict.fromkeys(("delete", "enable", "disable"), (BreakpointsAnswer,)),
+    **dict.fromkeys(("ignore", "except", "unwatch", "source", "quit"), (Lines,)),
+    "commands": (CommandsAnswer, Lines),
+    "watch": (WatchAnswer,),
+    "display": (WatchAnswer, WatchesAnswer),
+    "print": (ValueAnswer, ScalarAnswer, SeriesAnswer),
+    "labels": (LabelsAnswer,),
+    "stats": (StatsAnswer,),
+    "find": (MomentsAnswer,),
+    "where": (WhereAnswer,),
+    **dict.fromkeys(("up", "down"), (FrameAnswer,)),
+    "list": (ListAnswer,),
+    "explain": (ExplainAnswer,),
+    "why": (WhyAnswer,),
+    "uses": (UsesAnswer,),
+    "info": (BreakpointsAnswer, WatchesAnswer, PortsAnswer, EdgesAnswer, ScansAnswer, TripAnswer, MemoryAnswer,
+             MarksAnswer, AboutAnswer),
+    "mark": (MarkAnswer,),
+    "branches": (BranchesAnswer,),
+    "save": (SaveAnswer,),
+    "session": (FileAnswer, MovedAnswer),
+    "history": (HistoryAnswer, FileAnswer),
+    "help": (HelpAnswer, TopicAnswer),
+})  # fmt: skip
+"""By command of the debugger: what it may answer. A command that is paused answers as one that moves."""
