@@ -171,8 +171,8 @@ def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_
     with pytest.raises(ExecutionError, match=r"^OpenVINO crashed \(SIGABRT\) while compiling the model m.xml$"):
         next(passes)
     assert not folder.exists()
-    passes = traced_passes(tmp_path / "m.xml", "1", "hangs", timeout=0.5)
-    with pytest.raises(LimitReached, match=r"^OpenVINO did not end within 0.5 s while compiling the model m.xml$"):
+    passes = traced_passes(tmp_path / "m.xml", "1", "hangs", timeout=2.0)
+    with pytest.raises(LimitReached, match=r"^OpenVINO did not end within 2 s while compiling the model m.xml$"):
         list(passes)
 
 
@@ -186,7 +186,7 @@ def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeyp
         time.sleep(0.003)  # longer than a pass takes
         most = max(most, sum(path.stat().st_size for path in traced.path.parent.glob("*.bin")))
     assert numbers == list(range(300))
-    assert most < 40_000, "of 210,000 in all"
+    assert most < 120_000, "of 210,000 in all"
 
 
 @pytest.mark.usefixtures("played")
