@@ -78,6 +78,10 @@ class ArchiveReference:
             raise InputError(
                 f"{path}: none of its {len(unknown)} keys names a value of the model, such as '{unknown[0]}'"
             )
+        given = {layer.id for layer in compiled.model.graph.parameters}
+        if not self._outputs and all(not ids and layer in given for ids, _loops, layer, _output in self._keys):
+            what = "holds inputs of the model alone" if self._keys else "is empty"
+            raise InputError(f"{path} {what}; a reference has outputs, or values that the model computes")
         self.unknown = tuple(unknown)
 
     def at(self, moment: Moment) -> ArchiveCounterpart:

@@ -120,6 +120,14 @@ def test_an_archive_that_says_nothing_is_refused(content: bytes | None, message:
         ArchiveReference(path, compiled)
 
 
+@pytest.mark.parametrize(("values", "message"), [({}, "is empty"), ({"x": X}, "holds inputs of the model alone")])
+def test_an_archive_with_which_nothing_could_be_compared_is_refused(
+    values: Mapping[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        with_archive(tmp_path, values, recurrence())
+
+
 def test_objects_in_an_archive_are_never_loaded(tmp_path: Path) -> None:
     path = tmp_path / "values.npz"
     np.savez(path, **{"h_next@0": np.array([{}], dtype=object)})
