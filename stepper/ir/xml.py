@@ -45,7 +45,9 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {reason_of(path, error)}") from None
+        unreadable = ModelError(f"{path}: cannot be read: {reason_of(path, error)}")
+        unreadable.place = ErrorPlace(str(path))
+        raise unreadable from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
     for beginning, what in _NO_MODELS.items():

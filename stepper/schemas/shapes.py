@@ -346,12 +346,14 @@ class Explanation(TypedDict):
 
 
 class Bisection(TypedDict):
-    """The iteration from which on a loop is wrong, found by running it with other trip counts."""
+    """A loop's outputs agree where it runs `iteration` iterations, and differ where it runs one more. `before` and
+    `after` are the distances; `gradual`: it grows from iteration to iteration. `runs`: how often each side was run.
+    """
 
     loop: LayerSite | None
     iteration: int
-    before: Any
-    after: Any
+    before: Real
+    after: Real
     gradual: bool
     runs: int
 

@@ -289,6 +289,7 @@ def test_a_file_that_is_not_there_is_an_error_object(call: Call, name: str, tmp_
     error = checked("error", out)["error"]
     assert error["exit_code"] == code != 0
     assert error["message"] in err and str(tmp_path / "nowhere.xml") in error["message"]
+    assert error["file"] == (str(tmp_path / "nowhere.xml") if error["kind"] == "model" else None)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +354,21 @@ def test_a_script_that_fails_says_so_once(call: Call, tmp_path: Path) -> None:
     lines = checked_lines(out)
     assert code == 2 and ["answer" in line for line in lines] == [True, False]
     assert lines[1]["error"]["kind"] == "usage" and "line 2" in lines[1]["error"]["message"]
+
+
+@pytest.mark.parametrize("message", ["interrupted at model", ""])
+def test_an_interruption_and_a_lack_of_memory_are_error_objects(
+    call: Call, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    for exception, code, kind in ((KeyboardInterrupt, 130, "interrupted"), (MemoryError, 4, "memory")):
+
+        def fail(_options: object, exception: type[BaseException] = exception) -> int:
+            raise exception(message)
+
+        monkeypatch.setattr("stepper.cli.inspect_command.execute", fail)
+        called = call("inspect", given("for_loop")[0], "--json")
+        error = checked("error", called.out)["error"]
+        assert (called.code, error["kind"], error["exit_code"]) == (code, kind, code)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

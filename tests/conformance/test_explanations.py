@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ import stepper
 from stepper.compare.comparison import compare_with
 from stepper.compare.opening import open_reference
 from stepper.compare.report import as_json, text_lines
+from stepper.plain_values import answer_json
 from tests.conformance import runtime_faults
+from tests.json_answers import checked
 
 
 def report_of(model: ov.Model, folder: Path) -> tuple[bool, dict[str, Any], str]:
@@ -28,7 +31,8 @@ def report_of(model: ov.Model, folder: Path) -> tuple[bool, dict[str, Any], str]
     inputs = stepper.bind_inputs(read, {"x": x})
     compiled = stepper.compile_model(read)
     found = compare_with(stepper.Machine(compiled, inputs), open_reference("openvino", compiled, inputs))
-    return found.differs, as_json(found), " ".join(" ".join(text_lines(found)).split())
+    answer = json.dumps(answer_json({**as_json(found), "model": "model.xml"}))
+    return found.differs, checked("compare", answer), " ".join(" ".join(text_lines(found)).split())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import stepper
 from stepper.cli import main
 from tests.conformance import onnx_files
 from tests.conformance.onnx_files import FILES, inputs_of
+from tests.json_answers import checked
 
 EVALUATORS = ("onnx", "onnxruntime")
 
@@ -25,7 +25,7 @@ def compare(capsys: pytest.CaptureFixture[str], model: Path, evaluator: str) -> 
     pytest.importorskip(evaluator)
     words = ["compare", str(model), "--inputs", str(inputs_of(model)), "--with", evaluator, "--per-op", "--json"]
     code = main([*words, "--quiet"])
-    return code, json.loads(capsys.readouterr().out)
+    return code, checked("compare", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)

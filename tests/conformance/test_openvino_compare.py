@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from stepper.cli import main
 from stepper.engine.events import Every
 from tests.compare.test_other_references import doubling
 from tests.conformance.test_openvino_opening import X, onnx_file
+from tests.json_answers import checked
 from tests.tui.driven import Driven, debugger_of_sample, drive
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -44,7 +44,7 @@ def test_the_runtime_agrees_on_a_sample_and_its_iterations_are_known(
 ) -> None:
     folder = SAMPLES / name
     code, out = compare(capsys, folder / "model.xml", folder / "inputs.npz", "--with", "openvino", "--json")
-    report = json.loads(out)
+    report = checked("compare", out)
     assert code == 0 and report["reference"] == "OpenVINO (CPU, f32)"
     for loop in report["loops"]:
         runs = [run for run in loop["runs"] for _ in range(run["count"])]
@@ -101,7 +101,7 @@ def test_onnx_itself_is_a_reference(
 ) -> None:
     pytest.importorskip(evaluator)
     code, out = compare(capsys, onnx_model, tmp_path / "x.npz", "--with", evaluator, "--per-op", "--json")
-    report = json.loads(out)
+    report = checked("compare", out)
     assert code == 0 and report["reference"] == f"loop.onnx in {evaluator}"
     assert {"start", "all", "negative"} <= {one["layer"]["name"] for one in report["operations"]}
     assert all(output["known"] for output in report["outputs"])

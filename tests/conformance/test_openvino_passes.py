@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ import stepper
 from stepper.cli import main
 from stepper.compare.passes import Verdict, counts, pass_reports
 from tests.conformance.openvino_subjects import SAMPLES, sample
+from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
 
 
@@ -58,7 +58,7 @@ def test_the_command_names_the_pass_and_ends_with_its_code(
 ) -> None:
     path = str(overflowing().write(tmp_path))
     assert main(["passes", path, "--input", f"x=[{x}]", "--json"]) == code
-    report = json.loads(capsys.readouterr().out)
+    report = checked("passes", capsys.readouterr().out)
     assert report["schema"] == 1
     assert (report["first_change"] or {"name": "::"})["name"].split("::")[-1] == (first or "")
     assert bool(report["runtime"]) is bool(code)
