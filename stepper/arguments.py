@@ -28,11 +28,17 @@ def whole_number(name: str, value: Any, least: int | None = None) -> int:
     return number
 
 
-def text(name: str, value: Any) -> str:
-    """Return a str. ArgumentTypeError for anything else."""
+def text(name: str, value: Any, wanted: str = "a str") -> str:
+    """Return a str. ArgumentTypeError for anything else, which says what is `wanted`."""
     if not isinstance(value, str):
-        raise _wrong_type(name, "a str", value)
+        raise _wrong_type(name, wanted, value)
     return value
+
+
+def function(name: str, value: Any) -> None:
+    """Raise ArgumentTypeError for what cannot be called."""
+    if not callable(value):
+        raise _wrong_type(name, "a function", value)
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:

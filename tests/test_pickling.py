@@ -214,6 +214,28 @@ def test_every_error_comes_back_with_its_message_and_its_facts() -> None:
         assert type(back) is type(error) and str(back) == str(error) and vars(back) == vars(error)
 
 
+def test_causes_chains_and_comparisons_are_a_line() -> None:
+    debugger = sample("rwkv_overflow")
+    debugger.break_when("nan")
+    cause = debugger.continue_().cause
+    chain = debugger.why("wkv")
+    comparison = stepper.compare_models(debugger.model, debugger.model, dict(enumerate(debugger.inputs)))
+    assert repr(cause) == "<NonFinite (nan): Divide 'wkv' @8, breakpoint 1>"
+    assert repr(chain) == "<Chain of 6 links: Divide 'wkv' @8 back to Exp 'exp_key' @7>"
+    assert repr(comparison) == "<Comparison with model.xml: no difference>"
+    for one in (cause, chain, comparison):
+        assert "\n" not in repr(one) and len(repr(one)) < 400 and repr(pickle.loads(pickle.dumps(one))) == repr(one)
+
+
+def test_a_copy_of_a_machine_runs_by_itself_and_a_pickle_of_it_is_refused_with_what_can_be() -> None:
+    machine = sample("for_loop").machine
+    for copied in (copy.copy(machine), copy.deepcopy(machine)):
+        copied.advance(stepper.Every.END)
+        assert copied.finished and not machine.finished and machine.tick == 0
+    with pytest.raises(TypeError, match=r"a Machine cannot be pickled; its snapshot\(\) can"):
+        pickle.dumps(machine)
+
+
 def test_a_debugger_says_that_it_cannot_be_pickled() -> None:
     with pytest.raises(TypeError, match="a Debugger cannot be pickled or copied; its model, inputs and stops can"):
         pickle.dumps(sample("for_loop"))

@@ -32,6 +32,7 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules, rules_called
 from stepper.engine.variables import bind_states, variables_of
 from stepper.errors import ModelError
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
@@ -49,6 +50,10 @@ class Comparison(Struct, frozen=True):
     verdict: Verdict | None
     file_differences: tuple[FileDifference, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        found = "no difference" if self.verdict is None else excerpt(self.verdict.reason, 300)
+        return f"<Comparison with {excerpt(self.title)}: {found}>"
 
     @property
     def differs(self) -> bool:

@@ -21,6 +21,7 @@ from typing import ClassVar, Final, NamedTuple, NoReturn
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from stepper.arguments import text as text_of
 from stepper.errors import UsageError
 from stepper.records import Brief
 
@@ -182,6 +183,13 @@ def _at(iterations: Iterations | None) -> str:
 def parse_address(text: str) -> Address:
     """The address that is written there. Raises AddressError with the place and what was expected."""
     return _Reader(text).address()
+
+
+def address_given(address: str | Address) -> Address:
+    """Return what a caller gave as an address, parsed if it is text. Raise ArgumentTypeError for anything else."""
+    if isinstance(address, Address):
+        return address
+    return parse_address(text_of("address", address, "a str or an Address"))
 
 
 _REGEX = re.compile(r"/((?:\\.|[^/\\])+)/(?=$|[@:\[])")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct, convert
 
 from stepper.engine.loops import EndReason
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import BodyRole
 from stepper.ir.sites import LayerSite
 from stepper.plain_values import json_number
@@ -80,6 +81,11 @@ class Location(Struct, frozen=True):
     def iteration(self) -> int | None:
         """The iteration of the innermost loop; None outside of every loop."""
         return next((one.iteration for one in reversed(self.path) if one.body == "body"), None)
+
+
+def _in_short(location: Location) -> str:
+    where = ", ".join(f"@{one.iteration}" for one in location.path if one.iteration is not None)
+    return f"{excerpt(str(location.operation or 'the run'))}{f' {where}' if where else ''}"
 
 
 class TensorBrief(Struct, frozen=True):
@@ -206,6 +212,11 @@ class Chain(Struct, frozen=True):
     links: tuple[Link, ...]
     stopped: str = ""
 
+    def __repr__(self) -> str:
+        ends = dict.fromkeys(link.location for link in (*self.links[:1], *self.links[-1:]))
+        where = " back to ".join(map(_in_short, ends))
+        return f"<Chain of {len(self.links)} links: {where}{'' if self.birth else ', not its beginning'}>"
+
     @property
     def birth(self) -> Link | None:
         """The link at which it begins; None where that was not found."""
@@ -222,6 +233,10 @@ class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
     location: Location
     trigger: Trigger = Trigger.BREAKPOINT
     number: int = 0
+
+    def __repr__(self) -> str:
+        number = f", {self.trigger} {self.number}" if self.number else ""
+        return f"<{type(self).__name__} ({self.kind}): {_in_short(self.location)}{number}>"
 
 
 class What(StrEnum):

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
-from stepper.arguments import text, whole_number
+from stepper.arguments import function, text, whole_number
 from stepper.debug.addresses import Address
 from stepper.debug.breakpoint_list import Breakpoints
 from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
@@ -313,11 +313,13 @@ class Debugger:
     @_verb
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
         """On to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
+        if hear is not None:
+            function("hear", hear)
         return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
 
     @_verb
     def goto_tick(self, tick: int) -> Stop:
-        """The moment after exactly `tick` moves, before or behind the present."""
+        """The moment after exactly `tick` moves, before or behind the present; the end where the run has fewer."""
         if whole_number("tick", tick) < 0:
             raise UsageError(f"tick {tick} is before the start of the run, which is tick 0")
         self.timeline.goto(tick)
@@ -475,7 +477,7 @@ class Debugger:
     @_taking_turns
     def rename_branch(self, name: str, to: str) -> None:
         """Give a branch another name; marks follow. UsageError for the original, and for a name that is taken."""
-        self.branches.rename(name, to)
+        self.branches.rename(text("name", name), text("to", to))
         for mark, where in self.marks.items():
             if where.branch == name:
                 self.marks[mark] = Mark(where.tick, to)
@@ -486,7 +488,7 @@ class Debugger:
 
         UsageError for the original, for the present one, and for one that others left, unless these go, too.
         """
-        gone = self.branches.delete(name, descendants=descendants)
+        gone = self.branches.delete(text("name", name), descendants=descendants)
         for mark in [mark for mark, where in self.marks.items() if where.branch in gone]:
             del self.marks[mark]
         return gone

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug import slots
-from stepper.debug.addresses import Address, Target, numpy_index, parse_address, resolve
+from stepper.debug.addresses import Address, Target, address_given, numpy_index, resolve
 from stepper.debug.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
 from stepper.debug.scopes import enclosing_loop, frame_of, is_loop
 from stepper.element_types import FLOATING, STRING_DTYPE, Array, name_of
@@ -27,7 +27,7 @@ def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
     A number fills what is named; a tensor must have its shape. Raises UsageError for what has no value now, what is
     about to be replaced anyway, and contents that the type cannot hold.
     """
-    address = parse_address(address) if isinstance(address, str) else address
+    address = address_given(address)
     _ensure_running(machine)
     target = resolve(replace(address, index=()), machine.compiled, machine.stack[-1].program)
     if any(asked is not None for asked in target.iterations):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from stepper.arguments import text
 from stepper.debug import slots
-from stepper.debug.addresses import Address, IterationRange, parse_address, resolve
+from stepper.debug.addresses import Address, IterationRange, address_given, resolve
 from stepper.debug.expressions import parse
 from stepper.debug.found import Evaluated, Series
 from stepper.debug.scopes import Names
@@ -16,14 +17,12 @@ from stepper.debug.series import over_iterations, part_of, value_in
 from stepper.debug.timeline import Timeline
 from stepper.debug.watch_scopes import StopScope
 from stepper.element_types import Array
-from stepper.errors import ArgumentTypeError, UsageError
+from stepper.errors import UsageError
 
 
 def evaluate(timeline: Timeline, expression: str) -> Evaluated:
     """The value of an expression now. Raises ExpressionError, and UsageError where something in it has no value."""
-    if not isinstance(expression, str):
-        raise ArgumentTypeError(f"expression is a str, not {type(expression).__name__}")
-    value = parse(expression).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
+    value = parse(text("expression", expression)).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
     return _plain(value)
 
 
@@ -39,10 +38,7 @@ def _plain(value: Any) -> Evaluated:
 
 def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
     """The value that an address names, now or in the iterations that it says."""
-    if isinstance(address, str):
-        address = parse_address(address)
-    elif not isinstance(address, Address):
-        raise ArgumentTypeError(f"address is a str or an Address, not {type(address).__name__}")
+    address = address_given(address)
     if not isinstance(address.iterations, IterationRange):
         stack = timeline.machine.stack
         where = stack[-1].program if stack else timeline.machine.compiled.main

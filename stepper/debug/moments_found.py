@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from stepper.arguments import text, whole_number
 from stepper.debug.addresses import Address, Target
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
 from stepper.debug.expressions import Expression, parse
@@ -48,11 +49,9 @@ def find(
     The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
     a pause. Raises UsageError (ExpressionError for its text) for an expression that can hold nowhere.
     """
-    expression = parse(expression) if isinstance(expression, str) else expression
+    expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
     which = _which(which)
-    limit = MOST_FOUND if limit is None else limit
-    if limit < 1:
-        raise UsageError(f"a limit is 1 or more, not {limit}")
+    limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
     machine = timeline.machine
     present = machine.tick
     search = _Search(timeline, expression, which, limit)

@@ -17,8 +17,8 @@ from stepper.debug.addresses import (
     Address,
     IterationRange,
     Target,
+    address_given,
     numpy_index,
-    parse_address,
     resolve,
 )
 from stepper.debug.excursions import Spot, before_iteration, excursion, walk
@@ -54,7 +54,7 @@ def over_iterations(
     however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raises UsageError where no loop
     that computes the value runs here, and for a part or statistic that fails.
     """
-    address = parse_address(address) if isinstance(address, str) else address
+    address = address_given(address)
     target = _target(timeline, address)
     depth = _loop_of(timeline, target)
     begin, end = _asked(timeline, target, depth)
@@ -85,7 +85,7 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
 
     Raises UsageError where there is no iteration before.
     """
-    address = parse_address(address) if isinstance(address, str) else address
+    address = address_given(address)
     target = _target(timeline, address)
     read = _reader(address, None, limited=False)
     stack = timeline.machine.stack

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.addresses import Address, Target, numpy_index, parse_address, resolve
+from stepper.debug.addresses import Address, Target, address_given, numpy_index, resolve
 from stepper.debug.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
 from stepper.debug.earlier_frames import EarlierFrames, Seat
 from stepper.debug.edits import ConstantEdit, ValueEdit
@@ -45,7 +45,7 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
     Without an index it is the first element that is NaN, else infinite. `farthest` is over how many iterations back is
     looked. Raise UsageError for what has no value here.
     """
-    address = parse_address(address) if isinstance(address, str) else address
+    address = address_given(address)
     with closing(_Walk(timeline, farthest)) as walk:
         seat, target = _seat_of(walk.frames, timeline, address)
         value = walk.frames.at(seat)[-1].values[target.slot]

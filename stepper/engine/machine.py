@@ -14,11 +14,10 @@ every replay. The state between two moves is the stack alone: `snapshot` copies 
 from __future__ import annotations
 
 import contextvars
-import copy
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -98,8 +97,14 @@ class Machine:
         where = place(self.stack) if self.stack else "the end of the run"
         return f"<Machine at tick {self.tick}: {excerpt(where, _LONGEST_PLACE)}>"
 
+    def __copy__(self) -> Machine:
+        return self.twin()
+
     def __deepcopy__(self, _memo: dict[int, Any]) -> Machine:
         return self.twin()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Machine cannot be pickled; its snapshot() can, which a machine of the same model restores")
 
     # --- driving -------------------------------------------------------------------------------------------------
 
@@ -152,7 +157,8 @@ class Machine:
 
     def twin(self) -> Machine:
         """Another machine in the same state, to go its own way."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other.restore(self.snapshot())
         other.pause_requested = False
         other.followers = ()
