@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.debug.what_if import Branches
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
@@ -70,9 +70,14 @@ class Endings:
         assert activation.ended is not None, "a loop leaves for a reason"
         self._ends[self._machine.tick] = _End(operation, activation.iteration + 1, activation.ended, len(frames))
 
-    def on_another_course(self, branches: Branches, before: str) -> None:
-        """The run goes on in another branch, or with another edit: what came after the first edit of both is gone."""
-        first = min((*branches.edits(before), *branches.edits(branches.name)), default=0)
+    def on_another_course(self, edited: Iterable[int]) -> None:
+        """The run goes on in another branch, or with another edit: what came after the first edit of both is gone.
+
+        `edited` are the ticks of these edits; without any it is the same course under another name.
+        """
+        first = min(edited, default=None)
+        if first is None:
+            return
         self._ends = {tick: end for tick, end in self._ends.items() if tick <= first}
         self._is_partial |= self._machine.tick > first
 

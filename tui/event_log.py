@@ -15,11 +15,12 @@ from stepper.debug.moments import Reason, Stop
 
 MOST_ENTRIES: Final = 5_000
 _LONGEST: Final = 500
-_EDITS: Final = (["set"], ["branch"])
+_EDITS: Final = (["set"], ["undo"], ["branch"])
 _LISTING: Final = ("delete", "enable", "disable")
 """They answer with the whole list."""
 _SETTING: Final = tuple([word] for word in ("break", "b", "change", "delete", "enable", "disable", "ignore", "except",
-                                            "watch", "unwatch", "log", "mark", "session"))  # fmt: skip
+                                            "watch", "unwatch", "display", "undisplay", "commands", "log", "mark",
+                                            "session"))  # fmt: skip
 
 
 class Kind(Enum):

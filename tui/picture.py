@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stepper.debug.cause import Trigger
 from stepper.debug.cause_texts import stop_sentences
@@ -36,6 +36,18 @@ _CALM: Final = 0.3
 """Seconds after a command in which no long walk begins: it would share the processor with the screen."""
 
 
+class _Course(NamedTuple):
+    """Which way the run goes: the branch, and how many edits it has at which ticks. The name alone may be another's."""
+
+    branch: str
+    edits: tuple[tuple[int, int], ...]
+
+
+def _course(debugger: Debugger) -> _Course:
+    edits = debugger.timeline.edits
+    return _Course(debugger.branches.name, tuple((tick, len(edits[tick])) for tick in sorted(edits)))
+
+
 class Pictures:
     """Takes pictures of a debugger; lives in the worker."""
 
@@ -48,7 +60,7 @@ class Pictures:
         self.statistics = IterationStatistics(debugger.timeline)
         self._comparing: Comparing | None = None
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
-        self._course: tuple[str, int] = (debugger.branches.name, 0)
+        self._course = _course(debugger)
         self._failure: tuple[int, str] = (-1, "")
         self._cells: tuple[int, int] | None = None
         self._span: tuple[int, int] | None = None
@@ -102,10 +114,10 @@ class Pictures:
         """A command has ended; `failure` is the message of an error."""
         self._acted = time.monotonic()
         debugger = self._debugger
-        course = debugger.branches.name, sum(len(edits) for edits in debugger.timeline.edits.values())
+        course = _course(debugger)
         tick = debugger.machine.tick
         if course != self._course:
-            self.endings.on_another_course(debugger.branches, self._course[0])
+            self.endings.on_another_course(tick for tick, _ in (*self._course.edits, *course.edits))
             self._course = course
             self.statistics.forget()
             if self._sweeps is not None:

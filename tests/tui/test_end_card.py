@@ -6,6 +6,7 @@ import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring
+from tui.event_log import Kind
 from tui.theme import Look
 
 FAULTY = "`__module.n.v/aten::linear/Add`"
@@ -61,6 +62,28 @@ def test_a_branch_that_was_ended_before_says_what_is_not_known() -> None:
         assert "11 iterations" in text and "20 iterations" not in text
 
     drive("date_normaliser", script, size=(200, 60))
+
+
+def test_a_branch_that_is_renamed_taken_back_and_deleted_is_followed_by_the_screen() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto passes@0::pairs_of_neighbours@1")
+        await driven.type("branch trial")
+        await driven.type("set trip-count = 2")
+        assert driven.state.branch == "trial" and driven.state.is_edited
+        await driven.type("branch rename trial better")
+        assert driven.state.branch == "better" and driven.state.is_edited
+        await driven.type("undo")
+        assert driven.state.branch == "better" and not driven.state.is_edited
+        await driven.type("branch original")
+        await driven.type("branch delete better")
+        await driven.type("continue")
+        assert driven.state.branch == "original" and "9 in all" in " ".join(driven.text("end").split())
+        faults = [one for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT]
+        assert not faults and [one.command for one in driven.app.driver.log.entries() if one.kind is Kind.EDITED] == [
+            "branch trial", "set trip-count = 2", "undo", "branch original"
+        ]  # fmt: skip
+
+    drive("nested_loop", script, size=(200, 60))
 
 
 def test_stops_notes_and_ascii() -> None:
