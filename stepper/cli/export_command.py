@@ -157,6 +157,8 @@ def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Mach
         view = View.UNROLLED
     if view is not View.UNROLLED and options.values not in ("none", "shape"):
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
+    if view is not View.UNROLLED and options.iters is not None:
+        raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
     values = Values.FULL if format is Format.HTML and options.values == "none" else options.values
     choice = Choice(
         depth=default_depth(view) if options.depth is None else options.depth,

@@ -138,6 +138,8 @@ def _refuse_option(words: Sequence[str], commands: tuple[str, ...]) -> NoReturn:
     if at is None:
         what, at = "model", next((index for index, word in enumerate(words) if is_model_path(word)), None)
     if at is None:
+        if near := near_text(words[0], ("--version", "--help")):
+            raise UsageError(f"there is no option {words[0]}; {near}")
         raise UsageError(f"{words[0]} stands behind a command or a model: stepper run MODEL {words[0]}")
     # A model behind its command goes with it.
     end = at + 2 if what == "command" and at + 1 < len(words) and is_model_path(words[at + 1]) else at + 1

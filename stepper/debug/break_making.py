@@ -11,7 +11,7 @@ from stepper.debug.breakpoints import BreakDescription, BreakKind, Expected
 from stepper.debug.carried_breaks import loop_checks
 from stepper.debug.checks import Check, bodies
 from stepper.debug.conditions import condition_at, conditions_of
-from stepper.debug.data_break_words import DataBreak, Word, data_break, unfinished
+from stepper.debug.data_break_words import DataBreak, Word, data_break, near_word, unfinished
 from stepper.debug.element_ranges import ensure_elements
 from stepper.debug.locations import file_of
 from stepper.debug.logpoints import LogLine
@@ -82,9 +82,11 @@ class Maker:
         prompt = not description.condition and not description.hit
         try:
             found = places(description.text, self._timeline.machine.compiled, where)
-        except UsageError:
+        except UsageError as error:
             if hint := unfinished(description.text):
                 raise UsageError(hint) from None
+            if near := near_word(description.text):
+                raise UsageError(f"{error}; among the words of break {near}") from None
             raise
         for place in found:
             try:

@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.debug.addresses import Address, parse_address
+from stepper.near_names import near_text
 
 
 class Word(StrEnum):
@@ -99,6 +100,12 @@ def unfinished(text: str) -> str:
     limit = "1e3" if word == Word.GROW else "1e-4"
     about = f"'{rest}' is no number" if rest else "it needs one"
     return f"'{word}' has a limit, and {about}: {word}>{limit}, or {word}>{limit} h_next for one value"
+
+
+def near_word(text: str) -> str:
+    """Return which data breakpoint a misspelt word looks like, as `near is nan`; empty where none does."""
+    match = re.match(r"[A-Za-z]{3,}", text.strip())
+    return near_text(match[0], Word, 0.7) if match else ""
 
 
 def _address(text: str | None) -> Address | None:

@@ -46,6 +46,17 @@ CASES = [
     ("--json run model.xml", 2, "--json stands behind the command: stepper run model.xml --json"),
     ("--brake nan", 2, "--brake stands behind a command or a model: stepper run MODEL --brake"),
     # options
+    ("--versoin", 2, "there is no option --versoin; near is --version"),
+    (
+        f"run model.xml {GIVEN} --break NaN",
+        2,
+        "there is nothing called 'NaN'; none of 20 names looks like it; among the words of break near is nan",
+    ),
+    (
+        f"run model.xml {GIVEN} --break grwo>3",
+        2,
+        "there is nothing called 'grwo>3'; none of 20 names looks like it; among the words of break near is grow",
+    ),
     ("run model.xml --brake nan", 2, "run has no option --brake; near are --break, --trace"),
     ("run model.xml --max_iterations 3", 2, "run has no option --max_iterations; near is --max-iterations"),
     ("inspect model.xml --inputs inputs.npz", 2, "inspect has no option --inputs; that is an option of run, debug, "),
