@@ -227,6 +227,26 @@ def test_causes_chains_and_comparisons_are_a_line() -> None:
         assert "\n" not in repr(one) and len(repr(one)) < 400 and repr(pickle.loads(pickle.dumps(one))) == repr(one)
 
 
+def test_what_questions_and_figures_give_is_a_line_and_pickled() -> None:
+    debugger = sample("nested_loop")
+    breakpoint = debugger.break_at("swaps_next", condition="swaps_next > 1")
+    watch = debugger.watch("swaps_next", "x")
+    debugger.continue_()
+    debugger.branch("two")
+    debugger.set_trip_count(2)
+    given = dict(enumerate(debugger.inputs))
+    found = [debugger.find("swaps_next > 0", "all"), debugger.over_iterations("values")]
+    found += [debugger.previous_value("values"), debugger.branches.difference("original", "two")]
+    found += [stepper.draw(debugger.model, given), *debugger.branches]
+    for one in (breakpoint, watch, *found):
+        assert "\n" not in repr(one) and len(repr(one)) < 400 and " object at " not in repr(one), type(one)
+    assert repr(breakpoint) == "<Breakpoint 1: break swaps_next if swaps_next > 1 (1 hits)>"
+    assert repr(watch) == "<Watch 1: swaps_next/x = 0x2>"
+    for one in found:
+        assert repr(pickle.loads(pickle.dumps(one))) == repr(one)
+    assert pickle.loads(pickle.dumps(found[4])).written("svg") == found[4].written("svg")
+
+
 def test_a_copy_of_a_machine_runs_by_itself_and_a_pickle_of_it_is_refused_with_what_can_be() -> None:
     machine = sample("for_loop").machine
     for copied in (copy.copy(machine), copy.deepcopy(machine)):

@@ -30,7 +30,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
-from stepper.records import as_data
+from stepper.records import OneLine, as_data
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""
@@ -90,7 +90,7 @@ class DifferenceRow(Struct, frozen=True):
     b: str
 
 
-class BranchDifference(Struct, frozen=True):
+class BranchDifference(OneLine, Struct, frozen=True):
     """Two branches by name. `parted` is the tick from which on they may differ, None where they are the same.
 
     `ends` says how each run ends, `stopped` why not all was compared.

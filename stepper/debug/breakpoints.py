@@ -18,6 +18,7 @@ from stepper.debug.checks import Check
 from stepper.debug.recall import Trail
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
+from stepper.ir.excerpts import excerpt
 
 
 class BreakKind(StrEnum):
@@ -146,6 +147,9 @@ class Breakpoint:
         self.log = log
         self._hits = Count(base, description.hit)
         self._ignored = Count(description.ignored_from, description.ignore)
+
+    def __repr__(self) -> str:
+        return f"<Breakpoint {self.number}: {excerpt(str(self.description), 200)} ({self.hits} hits)>"
 
     @property
     def hits(self) -> int:

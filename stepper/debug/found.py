@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from stepper.element_types import Array
+from stepper.records import OneLine
 
 if TYPE_CHECKING:
     from stepper.debug.statistics_difference import Differences
@@ -25,7 +26,7 @@ class Moment(Struct, frozen=True):
     place: str
 
 
-class Found(Struct, frozen=True):
+class Found(OneLine, Struct, frozen=True):
     """What was found. `asked` counts the moments at which the expression was evaluated.
 
     `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
@@ -41,7 +42,7 @@ class Found(Struct, frozen=True):
     failure: str
 
 
-class Series(Struct, frozen=True, eq=False):
+class Series(OneLine, Struct, frozen=True, eq=False):
     """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
 
     Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
@@ -59,7 +60,7 @@ class Series(Struct, frozen=True, eq=False):
     in_branch: bool = False
 
 
-class PreviousValue(Struct, frozen=True, eq=False):
+class PreviousValue(OneLine, Struct, frozen=True, eq=False):
     """A value now and one iteration before; `change` is the difference, None where shapes differ.
 
     `now` is None where it was not computed yet in the present iteration.

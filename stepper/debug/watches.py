@@ -12,6 +12,7 @@ from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
+from stepper.ir.excerpts import excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.expressions import Expression
@@ -30,6 +31,10 @@ class Watch(Struct, eq=False):
     most: int
     format: str = ""
     _readings: dict[int, Reading] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        now = "" if self.now is None else f" = {excerpt(self.now.shown or self.now.text)}"
+        return f"<Watch {self.number}: {excerpt(self.title)}{now}>"
 
     @property
     def text(self) -> str:

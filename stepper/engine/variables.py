@@ -90,7 +90,7 @@ def bind_states(compiled: CompiledModel, given: Mapping[str, Any] | None) -> dic
     found = {}
     for name, value in mapping("states", given).items():
         if name in known:
-            found[name] = _value_of(known[name], value, known, compiled.rules)
+            found[name] = _value_of(known[name], value, compiled.rules)
         elif name in random_streams(compiled):
             found[name] = whole_number(f"the state of the random operation '{name}'", _plain(value), 0)
         else:
@@ -108,7 +108,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.ndarray | np.generic) and np.size(value) == 1 else value
 
 
-def _value_of(variable: Variable, value: Any, known: Mapping[str, Variable], rules: Rules) -> Any:
+def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -116,8 +116,7 @@ def _value_of(variable: Variable, value: Any, known: Mapping[str, Variable], rul
     if not variable.shape.accepts(array.shape):
         expected = f"{variable.element_type or 'any type'}{variable.shape}"
         raise InputError(
-            f"variable '{variable.name}' is given the shape {shape_text(array.shape)}, expected {expected}; "
-            f"{listed(known)}"
+            f"variable '{variable.name}' is given the shape {shape_text(array.shape)}, expected {expected}"
         )
     if variable.element_type is not None:
         array = feeds.cast(variable.name, array, variable.element_type, "variable")

@@ -32,6 +32,7 @@ from stepper.export.themes import Theme
 from stepper.export.views_ports import ports_figure
 from stepper.export.views_static import loop_facts, model_figure, rolled_figure
 from stepper.export.views_unrolled import iteration_figures, unrolled_figure
+from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
 
@@ -81,6 +82,10 @@ class Placer(StrEnum):
     DOT = "dot"
 
 
+def _say_nothing(_text: str) -> None:
+    """What is done with warnings that nobody asked for: a function of the module, which pickles."""
+
+
 class Request(Struct, frozen=True):
     """What is asked for. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
@@ -95,7 +100,7 @@ class Request(Struct, frozen=True):
     theme: Theme = Theme.AUTO
     width: int | None = None
     placer: Placer = Placer.OWN
-    warn: Callable[[str], None] = lambda _text: None
+    warn: Callable[[str], None] = _say_nothing
 
 
 class Picture(Struct, frozen=True):
@@ -112,6 +117,9 @@ class Picture(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.figure.title}. {self.figure.description}"
+
+    def __repr__(self) -> str:
+        return f"<Picture: {excerpt(self.figure.title, 200)}>"
 
     def written(self, format: Format | str) -> bytes:
         """The file's content. UsageError where the view has none in that format, or a program for it is missing."""

@@ -60,7 +60,7 @@ def test_debug_and_compare_begin_with_them_too(call: Call, model: Path, tmp_path
     ("words", "code", "message"),
     [
         (("--state", "totl=[1]"), 2, "the model has no variable 'totl'; its variables are total: f32[1]"),
-        (("--state", "total=[1,2]"), 3, "'total' is given the shape [2], expected f32[1]; its variables are total"),
+        (("--state", "total=[1,2]"), 3, "'total' is given the shape [2], expected f32[1]"),
         (("--state", "total"), 2, "--state total: NAME=VALUE is expected, such as h=h0.npy"),
         (("--state", "total=what"), 2, "variable 'total': 'what' is no value; expected FILE.npy, FILE.npz:KEY, zeros"),
         (("--states", "none.npz"), 3, "none.npz: cannot be read"),

@@ -157,8 +157,10 @@ def test_a_tensor_is_displayed_element_by_element_or_by_its_statistics() -> None
     (line,) = interpreter.execute("display values/s").lines
     assert line == "watch 2  values/s = f32[5]  min 1  max 8  mean 4  std 2.44949  nan 0  inf 0  zeros 0"
     assert "/x is for integers, this is f32[5]" in interpreter.execute("display values/x").lines[0]
-    with pytest.raises(UsageError, match="there is no format 'q'; there are x"):
-        interpreter.execute("display /q values")
+    for line in ("display /q values", "display values/q"):
+        with pytest.raises(UsageError, match="there is no format 'q'; there are x"):
+            interpreter.execute(line)
+    assert interpreter.execute("display values/(2)").data["format"] == ""
 
 
 def test_a_name_like_a_format_is_not_mistaken_for_one(tmp_path: Path) -> None:

@@ -125,6 +125,8 @@ def _watch(session: Session, text: str) -> Answer:
 
 
 _FORMATTED: Final = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")
+_OTHER_FORMAT: Final = re.compile(r".*\S/(?P<format>[a-z][0-9]{0,2})")
+"""A quotient that is meant as a format."""
 _FORMAT_FIRST: Final = re.compile(r"/(?P<format>[a-z0-9]+)\s+(?P<expression>\S.*)")
 _DISPLAY: Final = "EXPR[/FORMAT] | /FORMAT EXPR"
 
@@ -135,6 +137,11 @@ def _display(session: Session, text: str) -> Answer:
         return watches(session)
     match = _FORMAT_FIRST.fullmatch(text) or _FORMATTED.fullmatch(text)
     if match is None:
+        other = _OTHER_FORMAT.fullmatch(text)
+        if other is not None and not _is_value(session, other["format"]):
+            from stepper.debug.formats import ensure_format  # which loads what few ask for
+
+            ensure_format(other["format"])
         return _watched(session.debugger.watch(text))
     expression, format = match["expression"], match["format"]
     if text[0] != "/" and _is_value(session, format):
