@@ -188,7 +188,7 @@ def type_text(part: dict[str, Any]) -> str:
 
 def linked(name: str) -> str:
     """A name that leads to its heading."""
-    return f"[{name}](#{name.lower()})"
+    return f"[{name}](#{name.lower().replace('.', '')})"
 
 
 def main(words: list[str]) -> int:

@@ -87,7 +87,7 @@ _WRAPPED_BOUNDS: Final = _Fact(
     "start and stop given at run time wrap to i32: 2^63-1 is then -1 and drops the last element"
 )
 
-_FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
+FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Abs": (_Fact("-128 in i8 becomes 127", frozenset({"i8"})),),
     "AdaptiveMaxPool": (_Fact("index_element_type=i64, the default, is refused"),),
     "Add": (_SATURATES,),
@@ -196,6 +196,6 @@ _FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
 def departures(uses: Iterable[Use]) -> list[Departure]:
     """What there is to know about the operations of a model, each fact once, by type."""
     found = {
-        Departure(use.type, fact.text): None for use in uses for fact in _FACTS.get(use.type, ()) if fact.concerns(use)
+        Departure(use.type, fact.text): None for use in uses for fact in FACTS.get(use.type, ()) if fact.concerns(use)
     }
     return sorted(found, key=lambda departure: departure.type)

@@ -1,0 +1,387 @@
+"""The parts of the pages that are made from the code: options, commands, keys, formats, tables, signatures.
+
+python -m docs.reference            write them
+python -m docs.reference --check    write nothing; exit with 1 where they are not up to date
+
+A page has `<!-- begin NAME -->` and `<!-- end -->` where the part of that name stands; the rest is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum, StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import stepper
+from stepper.cli.parser import parser
+from stepper.debug.commands.registry import GROUPS, commands
+from stepper.debug.commands.topics import TOPICS
+from stepper.debug.data_break_words import MEANINGS
+from stepper.debug.recording import schema
+from stepper.operation_types import DEFINITIONS
+from stepper.ops import all_kernels, departures
+from stepper.ops.fallback import STRUCTURAL
+from tui.key_files import PANES, chosen_keys
+from tui.keymap import names_of
+from tui.keys import Key, shown
+from tui.registry import VIEWS
+
+FOLDER = Path(__file__).parent
+PART = re.compile(r"^<!-- begin (\S+) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
+
+Lines = Iterable[str]
+
+
+def cell(text: str) -> str:
+    """A text as the cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def code(text: str) -> str:
+    """A text as code in the cell of a table."""
+    fence = "``" if "`" in text else "`"
+    inner = text.replace("|", "\\|")
+    return f"{fence} {inner} {fence}" if "`" in text else f"{fence}{inner}{fence}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table, with an empty line behind it."""
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+    yield ""
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the commands by name."""
+    actions = parser()._actions
+    found = next(action for action in actions if isinstance(action, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def command_line() -> Lines:
+    """Each command of the command line with its options."""
+    for name, one in command_parsers().items():
+        yield from (f"## stepper {name}", "", one.description or "", "", "```text", usage(one), "```", "")
+        yield from table(("", "what it is"), (option(action) for action in one._actions if action.dest != "help"))
+
+
+def usage(one: argparse.ArgumentParser) -> str:
+    """How a command is written, in short."""
+    words = [one.prog]
+    for action in one._actions:
+        if not action.option_strings:
+            word = written_value(action)
+            words.append({"?": f"[{word}]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word))
+    return " ".join([*words, "[options]"])
+
+
+def option(action: argparse.Action) -> tuple[str, str]:
+    """An option or argument as a row: how it is written, what it is."""
+    takes = action.nargs != 0
+    if not action.option_strings:
+        written = code(written_value(action))
+    else:
+        last = action.option_strings[-1] if action.option_strings[0] != "-o" else action.option_strings[0]
+        names = [
+            f"{name} {written_value(action)}" if takes and name == last else name for name in action.option_strings
+        ]
+        written = ", ".join(map(code, names))
+    text = cell(action.help or "")
+    if action.choices and action.metavar:
+        text += f" ({', '.join(map(code, map(str, action.choices)))})"
+    return written, text
+
+
+def written_value(action: argparse.Action) -> str:
+    """The value of an option or argument, as its help writes it."""
+    if action.metavar:
+        return str(action.metavar)
+    return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
+
+
+def exit_codes() -> Lines:
+    """The exit codes, as `stepper --help` lists them."""
+    text = " ".join((parser().epilog or "").split()).removeprefix("exit codes: ")
+    rows = re.findall(r"(?:^|, )(\d+) (.*?)(?=, \d+ |$)", text)
+    yield from table(("exit code", "meaning"), ((number, cell(meaning)) for number, meaning in rows))
+
+
+# --- the debugger ---------------------------------------------------------------------------------------------------
+
+GROUP_TITLES = MappingProxyType({
+    "movement": "Move in time",
+    "stopping": "Stop, and watch",
+    "looking": "Look",
+    "changing": "Change a value",
+    "keeping": "Keep, and the rest",
+})  # fmt: skip
+
+
+def debugger_commands() -> Lines:
+    """The commands of the debugger, group by group."""
+    for group in GROUPS:
+        yield from (f"## {GROUP_TITLES[group]}", "")
+        rows = [
+            (
+                ", ".join(map(code, (one.name, *one.abbreviations))),
+                code(one.syntax) if one.syntax else "",
+                cell(one.help),
+            )
+            for one in commands()
+            if one.group == group
+        ]
+        yield from table(("command", "with", "what it does"), rows)
+
+
+def topic(name: str) -> Callable[[], Lines]:
+    """What makes a topic of `stepper help` a table; its sentences stand below."""
+
+    def made() -> Lines:
+        lines = TOPICS[name]
+        rows = [(", ".join(map(code, re.split(r"  +", written))), cell(means)) for written, means in lines if written]
+        yield from table(("written", "meaning"), rows)
+        yield from (" ".join(means for written, means in lines if not written), "")
+
+    return made
+
+
+def data_breakpoints() -> Lines:
+    """What is waited for, word by word."""
+    yield from table(
+        ("word", "the run stops where"), ((code(word.value), cell(text)) for word, text in MEANINGS.items())
+    )
+
+
+# --- the application ------------------------------------------------------------------------------------------------
+
+
+def keys() -> Lines:
+    """The keys that hold everywhere, and those of each pane."""
+    keymap = chosen_keys("default").keymap
+    yield from ("## Everywhere", "")
+    yield from table(("keys", "what they do", "command"), map(key_row, (key for key in keymap if not key.panes)))
+    for pane in PANES:
+        own = [key for key in keymap if pane in key.panes]
+        yield from (f"## In the pane `{pane}`", "")
+        yield from table(("keys", "what they do", "command"), map(key_row, own))
+
+
+def key_row(key: Key) -> tuple[str, str, str]:
+    """A key as a row of a table."""
+    names = [name for name in names_of(key).split("  ") if name]
+    return " ".join(map(code, names)), cell(key.help), code(key.command)
+
+
+def key_presets() -> Lines:
+    """What the presets change."""
+    default = {(name, key.panes): key.command for key in chosen_keys("default").keymap for name in key.keys}
+    for preset in ("vscode", "vim", "emacs"):
+        found = [
+            (code(shown(name)), cell(key.help), code(key.command), ", ".join(key.panes) or "everywhere")
+            for key in chosen_keys(preset).keymap
+            for name in key.keys
+            if default.get((name, key.panes)) != key.command
+        ]
+        yield from (f"### {preset}", "", *table(("key", "what it does", "command", "where"), found))
+
+
+def screens() -> Lines:
+    """The screens by name."""
+    yield from table(
+        ("screen", "what it shows"), ((code(f":view {one.name}"), cell(one.help)) for one in VIEWS.values())
+    )
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def recording_tables() -> Lines:
+    """The tables and views of a recording: what they hold, and how they are made."""
+    yield from ("```text", inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n")[2].strip("\n"), "```", "")
+    yield from ("## As SQL", "", "```sql")
+    yield from (f"CREATE TABLE {name} ({folded(columns)});" for name, columns in schema.TABLES.items())
+    yield from (f"CREATE VIEW {name} AS{text};" for name, text in schema.VIEWS.items() if name != "statistics")
+    yield from ("```", "")
+
+
+def folded(columns: str) -> str:
+    """The columns of a table, without the many that differ by their number alone."""
+    return re.sub(r"n0, n1, .*, (n\d+)", r"n0, n1, ..., \1", columns)
+
+
+def figure_options() -> Lines:
+    """The options of `stepper export` alone."""
+    shared = {action.dest for action in command_parsers()["inspect"]._actions} - {"model"}
+    own = [action for action in command_parsers()["export"]._actions if action.dest not in shared]
+    yield from table(("", "what it is"), map(option, own))
+
+
+# --- rule books and operations --------------------------------------------------------------------------------------
+
+
+def operation_departures() -> Lines:
+    """Where OpenVINO's plugin departs from the specification, by type of operation."""
+    rows = []
+    for type_, facts in sorted(departures.FACTS.items()):
+        for fact in facts:
+            where = [", ".join(sorted(fact.element_types))] if fact.element_types else []
+            where += [f"version {', '.join(map(str, fact.versions))}"] if fact.versions else []
+            rows.append((code(type_), cell(fact.text), "; ".join(where)))
+    yield from table(("operation", "what the plugin does", "where"), rows)
+
+
+def operations() -> Lines:
+    """Every operation of the operation sets: the definitions that have a kernel, and its file."""
+    kernels = all_kernels()
+    rows = []
+    for type_, versions in DEFINITIONS.items():
+        having = [version for version in versions if (type_, version) in kernels]
+        file = kernels[type_, having[0]].function.__module__ if having else ""
+        where = "the engine" if type_ in STRUCTURAL else code(file.replace(".", "/") + ".py") if having else ""
+        rows.append((code(type_), ", ".join(map(str, having if having else versions)), where))
+    yield from (f"{len(rows)} types of operations.", "")
+    yield from table(("operation", "opset of the definition", "where"), rows)
+
+
+# --- Python ---------------------------------------------------------------------------------------------------------
+
+
+def python_names() -> Lines:
+    """Every public name with its signature and its docstring."""
+    for name in sorted(stepper.__all__, key=lambda name: (isinstance(getattr(stepper, name), type), name.lower())):
+        yield from described(f"stepper.{name}", name, getattr(stepper, name))
+
+
+def described(title: str, name: str, thing: Any) -> Iterator[str]:
+    """A function or a class with its methods."""
+    yield from (f"## {title}", "")
+    is_error = isinstance(thing, type) and issubclass(thing, Exception)
+    if isinstance(thing, type) and issubclass(thing, Enum):
+        yield from (
+            docstring(thing),
+            "",
+            "Members: " + ", ".join(code(f"{name}.{one.name}") for one in thing) + ".",
+            "",
+        )
+        return
+    if not is_error:
+        yield from ("```py", f"{title}{signature(thing)}", "```", "")
+    yield from (docstring(thing), "")
+    if not isinstance(thing, type) or is_error:
+        return
+    rows = []
+    for member, value in vars(thing).items():
+        text = docstring(value if not isinstance(value, classmethod | staticmethod) else value.__func__)
+        if member.startswith("_") or not text or isinstance(value, int | str):
+            continue
+        if isinstance(value, property):
+            rows.append((code(member), cell(text)))
+        elif callable(value):
+            rows.append((code(f"{member}{signature(value)}"), cell(text)))
+    if rows:
+        yield from table(("member", "what it is"), rows)
+
+
+def signature(thing: Any) -> str:
+    """The signature as it is written, without `self`."""
+    try:
+        found = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return ""
+    parameters = [
+        one.replace(annotation=plain(one.annotation), default=plain_default(one.default))
+        for one in found.parameters.values()
+        if one.name != "self"
+    ]
+    return str(found.replace(parameters=parameters, return_annotation=plain(found.return_annotation)))
+
+
+class Written:
+    """A text that a signature shows as it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def plain(annotation: Any) -> Any:
+    """An annotation without the modules that its names come from."""
+    if annotation is inspect.Parameter.empty:
+        return annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return Written(re.sub(r"\b(?:\w+\.)+(?=\w)", "", text))
+
+
+def plain_default(default: Any) -> Any:
+    """A default; that of a word is the word."""
+    if isinstance(default, StrEnum):
+        return Written(repr(default.value))
+    return Written(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
+
+
+def docstring(thing: Any) -> str:
+    """The docstring, cleaned."""
+    return inspect.cleandoc(getattr(thing, "__doc__", None) or "")
+
+
+PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
+    "command-line": command_line,
+    "exit-codes": exit_codes,
+    "debugger-commands": debugger_commands,
+    "addresses": topic("addresses"),
+    "expressions": topic("expressions"),
+    "breaks": topic("breaks"),
+    "data-breakpoints": data_breakpoints,
+    "keys": keys,
+    "key-presets": key_presets,
+    "screens": screens,
+    "recording-tables": recording_tables,
+    "figure-options": figure_options,
+    "departures": operation_departures,
+    "operations": operations,
+    "python": python_names,
+})  # fmt: skip
+"""By name: what makes a part."""
+
+
+def filled(text: str) -> str:
+    """A page with its parts as they should be. KeyError for a part that nothing makes."""
+
+    def made(match: re.Match[str]) -> str:
+        content = "\n".join(PARTS[match[1]]()).strip("\n")
+        return f"<!-- begin {match[1]} -->\n\n{content}\n\n<!-- end -->"
+
+    return PART.sub(made, text)
+
+
+def main(words: list[str]) -> int:
+    """Write or compare; the exit code."""
+    stale = []
+    for path in sorted(FOLDER.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        wanted = filled(text)
+        if wanted != text:
+            stale.append(path)
+            if "--check" not in words:
+                path.write_text(wanted, encoding="utf-8")
+    if "--check" not in words:
+        return 0
+    for path in stale:
+        print(f"{path} is not up to date: python -m docs.reference", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

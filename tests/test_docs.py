@@ -1,0 +1,192 @@
+"""The pages of docs: what they are made from is current, each command in them runs, and what they show is printed.
+
+In a page, a fence of `sh` has commands, one a line, which end with code 0; with `# exit code N` behind one, with that.
+A fence of `console` has `$ ` before each command and its output below (`...`: any lines, or none); `$ echo $?` shows
+the code of the one before. Behind `$ stepper debug ...`, lines that begin with `(stepper)` are typed. A fence of
+`python` runs after those above it, with their names. All of a page run in one folder that has the sample models. Other
+fences (`text`, `py`, `toml`, with a `title=`) are only shown, and commands of other programs are not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from stepper.cli import main
+from stepper.cli.parser import parsed
+from stepper.model_files import is_model_path
+from tests.debug.transcript import PROMPT, commands_in, held
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+NOT_RUN = ("git", "mkdocs", "pip", "python", "python3", "textual")
+"""Programs that install, serve or check, and the project's own scripts, which have tests of their own."""
+
+
+class Fence(NamedTuple):
+    """A fence of a page, with the line on which it begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+class Command(NamedTuple):
+    """A command of a page: its line, the code that it ends with, and the output that is shown (None: none is)."""
+
+    line: str
+    code: int
+    shown: str | None = None
+
+
+def fences(page: Path) -> Iterator[Fence]:
+    """The fences of a page, those in lists without their indentation."""
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        inner = re.sub(rf"^{match[1]}", "", match[3], flags=re.MULTILINE)
+        yield Fence(match[2].strip(), inner, text[: match.start()].count("\n") + 1)
+
+
+def commands(fence: Fence) -> Iterator[Command]:
+    """The commands of a fence of sh or console."""
+    text = fence.text.replace("\\\n", " ")
+    if fence.language == "sh":
+        for line in text.splitlines():
+            command, _, comment = line.partition("  # ")
+            code = re.fullmatch(r"exit code (\d+).*", comment)
+            if command.strip() and not command.startswith("#"):
+                yield Command(command.strip(), int(code[1]) if code else 0)
+        return
+    parts = [part.partition("\n") for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+    for index, (line, _, shown) in enumerate(parts):
+        if line == "echo $?":
+            continue
+        following = parts[index + 1] if index + 1 < len(parts) else ("", "", "")
+        yield Command(line, int(following[2]) if following[0] == "echo $?" else 0, shown)
+
+
+def is_missing(line: str) -> bool:
+    """True if a command needs OpenVINO or onnxruntime, and that is not installed."""
+    words = line.split()
+    needs_openvino = "openvino" in line or "passes" in words or ("compare" in words and "--with" not in words)
+    if (needs_openvino or ".onnx" in line) and find_spec("openvino") is None:
+        return True
+    return "--with onnx" in line and find_spec("onnxruntime") is None
+
+
+def carried_out(line: str, folder: Path) -> tuple[int, str]:
+    """The code and the standard output of a command."""
+    if re.search(r"[|<>;&$`]", re.sub(r'"[^"]*"|\'[^\']*\'', "", line)):
+        bin_folder = Path(sys.executable).parent
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=folder,
+            env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout
+    words = shlex.split(line)
+    if words[0] != "stepper":
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout
+    if words[1] == "tui" or is_model_path(words[1]):  # needs a terminal
+        options = parsed(words[1:])
+        assert (folder / options.model).is_file() and all(
+            (folder / path).is_file() for path in [options.inputs] if path
+        )
+        return 0, ""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            code = main(words[1:])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, out.getvalue()
+
+
+def conversation(line: str, shown: str) -> str:
+    """What a conversation with a sample model says to what is typed in it."""
+    words = shlex.split(line)
+    name = re.fullmatch(r"sample_models/(\w+)/model\.xml", words[2])
+    assert name is not None and words[3:] == ["--inputs", f"sample_models/{name[1]}/inputs.npz"]
+    return held(name[1], commands_in(shown))
+
+
+def fits(printed: str, shown: str) -> bool:
+    """True if the output is what is shown, in which a line `...` stands for any lines."""
+    lines = [r"(?:.*\n)*" if line.strip() == "..." else re.escape(line) + r"\n" for line in shown.splitlines()]
+    return re.fullmatch("".join(lines), "".join(f"{line.rstrip()}\n" for line in printed.splitlines())) is not None
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the sample models, and no settings of the user."""
+    (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_every_example_of_a_page_runs_and_prints_what_it_shows(page: Path, folder: Path) -> None:
+    names: dict[str, object] = {}
+    for fence in fences(page):
+        place = f"{page.relative_to(ROOT)}, line {fence.line}"
+        if fence.language == "python":
+            if "openvino" in fence.text and find_spec("openvino") is None:
+                continue
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(fence.text, place, "exec"), names)
+        if fence.language not in ("sh", "console"):
+            continue
+        for command in commands(fence):
+            if Path(shlex.split(command.line)[0]).name in NOT_RUN or is_missing(command.line):
+                continue
+            if command.shown is not None and PROMPT in command.shown:
+                code, printed = 0, conversation(command.line, command.shown)
+            else:
+                code, printed = carried_out(command.line, folder)
+            assert code == command.code, (place, command.line, printed)
+            assert command.shown is None or fits(printed, command.shown), (place, command.line, printed)
+
+
+def test_every_part_that_is_made_from_the_code_is_current() -> None:
+    check = subprocess.run(
+        [sys.executable, "-m", "docs.reference", "--check"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert (check.returncode, check.stderr) == (0, "")
+
+
+def test_every_command_and_every_public_name_is_in_the_reference() -> None:
+    import stepper
+    from stepper.cli.parser import COMMANDS
+
+    commands_page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    assert all(f"\n## stepper {name}\n" in commands_page for name in COMMANDS)
+    python_page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    assert all(f"\n## stepper.{name}\n" in python_page for name in stepper.__all__)
+
+
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs-material; runs in the second part of .ci/run")
+def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stderr
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//(?!squidfunk)[^"]*\.(?:js|css|woff2?)', page), "from a network"
