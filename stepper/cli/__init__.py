@@ -57,7 +57,7 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
     `error` is the word for what is no StepperError. The commands of a script have answered with theirs already.
     """
     print(f"stepper: {message}", file=sys.stderr)
-    if "--json" in words or ("--as", "json") in pairwise(words) or "--as=json" in words:
+    if _answers_in_json(words):
         from stepper.cli.values import error_data, failure_data, print_json
 
         if not isinstance(error, StepperError):
@@ -65,6 +65,15 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
         elif not error.answered:
             print_json({"error": error_data(error)}, in_a_line="debug" in words[:1])
     return code
+
+
+def _answers_in_json(words: Sequence[str]) -> bool:
+    """True if JSON was to go to stdout; `--as json` writes it there unless a file is named."""
+    if "--json" in words:
+        return True
+    pairs = list(pairwise(words))
+    is_json = ("--as", "json") in pairs or "--as=json" in words
+    return is_json and (("-o", "-") in pairs or not any(word.startswith("-o") for word in words))
 
 
 def _prepare_streams() -> None:
