@@ -95,9 +95,8 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> T
     if count < -1:
         raise UsageError(f"a trip count is 0 or more, or -1 for no limit, not {count}")
     if limit is not None and limit < begun:
-        raise UsageError(
-            f"{name} has begun {begun} iterations, so its trip count cannot be {limit}; the least is {begun}"
-        )
+        many = f"{begun} iteration{'' if begun == 1 else 's'}"
+        raise UsageError(f"{name} has begun {many}, so its trip count cannot be {limit}; the least is {begun}")
     if limit is None and not (isinstance(activation.plan, LoopPlan) and activation.plan.is_loop):
         raise UsageError(f"{name} has no condition that could end it, so it needs a trip count")
     if activation.slices and (limit is None or limit > activation.slice_count):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from stepper.debug.views import ConditionLimit, ValueView
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
-from stepper.engine.interventions import CONDITION, CONSTANTS
+from stepper.engine.interventions import CONDITION, CONSTANTS, TRIP_COUNT
 from stepper.engine.loops import EndReason, SliceWalk
 from stepper.engine.program import LoopPlan, Value
 from stepper.engine.rules import Rules
@@ -192,7 +192,7 @@ def ending(layer: Layer, activation: Activation, result: str | None, bound: Cond
         return f"ended after {iterations(executed)}: {_reason(activation, result)}"
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
-    ways = [] if activation.limit is None else [f"after {iterations(activation.limit)}, {_by_count(plan)}"]
+    ways = [] if activation.limit is None else [f"after {iterations(activation.limit)}, {_by_count(activation, plan)}"]
     if activation.decided is False:
         ways = [f"after {iterations(executed)}, for its condition was set to false"]
     elif plan.condition_result is not None:
@@ -203,8 +203,8 @@ def ending(layer: Layer, activation: Activation, result: str | None, bound: Cond
     return text + _shortage(activation)
 
 
-def _by_count(plan: LoopPlan) -> str:
-    if plan.is_loop:
+def _by_count(activation: Activation, plan: LoopPlan) -> str:
+    if plan.is_loop or TRIP_COUNT in activation.changed:
         return "when the trip count is reached"
     return "when every slice is used" if plan.sliced else "for nothing is sliced and its outputs ask for no more"
 

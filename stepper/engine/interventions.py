@@ -59,13 +59,18 @@ def _go_on_or_end(frame: Frame) -> None:
     frame.phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
 
 
+def limit_reached(activation: Activation) -> EndReason:
+    """Return why a loop ended that ran as often as it may: a trip count, of its own or given by an edit, or slices."""
+    plan = activation.plan
+    if not (isinstance(plan, LoopPlan) and plan.is_loop) and TRIP_COUNT not in activation.changed:
+        return EndReason.SLICES
+    return EndReason.NO_ITERATIONS if activation.iteration < 0 else EndReason.TRIP_COUNT
+
+
 def _end(activation: Activation) -> EndReason | None:
-    plan, none_ran = activation.plan, activation.iteration < 0
-    is_loop = isinstance(plan, LoopPlan) and plan.is_loop
+    none_ran = activation.iteration < 0
     if activation.limit == activation.iteration + 1:
-        if not is_loop:
-            return EndReason.SLICES
-        return EndReason.NO_ITERATIONS if none_ran else EndReason.TRIP_COUNT
+        return limit_reached(activation)
     if activation.condition:
         return None
     return EndReason.INITIAL_CONDITION if none_ran else EndReason.CONDITION

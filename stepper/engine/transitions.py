@@ -11,6 +11,7 @@ import numpy as np
 from stepper.element_types import name_of
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase, Slices
+from stepper.engine.interventions import limit_reached
 from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
 from stepper.engine.roles import parameter_type
@@ -189,7 +190,7 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     if activation.decided is not None:
         activation.condition, activation.decided = activation.decided, None
     if executed == activation.limit:
-        activation.ended = EndReason.TRIP_COUNT if plan.is_loop else EndReason.SLICES
+        activation.ended = limit_reached(activation)
     elif not activation.condition:
         activation.ended = EndReason.CONDITION
     frame.phase = _BETWEEN if activation.ended is None else _LEAVING

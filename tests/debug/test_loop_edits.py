@@ -445,3 +445,22 @@ def test_a_pickled_state_has_the_changed_constants(tmp_path: Path) -> None:
     for _ in machine.run():
         pass
     assert machine.outputs is not None and machine.outputs[0].tolist() == [602.0]
+
+
+def test_a_tensor_iterator_that_was_given_a_trip_count_does_not_say_that_its_slices_are_used() -> None:
+    interpreter = Interpreter(sample("reverse"))
+    interpreter.execute("step 3")
+    assert interpreter.execute("info trip").data["sentence"] == "ends after 8 iterations, when every slice is used"
+    interpreter.execute("set trip-count = 2")
+    assert (
+        interpreter.execute("info trip").data["sentence"] == "ends after 2 iterations, when the trip count is reached"
+    )
+    stop = interpreter.execute("finish")
+    assert stop.lines[1] == "  iteration 1 is closed, the last: trip count reached"
+    sentence = interpreter.execute("info trip").data["sentence"]
+    assert sentence == "ended after 2 iterations: the trip count, 2, is reached"
+    with pytest.raises(UsageError, match="has begun 2 iterations, so"):
+        interpreter.execute("set trip-count = 1")
+    interpreter.execute("goto tick 3")
+    with pytest.raises(UsageError, match="has begun 1 iteration, so"):
+        interpreter.execute("set trip-count = 0")
