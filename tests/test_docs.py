@@ -1,4 +1,4 @@
-"""The pages of docs: what they are made from is current, each command in them runs, and what they show is printed.
+"""README and docs: what is made from the code is current, each command in them runs and prints what they show.
 
 In a page, a fence of `sh` has commands, one a line, which end with code 0; with `# exit code N` behind one, with that.
 A fence of `console` has `$ ` before each command and its output below (`...`: any lines, or none); `$ echo $?` shows
@@ -29,7 +29,7 @@ from stepper.model_files import is_model_path
 from tests.debug.transcript import PROMPT, commands_in, held
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 NOT_RUN = ("git", "mkdocs", "pip", "python", "python3", "textual")
 """Programs that install, serve or check, and the project's own scripts, which have tests of their own."""
@@ -143,7 +143,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_of_a_page_runs_and_prints_what_it_shows(page: Path, folder: Path) -> None:
     names: dict[str, object] = {}
     for fence in fences(page):

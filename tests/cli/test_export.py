@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -215,28 +213,6 @@ def test_every_choice_of_the_program_is_one_of_the_command_line(capsys: pytest.C
     text = capsys.readouterr().out
     for words in (Values, Format, View, Theme, Placer):
         assert all(word in text for word in words)
-
-
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_every_option_is_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["export", "--help"])
-    options = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help", "--quiet"}
-    assert options <= set(re.findall(r"--[a-z][a-z-]+", README))
-
-
-def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = re.findall(r"^stepper export .*", README, re.MULTILINE)
-    assert len(commands) == 3
-    for folder in ("sample_models", "README.md"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        assert main([*shlex.split(command)[1:], "-q"]) == 0, command
-    assert {path.name for path in tmp_path.glob("*.svg")} == {"model.svg", "run.svg"}
 
 
 def test_numpy_code_is_written_with_its_larger_constants_beside_it(

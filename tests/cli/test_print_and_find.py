@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import random
-import shlex
 import shutil
 import sqlite3
 from pathlib import Path
@@ -181,22 +180,6 @@ def test_nan_is_found_in_anything(call: Call, model: Path, tmp_path: Path, capsy
 def test_a_predicate_that_is_wrong_is_code_2(call: Call, trace: Path, predicate: str, message: str) -> None:
     called = call("find", trace, predicate)
     assert called.code == 2 and message in called.err
-
-
-def test_the_commands_in_the_readme_print_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from stepper.cli import main
-
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = next(part for part in readme.split("```") if part.startswith("\n$ stepper run"))
-    (tmp_path / "sample_models").symlink_to(ROOT / "sample_models")
-    monkeypatch.chdir(tmp_path)
-    for command in block.strip().removeprefix("$ stepper ").split("\n$ stepper "):
-        line, _, shown = command.partition("\n")
-        main(shlex.split(line))
-        printed = capsys.readouterr().out.strip()
-        assert printed == shown.strip() or line.startswith("run ")
 
 
 # --- files that are not to be trusted -------------------------------------------------------------------------------
