@@ -363,7 +363,7 @@ def test_a_model_whose_recurrences_are_closed_says_what_would_open_them(
     assert main(["inspect", path]) == 0
     assert "sequences, which --open-sequences opens as loops\n  LSTMSequence '" in capsys.readouterr().out
     assert main(["inspect", path, "--json"]) == 0
-    assert [kind for kind, _name in json.loads(capsys.readouterr().out)["sequences"]] == ["LSTMSequence"]
+    assert [layer["type"] for layer in json.loads(capsys.readouterr().out)["sequences"]] == ["LSTMSequence"]
     assert main(["export", path, "-o", str(tmp_path / "loop.svg"), "--view", "rolled"]) == 2
     assert expected in capsys.readouterr().err
     debugger = stepper.Debugger(model, recurrence.fed())
