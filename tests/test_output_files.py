@@ -275,7 +275,7 @@ def test_constants_of_code_do_not_replace_an_archive_of_somebody_else(
     (folder / "code.npz").write_bytes(b"mine")
     words = ["export", str(ROOT / "sample_models/date_normaliser/model.xml"), "--as", "numpy", "-q", "-o", "code.py"]
     assert main(words) == 2
-    assert "code.npz, which is there already" in capsys.readouterr().err
+    assert "code.npz, which exists already" in capsys.readouterr().err
     assert (folder / "code.npz").read_bytes() == b"mine" and not (folder / "code.py").exists()
 
 

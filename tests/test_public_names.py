@@ -43,6 +43,14 @@ def test_types_and_signature_can_be_read(name: str, value: Any) -> None:
         assert parameters | {"return"} == set(hints), name
 
 
+def test_members_of_the_classes_can_be_asked_of_the_classes() -> None:
+    for value in (getattr(stepper, name) for name in stepper.__all__):
+        for member in dir(value) if inspect.isclass(value) else ():
+            if member != "__abstractmethods__":
+                getattr(value, member)
+    assert "another run to compare with" in (inspect.getdoc(stepper.Debugger.reference) or "")
+
+
 def test_dir_shows_the_names_and_nothing_else() -> None:
     assert sorted(name for name in dir(stepper) if not name.startswith("_")) == sorted(stepper.__all__)
     kinds = {name for name, value in vars(errors).items() if inspect.isclass(value)}

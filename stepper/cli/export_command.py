@@ -95,7 +95,7 @@ def _write_both(target: Target, code: bytes, constants: Mapping[str, Array]) -> 
     beside = Target(target.path.with_suffix(ARRAYS.suffixes[0]), ARRAYS, target.protected, target.option)
     if beside.path.exists() and not target.path.exists():
         raise OutputError(
-            f"{target}: its constants would be written over {beside.path}, which is there already; choose another name"
+            f"{target}: its constants would be written over {beside.path}, which exists already; choose another name"
         )
     with writing_all((target, beside)) as (file, archive):
         file.write(code)

@@ -20,9 +20,12 @@ _NARROW: Final = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
 
 
 def is_telling(value: Any) -> bool:
-    """Whether a value can be recognised in another place: it is not one and the same number throughout."""
+    """True if a value can be recognised in another place: its finite numbers are not one and the same throughout."""
     flat = np.asarray(value).reshape(-1)
-    if flat.size == 0 or flat.dtype == STRING_DTYPE:
+    if flat.dtype == STRING_DTYPE:
+        return False
+    flat = flat[np.isfinite(storable(flat).astype(np.float64))] if is_floating(flat.dtype) else flat
+    if flat.size == 0:
         return False
     return bool((flat != flat[0]).any()) or (flat.size == 1 and bool(flat[0] != 0) and is_floating(flat.dtype))
 

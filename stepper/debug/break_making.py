@@ -39,14 +39,18 @@ class Maker:
         """UsageError for a pattern that names no operation."""
         operations_of(pattern, self._timeline.machine.compiled, where)
 
-    def ensure_elements(self, description: BreakDescription, where: Program) -> None:
-        """UsageError for a data breakpoint about an element that its value does not have."""
+    def ensure_elements(self, description: BreakDescription, where: Program) -> str:
+        """UsageError for a data breakpoint about an element that its value does not have.
+
+        Return a note about one that it may lack; else it is empty.
+        """
         wanted = data_break(description.text) if description.kind is BreakKind.WHEN else None
         if wanted is not None and wanted.address is not None and wanted.address.index:
             machine = self._timeline.machine
             target = value_place(wanted.address, machine.compiled, where).target
             if target is not None:
-                ensure_elements(wanted.address, target, machine.stack)
+                return ensure_elements(wanted.address, target, machine.stack)
+        return ""
 
     def has_exceptions(self, description: BreakDescription) -> bool:
         """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""

@@ -86,7 +86,7 @@ class Breakpoints:
     def add(self, description: BreakDescription) -> Breakpoint:
         """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
         breakpoint = self._new(self._number + 1, description, self._where)
-        self._maker.ensure_elements(description, self._where)
+        breakpoint.note = self._maker.ensure_elements(description, self._where)
         self._number += 1
         self._by_number[breakpoint.number] = breakpoint
         self._watch()
@@ -107,7 +107,7 @@ class Breakpoints:
         before = self[number]
         description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
         breakpoint = self._new(number, description, before.where)
-        self._maker.ensure_elements(description, before.where)
+        breakpoint.note = self._maker.ensure_elements(description, before.where)
         self._by_number[number] = breakpoint
         self._watch()
         return breakpoint

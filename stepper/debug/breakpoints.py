@@ -124,7 +124,8 @@ class Breakpoint:
     """A breakpoint of one run, or (number 0) what one movement waits for. `log` makes it a logpoint: it writes and
     never stops.
 
-    `where` is the graph from which the names in it are seen: the one that ran when it was set.
+    `where` is the graph from which the names in it are seen: the one that ran when it was set. `note` is what there was
+    to say about it then; it may be empty.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class Breakpoint:
         self.checks = tuple(checks)
         self.trails = tuple(trails)
         self.log = log
+        self.note = ""
         self._hits = Count(base, description.hit)
         self._ignored = Count(description.ignored_from, description.ignore)
 

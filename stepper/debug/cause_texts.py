@@ -141,7 +141,7 @@ def change_text(change: ValueChange) -> str:
 @sentences.register
 def _reached(cause: Reached) -> tuple[str, ...]:
     reason = f", and '{cause.condition}' is true" if cause.condition else ""
-    text = f"{_happened(cause, named=True)} {where(cause.location)}{reason}"
+    text = f"{_happened(cause, named=True)}{reason}"
     if cause.edge is None or cause.passing is None:
         return (text,)
     passes = f"carries it from iteration {cause.passing} to {cause.passing + 1}"
@@ -150,14 +150,16 @@ def _reached(cause: Reached) -> tuple[str, ...]:
 
 @_title.register
 def _reached_title(cause: Reached) -> str:
-    return f"{_happened(cause, named=False)} {where(cause.location, named=False)}"
+    return _happened(cause, named=False)
 
 
 def _happened(cause: Reached, *, named: bool) -> str:
     layer = cause.location.operation
     assert layer is not None, "a place has one"
     text = str(layer) if named else layer.type
-    return f"an iteration of {text} has begun" if cause.what is What.BEGAN else f"{text} {cause.what}"
+    if cause.what is What.BEGAN and cause.location.path:
+        return f"iteration {cause.location.path[-1].iteration} of {text} begins"
+    return f"{text} {cause.what} {where(cause.location, named=named)}"
 
 
 @sentences.register

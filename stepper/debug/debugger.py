@@ -575,8 +575,8 @@ class Debugger:
     def _loop_iteration(self) -> int:
         iteration = iteration_of(self.frame)
         if iteration is None:
-            way = "step into a loop first, to where its first iteration has begun"
-            raise UsageError(f"here is no iteration: {without_loops(self.model) or way}")
+            way = "step into a loop first, until its first iteration has begun"
+            raise UsageError(f"the run is in no iteration here: {without_loops(self.model) or way}")
         return iteration
 
     def _jump(self, iterations: int) -> Event | None:

@@ -13,16 +13,17 @@ from stepper.ir.model import parameter_shape
 from stepper.ops.axes import shape_text
 
 
-def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) -> None:
+def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) -> str:
     """Raise UsageError for an index that the value does not have: by its shape now, else by what the file declares.
 
-    What is open in the file is let through where the value is not there yet.
+    What is open in the file is let through where the value is not there yet; a note that says so is returned. Else it
+    is empty.
     """
     if not address.index:
-        return
+        return ""
     sizes = _sizes(target, stack)
     if sizes is None:
-        return
+        return _note(target, "an open shape", address)
     index = numpy_index(address.index)
     whose = f"'{address}': '{target.named.name}' of the shape {shape_text(sizes).replace('-1', '?')}"
     count = sum(not isinstance(item, EllipsisType) for item in index)
@@ -37,6 +38,16 @@ def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) ->
             raise UsageError(f"{whose} has no element {item} along axis {axis}; {valid}")
         if isinstance(item, slice) and size > 0 and not range(size)[item]:
             raise UsageError(f"{whose} has none of these elements along axis {axis}; there are 0 to {size - 1}")
+    if any(
+        isinstance(item, int) and item not in (0, -1) and sizes[axis] < 0 for axis, item in _placed(index, len(sizes))
+    ):
+        return _note(target, f"the shape {shape_text(sizes).replace('-1', '?')}", address)
+    return ""
+
+
+def _note(target: Target, shape: str, address: Address) -> str:
+    """That a breakpoint may have nothing to compare."""
+    return f"'{target.named.name}' has {shape}; iterations in which '{address}' does not exist are passed over"
 
 
 def _placed(index: Sequence[int | slice | EllipsisType], rank: int) -> list[tuple[int, int | slice]]:

@@ -366,6 +366,11 @@ def element(value: Value, index: tuple[Any, ...]) -> Value:
     """The part of a tensor."""
     try:
         return value[index]
+    except IndexError as error:
+        rank = len(value.shape)
+        axes = f"{rank} ax{'i' if rank == 1 else 'e'}s" if rank else "a scalar has no axes"
+        many = f"too many indices: {len(index)} for {axes}" if rank else f"too many indices: {axes}"
+        raise ValueFailure(f"{described(value)}: {many if len(index) > rank else first_line(error)}") from None
     except FAILURES as error:
         raise ValueFailure(f"{described(value)}: {first_line(error)}") from None
 

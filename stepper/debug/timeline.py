@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self, overload
 
 from msgspec import Struct
 
@@ -535,7 +535,15 @@ class ReferenceOfTimeline:
     With it `ref(x)` in expressions is its value, and `break diff>X` means the distance from it.
     """
 
-    def __get__(self, debugger: Any, _owner: type) -> ReferenceValues | None:
+    @overload
+    def __get__(self, debugger: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, debugger: object, owner: type) -> ReferenceValues | None: ...
+
+    def __get__(self, debugger: Any, owner: type) -> ReferenceValues | Self | None:
+        if debugger is None:
+            return self  # asked of the class, by help() and the like
         reference: ReferenceValues | None = debugger.timeline.reference
         return reference
 

@@ -736,7 +736,10 @@ class BreakPlace(TypedDict):
 
 
 class BreakpointData(TypedDict):
-    """A breakpoint: `places` are the first of `place_count`, `commands` what it does when it stops."""
+    """A breakpoint: `places` are the first of `place_count`, `commands` what it does when it stops.
+
+    `note` is what there was to say when it was set, or empty.
+    """
 
     number: int
     kind: BreakKind
@@ -747,6 +750,7 @@ class BreakpointData(TypedDict):
     places: list[BreakPlace]
     place_count: int
     commands: list[str]
+    note: str
 
 
 class CommandsAnswer(Lines):

@@ -275,7 +275,7 @@ def test_ctrl_c_pauses_an_endless_loop_and_clears_the_line_at_the_prompt(graph: 
         terminal.until(PROMPT)
         terminal.runs("find iter < 0 all")
         terminal.interrupt()
-        terminal.until(r"not asked to the end: paused[\s\S]*" + PROMPT)
+        terminal.until(r"not to the end of the run: paused[\s\S]*" + PROMPT)
         terminal.type("info breaks\n")
         assert "break endless@5" in terminal.until(r"hits?\)[\s\S]*" + PROMPT)
         terminal.type("quit\n")

@@ -68,6 +68,13 @@ def test_a_value_of_the_iteration_before_is_recognised() -> None:
     assert not patterns.of_values(SERIES[1] * 0, SERIES[2] * 0 + 1, SERIES[1] * 0, CLOSE)[0].startswith("is what")
 
 
+@pytest.mark.parametrize("value", [[np.inf], [np.nan, np.nan], [np.inf, np.nan, -np.inf]])
+def test_nan_and_inf_are_not_recognised_in_another_iteration(value: list[float]) -> None:
+    same, other = np.array(value, np.float32), np.ones(len(value), np.float32)
+    assert not patterns.is_telling(same)
+    assert not any("earlier" in text for text in patterns.of_values(same, other, same, CLOSE))
+
+
 def test_what_has_nothing_in_common_is_given_no_name() -> None:
     other = np.random.default_rng(9).normal(size=SERIES.shape).astype(np.float32)
     assert patterns.of_sequences(other, SERIES, CLOSE) == ()

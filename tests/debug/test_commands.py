@@ -192,7 +192,7 @@ def test_no_word_means_two_commands() -> None:
         ("next 0", "a repeat count is 1 or more, not 0"),
         ("finish 3", "nothing is expected behind the command, and there is '3'"),
         ("iter", "the iteration is missing"),
-        ("iter 3", "here is no iteration"),
+        ("iter 3", "in no iteration here"),
         ("goto nothing_like_it", "there is nothing called"),
         ("goto 'a", "there is no mark 'a'; there are none"),
         ("goto tick x", "a tick is expected"),

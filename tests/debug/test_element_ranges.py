@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stepper.debug.commands.interpreter import Interpreter
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import opened, sample
@@ -60,3 +61,11 @@ def test_a_breakpoint_that_was_possible_stays_so_when_it_is_changed_to_what_is_n
     with pytest.raises(UsageError, match="no element 2"):
         debugger.breakpoints.change(number, break_description("changes loop::following[2]"))
     assert debugger.breakpoints[number].description.text == "changes loop::following[0]"
+
+
+def test_where_the_size_is_open_in_the_file_the_answer_says_what_may_be_missing() -> None:
+    debugger = sample("nested_loop")
+    note = "'order' has the shape [?]; iterations in which 'order[7]' does not exist are passed over"
+    answer = Interpreter(debugger).execute("break changes order[7]")
+    assert answer.lines == ("breakpoint 1: when changes order[7]", f"  {note}") and answer.data["note"] == note
+    assert Interpreter(debugger).execute("break changes order[0]").lines == ("breakpoint 2: when changes order[0]",)

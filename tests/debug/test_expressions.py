@@ -314,8 +314,8 @@ def test_a_wrong_expression_is_refused_with_the_place(text: str, column: int, wo
     [
         ("x + y", "shapes .* do not fit"),
         ("x[9]", "out of bounds"),
-        ("s[0]", "f32"),
-        ("x[0,0,0,0]", "too many indices"),
+        ("s[0]", "too many indices: a scalar has no axes"),
+        ("x[0,0,0,0]", "too many indices: 4 for 3 axes"),
         ("b - b", "boolean"),
         ("-b", "negative of boolean"),
         ("x[s]", "whole number or a mask"),

@@ -90,7 +90,7 @@ def _print(session: Session, text: str) -> Answer:
 
 def _left_out(address: Address, series: Series) -> list[str]:
     """That not all iterations are there, and why."""
-    lines = [f"the iterations behind these are missing: {series.stopped}"] if series.stopped else []
+    lines = [f"later iterations are missing: {series.stopped}"] if series.stopped else []
     if series.step > 1:
         few = replace(address, iterations=IterationRange(series.iterations[0], series.iterations[0] + 1000))
         is_second = series.step % 10 == 2 and series.step % 100 != 12  # of powers of two no other is irregular
@@ -181,7 +181,9 @@ def _find(session: Session, text: str) -> Answer:
     found = session.debugger.find(expression, which)
     lines = [f"tick {moment.tick}  {moment.place}" for moment in found.moments]
     lines += ["there are more"] if found.more else []
-    lines += [f"not asked to the end: {found.stopped}"] if found.stopped else []
+    if found.stopped:
+        nothing = "" if found.moments else "nothing found; "
+        lines.append(f"{nothing}asked at {found.asked:,} moments, not to the end of the run: {found.stopped}")
     lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
     data = as_data(found)
     return Answer(tuple(lines or [f"nowhere, at {found.asked} moments"]), data)

@@ -61,7 +61,9 @@ def _here(session: Session) -> str:
 
 
 def _set(session: Session, breakpoint: Breakpoint) -> Answer:
-    return Answer((f"breakpoint {breakpoint.number}: {breakpoint.description}",), _data(session, breakpoint))
+    lines = [f"breakpoint {breakpoint.number}: {breakpoint.description}"]
+    lines += [f"  {breakpoint.note}"] if breakpoint.note else []
+    return Answer(tuple(lines), _data(session, breakpoint))
 
 
 def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
@@ -77,6 +79,7 @@ def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
         "places": [_place_data(check.program, check.index, model) for check in places[:MOST_PLACES]],
         "place_count": len(places),
         "commands": list(description.commands),
+        "note": breakpoint.note,
     }
 
 

@@ -158,7 +158,7 @@ def new_file(path: Path) -> Iterator[sqlite3.Connection]:
     UsageError where it is there already or cannot be made.
     """
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path}: is there already; --resume goes on with it, or choose another name")
+        raise UsageError(f"{path} exists already; --resume goes on with it, or choose another name")
     for leftover in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
         if leftover.exists():  # SQLite would take it for what the new file has not got yet
             raise UsageError(f"{leftover}: is left over from another file of this name; remove it first")
