@@ -76,7 +76,13 @@ def _counted(comparison: Comparison) -> str:
     observations = comparison.observations
     known = sum(one.theirs_known for one in observations.outputs)
     iterations = sum(record.iterations for record in observations.loops.values())
-    return f"{observations.compared} values in {iterations} iterations and {known} outputs agree"
+    values, counted = observations.compared, f"in {_number(iterations, 'iteration')} " if observations.loops else ""
+    agree = "agrees" if values + known == 1 else "agree"
+    return f"{_number(values, 'value')} {counted}and {_number(known, 'output')} {agree}"
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _first_texts(comparison: Comparison) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.cli import main
 from tests.compare.twins import X, recurrence
+from tests.models import Graph
 
 
 @pytest.fixture
@@ -131,3 +132,13 @@ def test_the_debugger_takes_a_reference(files: Path, capsys: pytest.CaptureFixtu
     assert "after MatMul 'xW'" in out
     change = float(out.splitlines()[-1].split()[-1])
     np.testing.assert_allclose(change, -1e-3 * X[0, 1], atol=1e-6)
+
+
+def test_what_agrees_is_counted_in_the_singular_and_without_a_loop_in_no_iterations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = Graph()
+    net.result(net.apply("Abs", net.parameter("x", dims=(2,)), name="y"))
+    model = str(net.write(tmp_path))
+    assert main(["compare", model, "--with", model, "--input", "x=ones"]) == 0
+    assert capsys.readouterr().out.endswith(": 1 value and 1 output agree\n")
