@@ -15,6 +15,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.session_keeper import Keeper
 from stepper.element_types import Array
 from stepper.ir.model import Model
+from stepper.model_files import CONVERTED
 from tui.app import StepperApp
 from tui.durable import Reopen
 from tui.key_files import chosen_keys
@@ -67,7 +68,7 @@ def open_application(
     reopen: Reopen | None = None,
 ) -> int:
     """Run until the user leaves; the exit code. `given`: other inputs can be chosen."""
-    name, model, values = model_name(debugger.model.path), debugger.model, dict(enumerate(debugger.inputs))
+    name, model, values = model_name(debugger.model), debugger.model, dict(enumerate(debugger.inputs))
     choosing = None if given is None else lambda: given.opening(model, values)
     look = {"ascii": ascii, "light": light}
     return _run(debugger, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, **look)
@@ -123,11 +124,16 @@ def open_inputs(
     keeping: Keeping | None = None,
 ) -> int:
     """The same, the inputs screen first."""
-    opening, name, look = given.opening(model, {}), model_name(model.path), {"ascii": ascii, "light": light}
+    opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}
     return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, **look)
 
 
-def model_name(path: Path) -> str:
-    """What the model is called on the screen: its file, or its folder where the file is called model."""
-    resolved = path.resolve()
+def model_name(model: Model) -> str:
+    """What the model is called on the screen: its file, or its folder where the file is called model.
+
+    A converted one is called as what it was converted from, and not as the copy that is kept of it.
+    """
+    if Path(model.name).suffix.lower() in CONVERTED:
+        return printable(model.name)
+    resolved = model.path.resolve()
     return printable(resolved.parent.name if resolved.stem == "model" else resolved.stem)

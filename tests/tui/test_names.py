@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 import stepper
+from stepper.ir import read
+from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
+from tui.launch import model_name
 from tui.names import carried_name, expression_name, operation_names
 from tui.rows import clip, number, spark
 
@@ -42,3 +45,9 @@ def test_bars_show_what_is_not_finite_as_letters() -> None:
     assert spark([0.0, 1.0, math.nan, math.inf, None]) == "▁▆NI "
     assert spark([3.0, 3.0]) == "▁▁" and spark([-1e308, 1e308]) == "▁▆"
     assert clip("a_long_name_12", 10) == "a_lon…e_12"
+
+
+def test_a_converted_model_has_the_name_of_its_file_and_not_of_the_copy() -> None:
+    path = SAMPLES / "nested_loop" / "model.xml"
+    assert model_name(read(path)) == "nested_loop", "its folder, where the file is called model"
+    assert model_name(read(path, "tagger.onnx")) == "tagger.onnx"
