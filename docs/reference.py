@@ -12,6 +12,7 @@ import argparse
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -22,7 +23,6 @@ import stepper
 from stepper.cli.parser import parser
 from stepper.debug.commands.registry import GROUPS, commands
 from stepper.debug.commands.topics import TOPICS
-from stepper.debug.data_break_words import MEANINGS
 from stepper.debug.recording import schema
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
@@ -155,13 +155,6 @@ def topic(name: str) -> Callable[[], Lines]:
     return made
 
 
-def data_breakpoints() -> Lines:
-    """What is waited for, word by word."""
-    yield from table(
-        ("word", "the run stops where"), ((code(word.value), cell(text)) for word, text in MEANINGS.items())
-    )
-
-
 # --- the application ------------------------------------------------------------------------------------------------
 
 
@@ -206,10 +199,20 @@ def screens() -> Lines:
 
 
 def recording_tables() -> Lines:
-    """The tables and views of a recording: what they hold, and how they are made."""
-    yield from ("```text", inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n")[2].strip("\n"), "```", "")
+    """The tables of a recording: what they hold, and how tables and views are made."""
+    rows: list[list[str]] = []
+    for line in (
+        inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines()
+    ):
+        names, text = line[:16].strip(), line[16:].strip()
+        if names:
+            rows.append([", ".join(map(code, names.split(", "))), text])
+        else:
+            rows[-1][1] += f" {text}"
+    yield from table(("table", "what it holds"), ((names, cell(text)) for names, text in rows))
     yield from ("## As SQL", "", "```sql")
-    yield from (f"CREATE TABLE {name} ({folded(columns)});" for name, columns in schema.TABLES.items())
+    for name, columns in schema.TABLES.items():
+        yield from textwrap.wrap(f"CREATE TABLE {name} ({folded(columns)});", 110, subsequent_indent="    ")
     yield from (f"CREATE VIEW {name} AS{text};" for name, text in schema.VIEWS.items() if name != "statistics")
     yield from ("```", "")
 
@@ -343,7 +346,6 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "addresses": topic("addresses"),
     "expressions": topic("expressions"),
     "breaks": topic("breaks"),
-    "data-breakpoints": data_breakpoints,
     "keys": keys,
     "key-presets": key_presets,
     "screens": screens,
