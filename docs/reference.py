@@ -278,7 +278,7 @@ def described(title: str, name: str, thing: Any) -> Iterator[str]:
         )
         return
     if not is_error:
-        yield from ("```py", f"{title}{signature(thing)}", "```", "")
+        yield from ("```py", f"{title}{on_lines(signature(thing))}", "```", "")
     yield from (docstring(thing), "")
     if not isinstance(thing, type) or is_error:
         return
@@ -307,6 +307,19 @@ def signature(thing: Any) -> str:
         if one.name != "self"
     ]
     return str(found.replace(parameters=parameters, return_annotation=plain(found.return_annotation)))
+
+
+def on_lines(text: str) -> str:
+    """A signature with a parameter a line, where it is long."""
+    if len(text) < 70:
+        return text
+    depth, lines, begun = 0, [], 1
+    for index, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if (letter == "," and depth == 1) or (letter == ")" and depth == 0):
+            lines.append(f"    {text[begun:index].strip()},")
+            begun = index + 1
+    return "\n".join(["(", *lines, f"){text[begun:]}"])
 
 
 class Written:

@@ -23,8 +23,10 @@ from typing import NamedTuple
 
 import pytest
 
+import stepper
+from docs.reference import command_parsers
 from stepper.cli import main
-from stepper.cli.parser import parsed
+from stepper.cli.parser import COMMANDS, parsed, parser
 from stepper.model_files import is_model_path
 from tests.debug.transcript import PROMPT, commands_in, held
 
@@ -174,13 +176,18 @@ def test_every_part_that_is_made_from_the_code_is_current() -> None:
 
 
 def test_every_command_and_every_public_name_is_in_the_reference() -> None:
-    import stepper
-    from stepper.cli.parser import COMMANDS
-
     commands_page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert all(f"\n## stepper {name}\n" in commands_page for name in COMMANDS)
     python_page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     assert all(f"\n## stepper.{name}\n" in python_page for name in stepper.__all__)
+
+
+def test_every_option_that_is_named_is_one() -> None:
+    parsers = (parser(), *command_parsers().values())
+    known = {name for one in parsers for action in one._actions for name in action.option_strings}
+    for page in PAGES:
+        for named in re.findall(r"(?<!`)`(?:stepper [^`]*)?--[a-z][^`]*`(?!`)", page.read_text(encoding="utf-8")):
+            assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", named)) <= known, (page, named)
 
 
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs-material; runs in the second part of .ci/run")
