@@ -52,6 +52,7 @@ class Interruptions:
         self._idle = threading.Event()
         self._idle.set()
         self._told_to_end = threading.Event()
+        self._handled = self._heard_of = 0  # how often Ctrl+C came, by the main thread and by that of the listener
         self._is_ending = False
         self._previous: dict[int, Any] = {}
         self._listener: _Listener | None = None
@@ -80,6 +81,7 @@ class Interruptions:
     # --- in the main thread, between two operations of Python -----------------------------------------------------
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._handled += 1
         is_busy = self._busy.is_set()
         if not is_busy or (self.came and self._insistent):
             self.forced = is_busy  # in the middle of something, so there is no moment to keep
@@ -121,8 +123,10 @@ class Interruptions:
 
     # --- in a thread of its own, whatever the main one does -------------------------------------------------------
 
-    def _heard(self, number: int) -> None:
+    def _heard(self, number: int, count: int = 1) -> None:
         if number not in self._previous:
+            return
+        if number == signal.SIGINT and self._is_for_the_command_before(count):
             return
         if not self._busy.is_set():
             if number != signal.SIGINT:
@@ -140,6 +144,13 @@ class Interruptions:
             say(f"stepper: ended by {name} in the midst of it; the session is kept as it was before", file=sys.stderr)
             sys.stderr.flush()
             os._exit(128 + number)
+
+    def _is_for_the_command_before(self, count: int) -> bool:
+        """True if this thread comes so late that the main one has handled Ctrl+C and begun another command."""
+        handled = self._handled
+        heard_of = self._heard_of + count
+        self._heard_of = min(heard_of, handled + 1)  # several may be handled as one
+        return heard_of <= handled and not self.came
 
     def _wake(self, number: int) -> None:
         """Send the signal once more where it came just before the main thread began to wait for a line."""
@@ -164,7 +175,7 @@ class _Listener:
         with contextlib.suppress(OSError), self._theirs:
             while numbers := self._theirs.recv(64):
                 for number in dict.fromkeys(numbers):
-                    self._heard(number)
+                    self._heard(number, numbers.count(number))
 
     def close(self) -> None:
         """Listen no longer."""

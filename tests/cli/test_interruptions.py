@@ -23,6 +23,20 @@ def test_ctrl_c_pauses_a_command_however_often_it_comes(capsys: pytest.CaptureFi
     assert debugger.continue_().reason is Reason.END
 
 
+def test_ctrl_c_that_the_thread_beside_hears_of_late_does_not_pause_the_next_command() -> None:
+    debugger = sample("while_loop")
+    with Interruptions(debugger, insistent=False) as interrupted:
+        with interrupted.while_busy():
+            interrupted._interrupt(signal.SIGINT, None)
+            assert debugger.continue_().reason is Reason.PAUSED
+        with interrupted.while_busy():
+            interrupted._heard(signal.SIGINT)
+            assert debugger.step(3).reason is Reason.MOVED
+        with interrupted.while_busy():
+            interrupted._heard(signal.SIGINT)  # another one, of which the main thread has not heard yet
+            assert debugger.continue_().reason is Reason.PAUSED
+
+
 def test_ctrl_c_at_the_prompt_and_a_second_one_in_a_script_are_for_the_caller() -> None:
     debugger = sample("while_loop")
     with Interruptions(debugger, insistent=True) as interrupted:
