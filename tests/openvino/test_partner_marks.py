@@ -46,7 +46,8 @@ def test_what_is_given_away_is_known_without_a_run(tmp_path: Path) -> None:
 
 def test_a_run_names_each_operation(tmp_path: Path) -> None:
     (one,) = stepper.run(read(tmp_path), X, partner=Tripling()).elsewhere
-    assert (one.path, one.type, one.name, one.computed_by) == ("model > Loop 'powers'", "Triple", "tripled", TRIPLES)
+    assert (one.path, one.layer.type, one.layer.name) == ("model > Loop 'powers'", "Triple", "tripled")
+    assert one.computed_by == TRIPLES
 
 
 def test_commands_mark_it(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: 
 def test_tables_say_it_of_each_value(tmp_path: Path) -> None:
     picture = draw(read(tmp_path), X, view="unrolled", partner=Tripling())
     values = json.loads(picture.written("json"))["trace"][0]["values"]
-    assert {value["name"]: value["computed_by"] for value in values} == {
+    assert {value["layer"]["name"]: value["computed_by"] for value in values} == {
         "state": None,
         "tripled": TRIPLES,
         "less": None,
