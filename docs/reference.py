@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import sqlite3
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -217,6 +218,17 @@ def recording_tables() -> Lines:
     yield from ("```", "")
 
 
+def recording_views() -> Lines:
+    """The views of a recording with their columns."""
+    connection = sqlite3.connect(":memory:")
+    schema.create(connection)
+    rows = []
+    for name in schema.VIEWS:
+        columns = [column[0] for column in connection.execute(f"SELECT * FROM {name}").description]
+        rows.append((code(name), ", ".join(map(code, columns))))
+    yield from table(("view", "columns"), rows)
+
+
 def folded(columns: str) -> str:
     """The columns of a table, without the many that differ by their number alone."""
     return re.sub(r"n0, n1, .*, (n\d+)", r"n0, n1, ..., \1", columns)
@@ -278,7 +290,7 @@ def described(title: str, name: str, thing: Any) -> Iterator[str]:
         )
         return
     if not is_error:
-        yield from ("```py", f"{title}{on_lines(signature(thing))}", "```", "")
+        yield from ("```py", f"{title}{on_lines(signature(thing))}".removesuffix(" -> None"), "```", "")
     yield from (docstring(thing), "")
     if not isinstance(thing, type) or is_error:
         return
@@ -290,7 +302,7 @@ def described(title: str, name: str, thing: Any) -> Iterator[str]:
         if isinstance(value, property):
             rows.append((code(member), cell(text)))
         elif callable(value):
-            rows.append((code(f"{member}{signature(value)}"), cell(text)))
+            rows.append((code(f"{member}{signature(value)}".removesuffix(" -> None")), cell(text)))
     if rows:
         yield from table(("member", "what it is"), rows)
 
@@ -362,6 +374,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "keys": keys,
     "key-presets": key_presets,
     "screens": screens,
+    "recording-views": recording_views,
     "recording-tables": recording_tables,
     "figure-options": figure_options,
     "departures": operation_departures,

@@ -190,6 +190,15 @@ def test_every_option_that_is_named_is_one() -> None:
             assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", named)) <= known, (page, named)
 
 
+def test_every_format_and_every_view_of_figures_is_described() -> None:
+    text = (ROOT / "docs" / "reference" / "figures.md").read_text(encoding="utf-8")
+    described = {
+        name for row in re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    choices = {action.dest: set(action.choices or ()) for action in command_parsers()["export"]._actions}
+    assert choices["format"] | choices["view"] <= described
+
+
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs-material; runs in the second part of .ci/run")
 def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
