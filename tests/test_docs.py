@@ -33,7 +33,7 @@ from tests.debug.transcript import PROMPT, commands_in, held
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-NOT_RUN = ("git", "mkdocs", "pip", "python", "python3", "textual")
+NOT_RUN = ("git", "mkdocs", "mypy", "pip", "pytest", "python", "python3", "ruff", "textual")
 """Programs that install, serve or check, and the project's own scripts, which have tests of their own."""
 
 
