@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import select
 import signal
 import struct
 import sys
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.benchmarks.timing import Share, own_time, share
+from tests.terminals import is_readable
 
 SIZE: Final = (160, 48)
 PATIENCE: Final = 20.0
@@ -82,7 +82,7 @@ def shown(
 
 def _read(terminal: int) -> bytes | None:
     """What there is to read; None for nothing yet, empty at the end."""
-    if not select.select([terminal], [], [], 0.5)[0]:
+    if not is_readable(terminal, 0.5):
         return None
     try:
         return os.read(terminal, 1 << 16)

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tests.cli.conftest import Call, ended, program
 from tests.engine.subjects import endless, endless_with_branch
 from tests.models import Graph
+from tests.terminals import is_readable
 
 ROOT = Path(__file__).parents[2]
 X = "x=[1,2,3,4,5]"
@@ -188,7 +188,7 @@ class Terminal:
         """What comes up to the pattern."""
         text, end = "", time.monotonic() + seconds
         while not re.search(pattern, text):
-            ready = select.select([self._mine], [], [], max(0.0, end - time.monotonic()))[0]
+            ready = is_readable(self._mine, max(0.0, end - time.monotonic()))
             if not ready:
                 pytest.fail(f"no {pattern!r} in {text!r}")
             try:
@@ -234,7 +234,7 @@ class Terminal:
         """The exit code, once it has ended."""
         end = time.monotonic() + 60
         while self.process.poll() is None and time.monotonic() < end:
-            if select.select([self._mine], [], [], 0.05)[0]:
+            if is_readable(self._mine, 0.05):
                 try:
                     os.read(self._mine, 4096)
                 except OSError:

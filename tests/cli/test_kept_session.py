@@ -6,7 +6,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import struct
 import subprocess
 import termios
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 from tests.cli.conftest import ROOT, Called, ended, program
+from tests.terminals import is_readable
 
 NESTED = "sample_models/nested_loop/model.xml"
 INPUTS = ("--inputs", "sample_models/nested_loop/inputs.npz")
@@ -89,7 +89,7 @@ def on_terminal(commands: str, columns: int) -> list[str]:
     os.write(master, commands.encode())
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        if select.select([master], [], [], 0.2)[0]:
+        if is_readable(master, 0.2):
             try:
                 part = os.read(master, 65536)
             except OSError:
