@@ -182,6 +182,12 @@ def test_every_command_and_every_public_name_is_in_the_reference() -> None:
     assert all(f"\n## stepper.{name}\n" in python_page for name in stepper.__all__)
 
 
+def test_every_link_between_pages_leads_to_a_file() -> None:
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "sample_models" / "README.md"):
+        for link in re.findall(r"\]\(([^)\s:#]+)(?:#[^)]*)?\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
+            assert (page.parent / link).exists(), (page, link)
+
+
 def test_every_option_that_is_named_is_one() -> None:
     parsers = (parser(), *command_parsers().values())
     known = {name for one in parsers for action in one._actions for name in action.option_strings}
