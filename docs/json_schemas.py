@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from stepper.debug.commands.registry import commands
+from stepper.commands.registry import commands
 from stepper.plain_values import MOST_IN_JSON, SCHEMA
 from stepper.schemas import FOLDER
 from stepper.schemas.shapes import ANSWERS, DEBUG_ANSWERS, ErrorAnswer

@@ -22,15 +22,15 @@ from typing import Any
 
 import stepper
 from stepper.cli.parser import parser
-from stepper.debug.commands.registry import GROUPS, commands
-from stepper.debug.commands.topics import TOPICS
-from stepper.debug.recording import schema
+from stepper.commands.registry import GROUPS, commands
+from stepper.commands.topics import TOPICS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
 from stepper.ops.fallback import STRUCTURAL
-from tui.key_files import PANES, chosen_keys
-from tui.keymap import names_of
-from tui.keys import Key, shown
+from stepper.recording import schema
+from tui.keys.key_files import PANES, chosen_keys
+from tui.keys.keymap import names_of
+from tui.keys.keys import Key, shown
 from tui.registry import VIEWS
 
 FOLDER = Path(__file__).parent

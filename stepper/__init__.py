@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
-    from stepper.compare.comparison import compare_models as compare_models
+    from stepper.compare.run.comparison import compare_models as compare_models
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
     from stepper.engine import Every as Every
@@ -87,7 +87,7 @@ _HOMES = {
     "open_debugger": ("stepper.debug.debugger", "open_debugger"),
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
-    "compare_models": ("stepper.compare.comparison", "compare_models"),
+    "compare_models": ("stepper.compare.run.comparison", "compare_models"),
     "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
     "UsageError": ("stepper.errors", "UsageError"),

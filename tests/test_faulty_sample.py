@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.debug.commands import Interpreter
+from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 
 FOLDER = Path(__file__).parents[1] / "sample_models" / "rwkv_overflow"

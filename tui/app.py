@@ -13,33 +13,33 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 
-from stepper.debug.commands.registry import command_called, commands
-from stepper.debug.commands.stops import searched_text
+from stepper.commands.registry import command_called, commands
+from stepper.commands.stops import searched_text
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper
 from stepper.errors import StepperError, UsageError
-from tui.actions import actions
-from tui.choosing import Choosing
-from tui.driver import Driver
-from tui.durable import Reopen
-from tui.event_log import Kind
-from tui.key_files import Chosen
-from tui.keys import KEYS
-from tui.layout import layout_of
-from tui.listing import Folding
+from stepper.session.keeper import Keeper
+from tui.actions.main import actions
+from tui.keys.key_files import Chosen
+from tui.keys.keys import KEYS
+from tui.keys.palette import PALETTE_CSS, Actions
 from tui.messages import Changed, Fault, Found, Progress, Reply
-from tui.palette import PALETTE_CSS, Actions
-from tui.panes.base import Pane
-from tui.python_prompt import PythonPrompt
+from tui.paint.listing import Folding
+from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
-from tui.screens.main import MainScreen
+from tui.screens.main.screen import MainScreen
+from tui.session.choosing import Choosing
+from tui.session.durable import Reopen
+from tui.session.layout import layout_of
 from tui.state import State
 from tui.theme import THEMES, Look
+from tui.worker.driver import Driver
+from tui.worker.event_log import Kind
+from tui.worker.python_prompt import PythonPrompt
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.inputs import Opening
-    from tui.tensor.subject import Subject
+    from tui.screens.inputs.choices import Opening
+    from tui.screens.value.selection import Subject
 
 
 class StepperApp(Choosing):
@@ -318,7 +318,7 @@ class StepperApp(Choosing):
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
-        from tui.screens.value import ValueScreen
+        from tui.screens.value.screen import ValueScreen
 
         self.asked_pane = self.focused_pane
         self.push_screen(ValueScreen(subject))

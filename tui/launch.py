@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper
 from stepper.element_types import Array
+from stepper.files.models import CONVERTED
 from stepper.ir.model import Model
-from stepper.model_files import CONVERTED
+from stepper.session.keeper import Keeper
 from tui.app import StepperApp
-from tui.durable import Reopen
-from tui.key_files import chosen_keys
-from tui.rows import printable
+from tui.keys.key_files import chosen_keys
+from tui.paint.rows import printable
+from tui.session.durable import Reopen
 from tui.theme import Look
 
 if TYPE_CHECKING:
-    from tui.inputs import Opening
+    from tui.screens.inputs.choices import Opening
 
 
 SIGNALLED = 128
@@ -52,7 +52,7 @@ class Given(Struct, frozen=True):
 
     def opening(self, model: Model, values: Mapping[int, Array]) -> Opening:
         """A model whose inputs are to be chosen; those of `values` are there already."""
-        from tui.inputs import Opening
+        from tui.screens.inputs.choices import Opening
 
         return Opening(model, self.texts, self.shapes, self.make, values)
 

@@ -11,7 +11,7 @@ from textual.message import Message
 from tui.state import Running, State
 
 if TYPE_CHECKING:
-    from tui.loading import Load, Outcome
+    from tui.screens.inputs.loading import Load, Outcome
 
 
 class Reply(Struct, frozen=True):

@@ -27,17 +27,49 @@ class View(Struct, frozen=True):
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("main", "tui.screens.main:MainScreen", "operations, graph, loop, timeline"),
-        View("grid", "tui.screens.grid:GridScreen", "operations by iterations, one shade a value"),
-        View("timeline", "tui.screens.timeline:TimelineScreen", "all iterations: watches, what is carried, anomalies"),
-        View("value", "tui.screens.value:ValueScreen", "one tensor: colours, numbers, difference, bits, statistics"),
-        View("compare", "tui.screens.compare:CompareScreen", "the run beside a reference: where they part, op by op"),
-        View("inputs", "tui.screens.inputs:InputsScreen", "what was chosen for the model's inputs"),
-        View("ports", "tui.screens.ports:PortsScreen", "the port map: into the body, out of it, the next iteration"),
-        View("breakpoints", "tui.screens.breakpoints:BreakpointsScreen", "breakpoints: what each waits for, hits"),
-        View("watches", "tui.screens.watches:WatchesScreen", "watched expressions now, before and over the iterations"),
-        View("events", "tui.screens.events:EventsScreen", "the log: what was done, what stopped the run, what failed"),
-        View("variables", "tui.screens.variables:VariablesScreen", "variables of the model, values of the frame"),
+        View("main", "tui.screens.main.screen:MainScreen", "operations, graph, loop, timeline"),
+        View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value"),
+        View(
+            "timeline",
+            "tui.screens.timeline.screen:TimelineScreen",
+            "all iterations: watches, what is carried, anomalies",
+        ),
+        View(
+            "value",
+            "tui.screens.value.screen:ValueScreen",
+            "one tensor: colours, numbers, difference, bits, statistics",
+        ),
+        View(
+            "compare",
+            "tui.screens.compare.screen:CompareScreen",
+            "the run beside a reference: where they part, op by op",
+        ),
+        View("inputs", "tui.screens.inputs.screen:InputsScreen", "what was chosen for the model's inputs"),
+        View(
+            "ports",
+            "tui.screens.ports.screen:PortsScreen",
+            "the port map: into the body, out of it, the next iteration",
+        ),
+        View(
+            "breakpoints",
+            "tui.screens.lists.breakpoints_screen:BreakpointsScreen",
+            "breakpoints: what each waits for, hits",
+        ),
+        View(
+            "watches",
+            "tui.screens.lists.watches_screen:WatchesScreen",
+            "watched expressions now, before and over the iterations",
+        ),
+        View(
+            "events",
+            "tui.screens.lists.events_screen:EventsScreen",
+            "the log: what was done, what stopped the run, what failed",
+        ),
+        View(
+            "variables",
+            "tui.screens.lists.variables_screen:VariablesScreen",
+            "variables of the model, values of the frame",
+        ),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
     )
 }

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from stepper.element_types import Array
-from tui.driver import Driver
-from tui.keymap import Keymap
-from tui.listing import Folding
-from tui.panes.base import Pane
-from tui.python_prompt import PythonPrompt
+from tui.keys.keymap import Keymap
+from tui.paint.listing import Folding
+from tui.paint.pane import Pane
 from tui.state import State
 from tui.theme import Look
+from tui.worker.driver import Driver
+from tui.worker.python_prompt import PythonPrompt
 
 if TYPE_CHECKING:
-    from tui.inputs import InputChoices
-    from tui.tensor.subject import Subject
+    from tui.screens.inputs.choices import InputChoices
+    from tui.screens.value.selection import Subject
 
 
 class Stage(App[int]):

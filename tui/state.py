@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from stepper.debug.frame_views import FrameView
-from stepper.debug.iteration_statistics import HistoryView
-from stepper.debug.iteration_tiles import CellsView
-from stepper.debug.moments import Stop
-from stepper.debug.run_views import BreakView, Glance, WatchView
-from stepper.debug.views import LoopView, StopView
+from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
+from stepper.debug.inspection.views import LoopView, StopView
+from stepper.debug.iterations.statistics import HistoryView
+from stepper.debug.iterations.tiles import CellsView
+from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
-from tui.lists import NO_LISTS, Lists
+from tui.worker.lists import NO_LISTS, Lists
 
 if TYPE_CHECKING:
-    from stepper.debug.iteration_sweep import SweepView
-    from tui.comparing import Comparison
-    from tui.endings import Ending
+    from stepper.debug.iterations.sweep import SweepView
+    from tui.worker.comparing import Comparison
+    from tui.worker.endings import Ending
 
 
 class Happening(Enum):

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from stepper.cli.parser import COMMANDS, parsed
+from stepper.cli.parser import parsed
 from stepper.collector import collector_off
 from stepper.errors import LimitReached, StepperError, UsageError
 
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
         # limits are set there.
         with collector_off():
-            execute = import_module(f"stepper.cli.{COMMANDS[options.command]}").execute
+            execute = import_module(f"stepper.cli.commands.{options.command}").execute
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
     except StepperError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.output_files import ARRAYS, ProtectedFiles, Target
+from stepper.files.output import ARRAYS, ProtectedFiles, Target
 from stepper.plain_values import storable
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from stepper.cli.engine_options import fallback_of, opened_model, partner_of, runtime_of
-from stepper.cli.protected import protected_files
-from stepper.cli.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.engine import fallback_of, opened_model, partner_of, runtime_of
+from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.rules import Rules
@@ -51,7 +51,7 @@ def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:
     """Compare with what the options name as the reference, if they do."""
     if options.reference is None:
         return
-    from stepper.compare.debug_reference import debug_reference  # loads what compares
+    from stepper.compare.references.debugger import debug_reference  # loads what compares
 
     debugger.reference = debug_reference(
         options.reference,

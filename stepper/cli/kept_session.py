@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import say
 from stepper.cli.progress import Progress
-from stepper.cli.protected import protected_files
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper, where
 from stepper.errors import StepperError
-from stepper.file_locks import lock
-from stepper.output_files import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
+from stepper.files.locks import lock
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
+from stepper.session.keeper import Keeper, where
 
 
 def is_there(options: argparse.Namespace) -> bool:
@@ -31,7 +31,7 @@ def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
     """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
     if not is_there(options):
         return {}
-    from stepper.debug.recording import open_recording  # most start without a session, and need not wait for SQLite
+    from stepper.recording import open_recording  # most start without a session, and need not wait for SQLite
 
     with open_recording(options.session) as recording:
         recording.model_path(options.model)  # the model is looked at first: another one has other inputs
@@ -81,7 +81,7 @@ class KeptSession:
                 return self._keeper.restore(self._debugger).sentence
         if self._fresh or not Path(self._file).exists():
             return f"a new session, to be kept in {self._file}"
-        from stepper.debug.sessions import restore_session
+        from stepper.session.sessions import restore_session
 
         with Progress(self._debugger.machine, wanted=True):
             restored = restore_session(self._debugger, self._file)

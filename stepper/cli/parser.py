@@ -8,24 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from stepper import __version__
-from stepper.cli import option_values, options
-from stepper.cli.screen_options import add_help, add_session_and_keys
+from stepper.cli.options import options
+from stepper.cli.options import values as option_values
+from stepper.cli.options.screen import add_help, add_session_and_keys
 from stepper.cli.usage import Parser, check_first
-from stepper.model_files import is_model_path
+from stepper.files.models import is_model_path
 
-COMMANDS: Final = {
-    "run": "run_command",
-    "debug": "debug_command",
-    "inspect": "inspect_command",
-    "compare": "compare_command",
-    "print": "print_command",
-    "find": "find_command",
-    "export": "export_command",
-    "passes": "passes_command",
-    "tui": "tui_command",
-    "help": "help_command",
-}
-"""Each subcommand and the module of stepper.cli that carries it out."""
+COMMANDS: Final = ("run", "debug", "inspect", "compare", "print", "find", "export", "passes", "tui", "help")
+"""The subcommands; each is carried out by the module of its name in stepper.cli.commands."""
 
 
 def parser() -> Parser:

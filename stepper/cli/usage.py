@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from stepper.errors import UsageError
-from stepper.model_files import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.files.models import CONVERTED, IR_SUFFIX, is_model_path
 from stepper.near_names import near_text, none_of
 
 _ONE_EXPECTED: Final = "expected one argument"

@@ -14,22 +14,21 @@ from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from stepper.arguments import function, text, whole_number
-from stepper.debug.addresses import Address
-from stepper.debug.breakpoint_list import Breakpoints
-from stepper.debug.breakpoints import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.cause import Cause, CauseKind, Chain, NonFinite, RunFailed, Trigger
-from stepper.debug.edit_making import condition_edit, edit_of, trip_count_edit
-from stepper.debug.edits import Edit
+from stepper.debug.branches.branches import Branches
+from stepper.debug.branches.edit_making import condition_edit, edit_of, trip_count_edit
+from stepper.debug.branches.edits import Edit
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.breakpoints.breakpoints import Breakpoints
+from stepper.debug.breakpoints.watcher import Lookout
+from stepper.debug.causes.cause import Cause, CauseKind, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
-from stepper.debug.inspection import inspect, inspect_loop
+from stepper.debug.inspection.inspect import inspect, inspect_loop
+from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
-from stepper.debug.moments import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
 from stepper.debug.turns import Turns
-from stepper.debug.views import LoopView, StopView
 from stepper.debug.watches import Watch, Watches
-from stepper.debug.watching import Lookout
-from stepper.debug.what_if import Branches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
@@ -41,9 +40,10 @@ from stepper.engine.rules import Rules
 from stepper.engine.sequence_loops import without_loops
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
+from stepper.files.output import ProtectedFiles
 from stepper.ir.excerpts import excerpt
 from stepper.ir.opening import ModelSource, opened
-from stepper.output_files import ProtectedFiles
+from stepper.query.addresses import Address
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -198,7 +198,7 @@ class Debugger:
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """The moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.moments_found import find
+        from stepper.debug.find import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
@@ -208,7 +208,7 @@ class Debugger:
 
         Without an index it is the first element that is NaN, else infinite. The present stays. UsageError.
         """
-        from stepper.debug.why import why
+        from stepper.debug.causes.why import why
 
         return why(self.timeline, address)
 
@@ -217,14 +217,14 @@ class Debugger:
         self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:
         """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
-        from stepper.debug.series import over_iterations
+        from stepper.debug.iterations.series import over_iterations
 
         return over_iterations(self.timeline, address, statistic, most=most)
 
     @_taking_turns
     def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
         """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
-        from stepper.debug.series import previous_value
+        from stepper.debug.iterations.series import previous_value
 
         return previous_value(self.timeline, address, compared=compared)
 
@@ -557,7 +557,7 @@ class Debugger:
 
     def _failed(self, error: StepperError) -> Cause:
         """The error of the run as the cause of its stop before the operation that failed."""
-        from stepper.debug.locations import file_of, location_of
+        from stepper.debug.causes.locations import file_of, location_of
 
         following = self.stop.next
         layer = None if following is None else following.layer
@@ -568,7 +568,7 @@ class Debugger:
         """The causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""
         if not any(isinstance(cause, NonFinite) for cause in causes):
             return tuple(causes)
-        from stepper.debug.why import with_origins
+        from stepper.debug.causes.why import with_origins
 
         return with_origins(self.timeline, causes)
 

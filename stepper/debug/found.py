@@ -10,7 +10,7 @@ from stepper.element_types import Array
 from stepper.records import OneLine
 
 if TYPE_CHECKING:
-    from stepper.debug.statistics_difference import Differences
+    from stepper.tensors.differences import Differences
 
 
 Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.addresses import Target
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.json_faults import json_fault
 from stepper.near_names import reason_of
+from stepper.query.addresses import Target
 
 LARGEST_FILE: Final = 2**24
 _MOST_LABELS: Final = 2**20

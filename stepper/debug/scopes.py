@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.debug import slots
-from stepper.debug.addresses import Address, Target, resolve
-from stepper.debug.expression_values import Value
+from stepper.debug.iterations import slots
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
+from stepper.query.addresses import Address, Target, resolve
+from stepper.query.expression_values import Value
 
 
 class Names:

@@ -24,10 +24,10 @@ from typing import Any, Final, Protocol, Self, overload
 
 from msgspec import Struct
 
-from stepper.debug.edits import Edit
+from stepper.debug.branches.edits import Edit
 from stepper.debug.history import History
-from stepper.debug.moments import SearchedRange, fingerprint, is_same_state, iteration_of
 from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iteration_of
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot, place
 from stepper.engine.machine import Machine

@@ -6,19 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug import slots
-from stepper.debug.addresses import Address, Target
-from stepper.debug.expression_values import described
-from stepper.debug.expressions import Expression
-from stepper.debug.formats import formatted
+from stepper.debug.breakpoints.differences import Reading as ReferenceReading
+from stepper.debug.iterations import slots
+from stepper.debug.iterations.series import value_before, value_in
 from stepper.debug.readings import Reading
-from stepper.debug.reference_breaks import Reading as ReferenceReading
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
-from stepper.debug.series import value_before, value_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import loop_run, place
 from stepper.errors import StepperError, UsageError
+from stepper.query.addresses import Address, Target
+from stepper.query.expression_values import described
+from stepper.query.expressions import Expression
+from stepper.query.formats import formatted
 
 MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""

@@ -15,7 +15,7 @@ from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 
 if TYPE_CHECKING:
-    from stepper.debug.expressions import Expression
+    from stepper.query.expressions import Expression
 
 MOST_READINGS: Final = 10_000
 
@@ -97,9 +97,9 @@ class Watches:
         """The same under a number that it had before. Raises UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
-        from stepper.debug.expressions import parse
-        from stepper.debug.formats import ensure_format
         from stepper.debug.watch_scopes import StopScope
+        from stepper.query.expressions import parse
+        from stepper.query.formats import ensure_format
 
         watch = Watch(number, parse(text), self._most, ensure_format(format))
         self._watches[number] = watch

@@ -9,32 +9,32 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.debug.recording.choice import Iterations
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import UsageError
-from stepper.export.arrange import arrange_layered
-from stepper.export.arrange_columns import arrange_columns
-from stepper.export.arrange_stack import arrange_stack
-from stepper.export.choice import Choice, Values
-from stepper.export.dot import dot, drawn_by_dot
-from stepper.export.drawing import Drawing
-from stepper.export.figure import Arrangement, Figure
-from stepper.export.html import html
-from stepper.export.loop_trace import LoopTrace, Tracer, split_activation
-from stepper.export.markdown import markdown
-from stepper.export.mermaid import mermaid
-from stepper.export.placed_dot import placed_dot
-from stepper.export.places import LoopPlace, find_loop, loops_of
-from stepper.export.svg import extent, svg
-from stepper.export.tables import trace_csv, trace_json
-from stepper.export.themes import Theme
-from stepper.export.views_ports import ports_figure
-from stepper.export.views_static import loop_facts, model_figure, rolled_figure
-from stepper.export.views_unrolled import iteration_figures, unrolled_figure
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Arrangement, Figure
+from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activation
+from stepper.export.figures.places import LoopPlace, find_loop, loops_of
+from stepper.export.layout.columns import arrange_columns
+from stepper.export.layout.drawing import Drawing
+from stepper.export.layout.layered import arrange_layered
+from stepper.export.layout.stack import arrange_stack
+from stepper.export.views.ports import ports_figure
+from stepper.export.views.static import loop_facts, model_figure, rolled_figure
+from stepper.export.views.unrolled import iteration_figures, unrolled_figure
+from stepper.export.writers.dot import dot, drawn_by_dot
+from stepper.export.writers.html import html
+from stepper.export.writers.markdown import markdown
+from stepper.export.writers.mermaid import mermaid
+from stepper.export.writers.placed_dot import placed_dot
+from stepper.export.writers.svg import extent, svg
+from stepper.export.writers.tables import trace_csv, trace_json
+from stepper.export.writers.themes import Theme
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
+from stepper.recording.choice import Iterations
 
 SMALLEST_TEXT: Final = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""

@@ -21,10 +21,10 @@ from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.openvino.client import Remote, shared_worker
-from stepper.openvino.endings import RuntimeEnded
 from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
-from stepper.openvino.messages import DefineLayer, layer_facts
+from stepper.openvino.process.client import Remote, shared_worker
+from stepper.openvino.process.endings import RuntimeEnded
+from stepper.openvino.process.messages import DefineLayer, layer_facts
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
 

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.errors import ArgumentTypeError, ModelError, UsageError
+from stepper.files.models import CONVERTED, WEIGHTS_BESIDE
 from stepper.ir import read
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
-from stepper.model_files import CONVERTED, WEIGHTS_BESIDE
 from stepper.near_names import reason_of
-from stepper.openvino.client import shared_worker
 from stepper.openvino.conversion import conversion_complaint
-from stepper.openvino.endings import ConversionEnded
-from stepper.openvino.messages import Convert
 from stepper.openvino.onnx_division import truncate_divisions
+from stepper.openvino.process.client import shared_worker
+from stepper.openvino.process.endings import ConversionEnded
+from stepper.openvino.process.messages import Convert
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 
 FOLDER: Final = ".stepper"

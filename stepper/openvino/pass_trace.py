@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 from stepper.errors import ExecutionError, StepperError
 from stepper.ir.excerpts import excerpt
-from stepper.openvino.client import LONGEST, Limits, Worker
-from stepper.openvino.endings import ENDED
-from stepper.openvino.messages import CompileFile, RuntimeFacts
+from stepper.openvino.process.client import LONGEST, Limits, Worker
+from stepper.openvino.process.endings import ENDED
+from stepper.openvino.process.messages import CompileFile, RuntimeFacts
 from stepper.openvino.runtime import complaint
 
 _MOST_BYTES: Final = 2**31

@@ -28,12 +28,12 @@ from stepper.ir.constants import constant_value
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.openvino import native_text
-from stepper.openvino.client import Remote, shared_worker
 from stepper.openvino.compiled import CompiledText
-from stepper.openvino.endings import ENDED, RuntimeLimit
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
-from stepper.openvino.messages import DefineModel
 from stepper.openvino.native_text import NativeText
+from stepper.openvino.process.client import Remote, shared_worker
+from stepper.openvino.process.endings import ENDED, RuntimeLimit
+from stepper.openvino.process.messages import DefineModel
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 
 Function = Callable[..., tuple[Array, ...]]

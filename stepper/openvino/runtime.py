@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
-from stepper.openvino.client import LONGEST, Limits, shared_worker
-from stepper.openvino.messages import COMPILING, READING, RUNNING, Check, RuntimeFacts
+from stepper.openvino.process.client import LONGEST, Limits, shared_worker
+from stepper.openvino.process.messages import COMPILING, READING, RUNNING, Check, RuntimeFacts
 from stepper.openvino.tensors import feed, to_array
 
 if TYPE_CHECKING:

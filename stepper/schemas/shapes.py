@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from stepper.debug.branch_differences import DifferenceRow, PlaceDifference
-from stepper.debug.breakpoints import BreakKind
-from stepper.debug.cause import AnyCause, Chain
+from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
+from stepper.debug.breakpoints.breakpoint import BreakKind
+from stepper.debug.causes.cause import AnyCause, Chain
 from stepper.debug.found import Moment
-from stepper.debug.moments import Reason, SearchedRange
-from stepper.debug.recording.non_finite import Finding
+from stepper.debug.stop import Reason, SearchedRange
 from stepper.engine.endings import Control
 from stepper.engine.outline import BackEdgeOutline, Tensor, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.sites import LayerSite
 from stepper.ops.departures import Departure
+from stepper.recording.reading.non_finite import Finding
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stepper
-from stepper.compare.comparison import Comparison, compare_models, compare_with
-from stepper.compare.opening import open_reference
+from stepper.compare.references.opening import open_reference
+from stepper.compare.run.comparison import Comparison, compare_models, compare_with
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.debug.recording import Amount, Choice, record
 from stepper.element_types import Array
+from stepper.recording import Amount, Choice, record
 from tests.benchmarks import models, timing
 from tests.benchmarks.others import Run
 

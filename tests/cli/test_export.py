@@ -204,9 +204,9 @@ def test_an_endless_loop_is_drawn_up_to_the_limit(tmp_path: Path, capfdbinary: p
 
 
 def test_every_choice_of_the_program_is_one_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from stepper.export.choice import Values
     from stepper.export.exporter import Format, Placer, View
-    from stepper.export.themes import Theme
+    from stepper.export.figures.choice import Values
+    from stepper.export.writers.themes import Theme
 
     with pytest.raises(SystemExit):
         main(["export", "--help"])

@@ -10,7 +10,7 @@ import pytest
 
 from stepper.cli import interruptions
 from stepper.cli.interruptions import Ended, Interruptions
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from tests.debug.debugged import sample
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stepper.cli.parser import COMMANDS, parser
-from stepper.debug.commands.registry import commands
+from stepper.commands.registry import commands
 from stepper.schemas import schema, schema_names
 from stepper.schemas.shapes import ANSWERS, DEBUG_ANSWERS
 from tests.cli.conftest import Call
@@ -365,7 +365,7 @@ def test_an_interruption_and_a_lack_of_memory_are_error_objects(
         def fail(_options: object, exception: type[BaseException] = exception) -> int:
             raise exception(message)
 
-        monkeypatch.setattr("stepper.cli.inspect_command.execute", fail)
+        monkeypatch.setattr("stepper.cli.commands.inspect.execute", fail)
         called = call("inspect", given("for_loop")[0], "--json")
         error = checked("error", called.out)["error"]
         assert (called.code, error["kind"], error["exit_code"]) == (code, kind, code)

@@ -15,8 +15,8 @@ import pytest
 
 from stepper import Debugger, read_model
 from tests.cli.conftest import ROOT, Call
-from tests.debug.recorded import sample
 from tests.debug.sample_twins import collatz
+from tests.recording.recorded import sample
 
 X = "x=[1,2,3,4,5]"
 TOTALS = [-2, -8, -22, -52, -114]

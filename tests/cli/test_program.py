@@ -104,7 +104,7 @@ def test_an_interrupt_in_this_process_is_reported_too(call: Call, model: Path, m
     def interrupted(_path: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stepper.cli.run_command.opened_model", interrupted)
+    monkeypatch.setattr("stepper.cli.commands.run.opened_model", interrupted)
     assert call("run", model, *INPUT) == (130, "", "stepper: interrupted\n")
 
 
@@ -228,7 +228,7 @@ def test_running_out_of_memory_ends_with_code_4(call: Call, model: Path, monkeyp
     def exhausted(_path: object) -> None:
         raise MemoryError("too much")
 
-    monkeypatch.setattr("stepper.cli.run_command.opened_model", exhausted)
+    monkeypatch.setattr("stepper.cli.commands.run.opened_model", exhausted)
     assert call("run", model, *INPUT) == (4, "", "stepper: out of memory: too much\n")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stepper.cli import main
-from stepper.debug.recording import open_recording
+from stepper.recording import open_recording
 from tests.cli.conftest import Call
 from tests.models import Graph, carried, joined, last
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.bisection import Bisection, bisect
-from stepper.compare.explanations import shared_constants, unused_slices
-from stepper.compare.tolerances import Tolerances
+from stepper.compare.report.explanations import shared_constants, unused_slices
+from stepper.compare.run.bisection import Bisection, bisect
+from stepper.compare.run.tolerances import Tolerances
 from stepper.element_types import Array
 from stepper.engine.events import Every
 from stepper.openvino.native_text import NativeText

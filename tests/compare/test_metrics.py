@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.compare.metrics import measure
-from stepper.compare.tolerances import EXACT, Tolerance, Tolerances, parse_tolerance
+from stepper.compare.run.metrics import measure
+from stepper.compare.run.tolerances import EXACT, Tolerance, Tolerances, parse_tolerance
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 

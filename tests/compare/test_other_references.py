@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.archive_reference import ArchiveReference
-from stepper.compare.comparison import Comparison, compare_with
-from stepper.compare.openvino_reference import OpenVINOReference, ended_after
-from stepper.compare.recording_reference import RecordingReference
-from stepper.compare.reference import Reference
-from stepper.compare.report import text_lines
-from stepper.debug.recording import Choice, record
+from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.references.openvino import OpenVINOReference, ended_after
+from stepper.compare.references.protocol import Reference
+from stepper.compare.references.recording import RecordingReference
+from stepper.compare.report.text import text_lines
+from stepper.compare.run.comparison import Comparison, compare_with
 from stepper.element_types import Array
 from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer, Model
+from stepper.recording import Choice, record
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.passes import Ran, differences
-from stepper.compare.plugin_operations import PluginOperations, make_readable
-from stepper.compare.tolerances import OTHER_KERNELS
+from stepper.compare.passes.passes import Ran, differences
+from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
+from stepper.compare.run.tolerances import OTHER_KERNELS
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
-from stepper.openvino import client, native_text, pass_trace
+from stepper.openvino import native_text, pass_trace
 from stepper.openvino.pass_trace import traced_passes
+from stepper.openvino.process import client
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
 

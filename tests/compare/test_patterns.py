@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.compare import constant_differences, patterns
-from stepper.compare.tolerances import Tolerance
+from stepper.compare.files import constants as constant_differences
+from stepper.compare.report import patterns
+from stepper.compare.run.tolerances import Tolerance
 from stepper.ir.model import Layer
 
 CLOSE = Tolerance(1e-5, 1e-6)

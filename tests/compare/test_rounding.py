@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.archive_reference import ArchiveReference
-from stepper.compare.comparison import Comparison, compare_with
-from stepper.compare.tolerances import Tolerances
+from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.run.comparison import Comparison, compare_with
+from stepper.compare.run.tolerances import Tolerances
 from tests.models import Graph, Value
 
 ROWS, TERMS = 16, 256

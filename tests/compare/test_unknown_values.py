@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.archive_reference import ArchiveReference
-from stepper.compare.comparison import Comparison, compare_with
-from stepper.compare.verdict import Verdict
+from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.report.verdict import Verdict
+from stepper.compare.run.comparison import Comparison, compare_with
 from stepper.engine.machine import Machine
 from tests.models import Graph, backwards, carried, joined, last
 
@@ -119,8 +119,8 @@ def test_of_what_fails_the_inputs_that_are_not_known_are_named(tmp_path: Path) -
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_what_agrees_is_not_called_clipped(limited: bool) -> None:
-    from stepper.compare.patterns import of_values
-    from stepper.compare.tolerances import Tolerance
+    from stepper.compare.report.patterns import of_values
+    from stepper.compare.run.tolerances import Tolerance
 
     theirs = np.linspace(-1, 1, 9, dtype=np.float32)
     ours = np.clip(theirs, -1, 0.5 if limited else 1 - 1e-6).astype(np.float32)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.compare.comparison import Comparison, compare_models
+from stepper.compare.run.comparison import Comparison, compare_models
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 
 STEPS, UNITS = 6, 3

@@ -20,8 +20,8 @@ pytest.importorskip("openvino")
 import stepper
 from stepper.cli import main
 from stepper.errors import LimitReached
-from stepper.openvino.client import Worker, shared_worker
 from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.process.client import Worker, shared_worker
 from tests.conformance.openvino_subjects import SAMPLES
 from tests.conformance.test_openvino_opening import frozen_graph
 from tests.models import Graph, carried, joined, last
@@ -59,7 +59,7 @@ def children(pid: int) -> list[int]:
     found = subprocess.run(
         ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
     )
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if "stepper.openvino.worker" in line]
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "stepper.openvino.process.worker" in line]
 
 
 def sum_of_ones(folder: Path) -> str:

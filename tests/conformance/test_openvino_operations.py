@@ -13,7 +13,6 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.debug.recording import record, resume
 from stepper.element_types import ELEMENT_TYPES
 from stepper.engine import Machine, compile_model
 from stepper.errors import UnsupportedOperation, UsageError
@@ -23,6 +22,7 @@ from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_array, to_tensor
+from stepper.recording import record, resume
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import (
     LONG_AGO,

@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import fingerprint
+from stepper.debug.stop import fingerprint
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from tests.engine.subjects import SUBJECTS

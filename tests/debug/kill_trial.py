@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.debug.recording import Pace, open_recording, resume
+from stepper.recording import Pace, open_recording, resume
 from tests.benchmarks.models import newton_model
-from tests.debug.recorded import Case, case, outputs_of, tables
+from tests.recording.recorded import Case, case, outputs_of, tables
 
 ROOT = Path(__file__).parents[2]
 PACE = Pace(seconds=0.02)

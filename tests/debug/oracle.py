@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason, Stop
+from stepper.debug.stop import Reason, Stop
 from stepper.engine import Every, Machine, compile_model
 from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Phase

@@ -17,7 +17,7 @@ import numpy as np
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import state_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stepper.debug.addresses import Address, parse_address
 from stepper.errors import UsageError
+from stepper.query.addresses import Address, parse_address
 
 
 class Values:

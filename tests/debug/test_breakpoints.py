@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import sample

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways
 

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.cause import (
+from stepper.commands import Interpreter
+from stepper.commands.stops import stop_data
+from stepper.debug.causes.cause import (
     Became,
     Cause,
     CauseKind,
@@ -25,9 +27,7 @@ from stepper.debug.cause import (
     cause_data,
     causes_of,
 )
-from stepper.debug.cause_texts import further, name_of, sentences, title
-from stepper.debug.commands import Interpreter
-from stepper.debug.commands.stops import stop_data
+from stepper.debug.causes.texts import further, name_of, sentences, title
 from stepper.debug.debugger import Debugger
 from stepper.debug.reference_values import ReferenceValues, Spot
 from stepper.element_types import Array
@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Callable[[Path], Debugger], Set, CauseKind]] = {
 
 
 def _broken() -> Any:
-    from stepper.debug.breakpoints import BreakDescription, BreakKind
+    from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
 
     return BreakDescription(BreakKind.AT, "sum", "sum[3] > 0")
 

@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways, ticks

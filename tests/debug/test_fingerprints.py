@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import force_setattr
 
-from stepper.debug.moments import _spread, _update, fingerprint, is_same_state
+from stepper.debug.stop import _spread, _update, fingerprint, is_same_state
 from stepper.engine.events import EventKind, Every
 from tests.debug.debugged import run_named
 

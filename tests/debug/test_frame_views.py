@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.frame_views import frame_views
-from stepper.debug.iteration_statistics import STATISTICS, IterationStatistics, number_of
-from stepper.debug.run_views import break_views, glance, watch_views
+from stepper.debug.inspection.frame_views import frame_views
+from stepper.debug.inspection.run_views import break_views, glance, watch_views
+from stepper.debug.iterations.statistics import STATISTICS, IterationStatistics, number_of
 from stepper.errors import UsageError
 from tests.debug.debugged import SMALL_SAMPLES, sample, stops
 

@@ -6,7 +6,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from stepper.errors import UsageError
 from tests.debug.debugged import at_iteration, sample, state_of
 from tests.debug.pausing import pause_after

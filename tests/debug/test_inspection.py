@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection_text import stop_lines
-from stepper.debug.views import Origin
+from stepper.debug.inspection.text import stop_lines
+from stepper.debug.inspection.views import Origin
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import ALL_RUNS, opened, run_named, sample, state_of, stops

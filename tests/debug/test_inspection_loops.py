@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.views import InputView, LoopView
+from stepper.debug.inspection.views import InputView, LoopView
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.engine.rules import Rules

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.views import BackEdgeView, ScanView
+from stepper.debug.inspection.views import BackEdgeView, ScanView
 from stepper.engine.scans import Scan
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample
 from tests.models import Graph, carried, last

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from stepper.debug.iteration_sweep import Bins, TrackView
+from stepper.debug.iterations.sweep import Bins, TrackView
 
 
 def worst_of(numbers: list[float | None]) -> float | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.debug.iteration_statistics import IterationStatistics, number_of
-from stepper.debug.iteration_tiles import BLOCK, Tile, TileStore
+from stepper.debug.iterations.statistics import IterationStatistics, number_of
+from stepper.debug.iterations.tiles import BLOCK, Tile, TileStore
 from tests.debug.debugged import at_iteration, sample, state_of
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.commands import Interpreter
+from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import fingerprint
-from stepper.debug.sessions import restore_session, save_session
+from stepper.debug.stop import fingerprint
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
+from stepper.session.sessions import restore_session, save_session
 from tests.debug.debugged import opened, sample, state_of
 from tests.debug.loops_to_break import countdown, recurrence, walk
 from tests.debug.sample_twins import bubble_sort, collatz

@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.expressions import ExpressionError
-from stepper.debug.slots import is_current
+from stepper.debug.iterations.slots import is_current
 from stepper.engine.frames import Frame, place
 from stepper.errors import UsageError
+from stepper.query.expressions import ExpressionError
 from tests.debug.debugged import at_iteration, opened, run_named, sample, state_of
 from tests.debug.test_series import counting
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.cause import Arithmetic, CauseKind
-from stepper.debug.frame_views import frame_views
-from stepper.debug.nan_origins import NonFiniteOutput
+from stepper.debug.causes.cause import Arithmetic, CauseKind
+from stepper.debug.causes.nan_origins import NonFiniteOutput
+from stepper.debug.inspection.frame_views import frame_views
 from tests.debug.debugged import opened
 from tests.models import Graph, Value
 

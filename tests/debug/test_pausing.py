@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.debug.commands import Interpreter
-from stepper.debug.commands.stops import stop_data, stop_lines
+from stepper.commands import Interpreter
+from stepper.commands.stops import stop_data, stop_lines
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason, Stop
+from stepper.debug.stop import Reason, Stop
 from stepper.errors import UsageError
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import sample, state_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug import slots
+from stepper.debug.iterations import slots
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.commands import Interpreter
-from stepper.debug.expressions import ExpressionError
-from stepper.debug.sessions import restore_session, save_session
+from stepper.commands import Interpreter
 from stepper.debug.watches import Watches
 from stepper.errors import UsageError
+from stepper.query.expressions import ExpressionError
+from stepper.session.sessions import restore_session, save_session
 from tests.debug.debugged import ALL_RUNS, at_iteration, opened, recorded, run_named, sample, state_of, stops
 from tests.debug.sample_twins import collatz
 from tests.debug.test_series import counting

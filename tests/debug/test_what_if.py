@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason
-from stepper.debug.slots import is_current
+from stepper.debug.iterations.slots import is_current
+from stepper.debug.stop import Reason
 from stepper.engine.frames import Phase
 from stepper.engine.program import LoopPlan
 from stepper.errors import UsageError

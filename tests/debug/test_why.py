@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.cause import Arithmetic, Chain, LinkKind, NonFinite
-from stepper.debug.cause_texts import chain_lines
+from stepper.debug.causes.cause import Arithmetic, Chain, LinkKind, NonFinite
+from stepper.debug.causes.texts import chain_lines
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
@@ -248,7 +248,7 @@ def test_a_value_without_nan_and_inf_is_one_link(tmp_path: Path) -> None:
 
 
 def test_the_walk_back_has_a_limit_and_says_how_far_it_looked(tmp_path: Path) -> None:
-    from stepper.debug.why import why
+    from stepper.debug.causes.why import why
 
     run = debugger(squares(trips=40), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")

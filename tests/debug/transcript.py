@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepper.debug.commands import Interpreter
+from stepper.commands import Interpreter
 from stepper.errors import StepperError
 from tests.debug.debugged import sample
 

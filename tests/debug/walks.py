@@ -19,13 +19,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments import Reason, Stop
-from stepper.debug.session_keeper import Keeper
-from stepper.debug.sessions import restore_session
-from stepper.debug.slots import is_current
-from stepper.debug.what_if import ORIGINAL
+from stepper.debug.iterations.slots import is_current
+from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError
+from stepper.session.keeper import Keeper
+from stepper.session.sessions import restore_session
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import is_pending, pause_after
 

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stepper.export.layout import Box, Edge, Layout, Segment, Wire
+from stepper.export.layout.layout import Box, Edge, Layout, Segment, Wire
 
 Sizes = dict[int, tuple[int, int]]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.debug.recording.choice import Iterations
 from stepper.engine.machine import Machine
-from stepper.export.choice import Choice, Values
 from stepper.export.exporter import Picture, draw
-from stepper.export.figure import Figure
-from stepper.export.loop_trace import LoopTrace, Tracer, split_activation
-from stepper.export.places import find_loop
-from stepper.export.views_unrolled import unrolled_figure
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Figure
+from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activation
+from stepper.export.figures.places import find_loop
+from stepper.export.views.unrolled import unrolled_figure
 from stepper.ir.model import Model
+from stepper.recording.choice import Iterations
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.export.body_graph import EVERYTHING_DRAWN, Folding, NodeKind, body_graph
-from stepper.export.labels import labels_of, shortened, unique_suffixes
-from stepper.export.layout import lay_out
+from stepper.export.figures.body_graph import EVERYTHING_DRAWN, Folding, NodeKind, body_graph
+from stepper.export.figures.labels import labels_of, shortened, unique_suffixes
+from stepper.export.layout.layout import lay_out
 from stepper.ir.model import Body, Graph
 from tests.export.drawings import faults
 from tests.export.runs import NAMES, sample

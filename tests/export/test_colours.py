@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from lxml import etree
 
-from stepper.export.themes import PALETTES, Theme
+from stepper.export.writers.themes import PALETTES, Theme
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stepper.export.exporter import draw
-from stepper.export.places import loops_of
-from stepper.export.views_static import loop_facts
+from stepper.export.figures.places import loops_of
+from stepper.export.views.static import loop_facts
 from stepper.ir.model import Model
 from tests.export.runs import picture, sample
 from tests.models import Graph, Value, carried, last, sliced

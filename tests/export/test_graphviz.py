@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-import stepper.export.placed_dot as placed_dot_module
+import stepper.export.writers.placed_dot as placed_dot_module
 from stepper.export.exporter import arranged
-from stepper.export.figure import Kind
-from stepper.export.placed_dot import placed_dot
-from stepper.export.themes import Theme
+from stepper.export.figures.figure import Kind
+from stepper.export.writers.placed_dot import placed_dot
+from stepper.export.writers.themes import Theme
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]

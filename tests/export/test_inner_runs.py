@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.export.arrange_stack import arrange_stack
-from stepper.export.choice import Choice, Values
 from stepper.export.exporter import Format, draw
-from stepper.export.figure import Figure, Kind
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Figure, Kind
+from stepper.export.layout.stack import arrange_stack
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.models import Graph, Side, Value, carried, last
 

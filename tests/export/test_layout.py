@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from stepper.export.layout import Edge, back_lanes, lay_out
-from stepper.export.layout_tracks import tracks
+from stepper.export.layout.layout import Edge, back_lanes, lay_out
+from stepper.export.layout.tracks import tracks
 from tests.export.drawings import cells_of, faults, random_body, random_dag, segment_of
 
 

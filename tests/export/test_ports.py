@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from stepper.export.arrange_columns import arrange_columns
 from stepper.export.exporter import draw
-from stepper.export.figure import EdgeKind, Figure
-from stepper.export.places import find_loop
-from stepper.export.port_texts import slicing_text
-from stepper.export.views_ports import ports_figure
+from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.export.figures.places import find_loop
+from stepper.export.layout.columns import arrange_columns
+from stepper.export.views.port_texts import slicing_text
+from stepper.export.views.ports import ports_figure
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
-from stepper.export.arrange_stack import arrange_stack
-from stepper.export.choice import Choice, Values
-from stepper.export.drawing import Drawing
 from stepper.export.exporter import draw
-from stepper.export.figure import EdgeKind, Figure, Kind
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import EdgeKind, Figure, Kind
+from stepper.export.layout.drawing import Drawing
+from stepper.export.layout.stack import arrange_stack
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
 from tests.models import Graph, backwards, carried, joined, last, sliced
@@ -240,7 +240,7 @@ def test_an_if_has_no_iterations_to_unroll() -> None:
 
 
 def test_names_that_mean_nothing_or_too_much_list_what_there_is() -> None:
-    from stepper.export.places import find_loop
+    from stepper.export.figures.places import find_loop
 
     with pytest.raises(UsageError, match=r"'passes', 'passes::pairs_of_neighbours'"):
         find_loop(sample("nested_loop"), "nothing")

@@ -16,12 +16,12 @@ from lxml import etree
 
 import stepper
 from stepper.errors import UsageError
-from stepper.export.choice import Values
 from stepper.export.exporter import Format, Picture, Request, arranged, draw
-from stepper.export.figure import EdgeKind, Figure
-from stepper.export.svg import CELL, svg
-from stepper.export.themes import PALETTES, Theme
-from stepper.export.value_texts import summary, value_lines
+from stepper.export.figures.choice import Values
+from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.export.figures.value_texts import summary, value_lines
+from stepper.export.writers.svg import CELL, svg
+from stepper.export.writers.themes import PALETTES, Theme
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last
 

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from stepper.openvino import messages
-from stepper.openvino.messages import COMPILING, Began, CompileFile, Done, Refused
+from stepper.openvino.process import messages
+from stepper.openvino.process.messages import COMPILING, Began, CompileFile, Done, Refused
 
 
 def main() -> None:

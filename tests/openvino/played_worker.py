@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 
-from stepper.openvino import messages
-from stepper.openvino.messages import COMPILING, Began, Call, Check, Done, OutOfMemory, Refused, Request
+from stepper.openvino.process import messages
+from stepper.openvino.process.messages import COMPILING, Began, Call, Check, Done, OutOfMemory, Refused, Request
 
 
 def main() -> None:

@@ -13,10 +13,10 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
 from stepper.ir.packing import packed_size, unpack
-from stepper.openvino import messages
-from stepper.openvino.client import Limits, Remote, Worker
-from stepper.openvino.endings import RuntimeEnded, RuntimeLimit
-from stepper.openvino.messages import Call, Check, DefineModel, Done, RuntimeFacts
+from stepper.openvino.process import messages
+from stepper.openvino.process.client import Limits, Remote, Worker
+from stepper.openvino.process.endings import RuntimeEnded, RuntimeLimit
+from stepper.openvino.process.messages import Call, Check, DefineModel, Done, RuntimeFacts
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 NOTHING = RuntimeFacts("CPU", "f32", (), {})
@@ -161,7 +161,7 @@ def test_an_interrupt_ends_what_is_under_way(worker: Worker, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("stepper.openvino.client._Process.next_reply", interrupted)
+        patched.setattr("stepper.openvino.process.client._Process.next_reply", interrupted)
         asked(worker, "hang")
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)

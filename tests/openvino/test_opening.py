@@ -12,9 +12,9 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.onnx_nodes import OnnxPeer, tensors_by_name
+from stepper.compare.references.onnx_nodes import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
-from stepper.model_files import is_model_path
+from stepper.files.models import is_model_path
 from stepper.openvino.opening import converted, open_model
 from tests.engine.subjects import sums
 

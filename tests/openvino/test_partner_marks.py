@@ -11,9 +11,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.debug.commands import Interpreter
-from stepper.debug.recording import Choice, open_recording, record
-from stepper.debug.recording.lookup import select
+from stepper.commands import Interpreter
 from stepper.engine import Machine, compile_model
 from stepper.engine.compiler import given_away
 from stepper.engine.partners import legend, mark_of
@@ -21,6 +19,8 @@ from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.openvino.partner import OpenVINOPartner
+from stepper.recording import Choice, open_recording, record
+from stepper.recording.reading.lookup import select
 from tests.openvino.partners import TRIPLES, Tripling, read
 from tests.tui.driven import Driven, drive
 

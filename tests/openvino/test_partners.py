@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.debug.inspection_text import stop_lines
-from stepper.debug.recording import record, resume
+from stepper.debug.inspection.text import stop_lines
 from stepper.engine import Machine, compile_model
 from stepper.engine.partners import computed_elsewhere
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UnsupportedOperation
+from stepper.recording import record, resume
 from tests.models import Graph, carried, last
 from tests.openvino.partners import TRIPLES, Tripling, expected, read
 

@@ -28,8 +28,8 @@ from stepper.debug.debugger import Debugger
 from tests.debug.debugged import SAMPLES
 from tests.tui.last_digits import difference
 from tui.app import StepperApp
-from tui.inputs import Opening
-from tui.panes.base import Pane
+from tui.paint.pane import Pane
+from tui.screens.inputs.choices import Opening
 from tui.state import State
 from tui.theme import Look
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper
+from stepper.session.keeper import Keeper
 from tests.tui.driven import Driven, Script, debugger_of_sample
 from tui.app import StepperApp
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.debug_reference import OperationValues
-from stepper.compare.moments import Standing, ValueDifference
+from stepper.compare.references.debugger import OperationValues
+from stepper.compare.run.moments import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
 from tests.compare.test_other_references import Peer
 from tests.compare.twins import WEIGHTS, X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, drive
-from tui.comparing import Comparison
-from tui.screens.compare import CompareScreen
+from tui.screens.compare.screen import CompareScreen
 from tui.theme import Look
+from tui.worker.comparing import Comparison
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
 FAULT = "one weight"
@@ -290,7 +290,7 @@ def test_a_runtime_is_a_reference_too_and_nothing_is_carried_in(twins: Debugger)
 def test_of_a_slow_reference_the_latest_operations_are_compared_at_a_key(
     twins: Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.comparing._AT_A_KEY", -1.0)
+    monkeypatch.setattr("tui.worker.comparing._AT_A_KEY", -1.0)
 
     async def script(driven: Driven) -> None:
         await driven.filled()

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from stepper.debug.moments import Reason
+from stepper.debug.stop import Reason
 from tests.debug.pausing import pause_after
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
-from tui.durable import Durable
-from tui.event_log import Kind
 from tui.messages import Fault
-from tui.panes.operations import Operations
-from tui.rows import Row
+from tui.paint.rows import Row
+from tui.screens.main.operations import Operations
+from tui.session.durable import Durable
+from tui.worker.event_log import Kind
 
 
 def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring
-from tui.event_log import Kind
 from tui.theme import Look
+from tui.worker.event_log import Kind
 
 FAULTY = "`__module.n.v/aten::linear/Add`"
 

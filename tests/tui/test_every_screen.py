@@ -6,9 +6,9 @@ import pytest
 from textual.strip import Strip
 
 from tests.tui.driven import DECODER, Driven, drive
-from tui.panes.base import Pane
+from tui.paint.pane import Pane
+from tui.paint.rows import wrapped
 from tui.registry import VIEWS
-from tui.rows import wrapped
 from tui.theme import Look
 
 PLAIN = Look(ascii=True, plain=True)

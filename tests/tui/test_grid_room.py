@@ -7,7 +7,7 @@ import pytest
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.test_grid_screen import grid_of, letters
 from tests.tui.time_models import SQUARED, squaring
-from tui.rows import number
+from tui.paint.rows import number
 from tui.theme import Look
 
 YEARS = ("run-to years@0", "iter 3", "view grid")

@@ -9,12 +9,12 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.iteration_tiles import Cell
+from stepper.debug.iterations.tiles import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.test_grid_screen import SIZES, grid_of, letters
-from tui.difference_cells import DifferenceCells
-from tui.panes.operations import Operations
+from tui.screens.compare.difference_cells import DifferenceCells
+from tui.screens.main.operations import Operations
 from tui.theme import Look
 
 NAMES = ("xW", "hU", "summed", "scaled", "shifted", "looked_up", "row_t", "noted", "h_next", "y")

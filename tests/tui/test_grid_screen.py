@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from stepper.debug.iteration_tiles import MOST_CELLS, Cell
+from stepper.debug.iterations.tiles import MOST_CELLS, Cell
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import SQUARED, squaring, squaring_in_numpy
 from tests.tui.wide_models import wide_loop
-from tui.panes.grid import Grid
-from tui.rows import Row
+from tui.paint.rows import Row
+from tui.screens.grid.grid import Grid
 from tui.theme import Look
 
 SCORES = "`__module.n.v/aten::linear/Add`"

@@ -14,14 +14,14 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper
 from stepper.errors import InputError
+from stepper.session.keeper import Keeper
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, Script, drive
 from tui.app import StepperApp
-from tui.inputs import Opening
-from tui.screens.inputs import InputsScreen
-from tui.screens.main import MainScreen
+from tui.screens.inputs.choices import Opening
+from tui.screens.inputs.screen import InputsScreen
+from tui.screens.main.screen import MainScreen
 
 FILE = f"{SAMPLES / 'date_normaliser' / 'inputs.npz'}"
 

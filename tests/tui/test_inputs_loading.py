@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tui.loading as loading
+import tui.screens.inputs.loading as loading
 from stepper.debug.debugger import Debugger
 from stepper.engine import array_files, feeds
 from stepper.engine.array_files import Reading, ReadingStopped, read_member
@@ -16,9 +16,9 @@ from stepper.errors import InputError
 from stepper.ir.model import Model
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
-from tui.choosing import _made
-from tui.inputs import InputChoices, Opening
-from tui.loading import STOPPED
+from tui.screens.inputs.choices import InputChoices, Opening
+from tui.screens.inputs.loading import STOPPED
+from tui.session.choosing import _made
 
 LARGE = 600_000
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from stepper.cli import main, tui_command
+from stepper.cli import main
+from stepper.cli.commands import tui as tui_command
 from stepper.engine.rules import Rules
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import Driven
 from tui.app import StepperApp
-from tui.screens.inputs import InputsScreen
+from tui.screens.inputs.screen import InputsScreen
 
 Started = Callable[[Callable[[Driven], Awaitable[None]], list[str]], int]
 DATES, LOOP = (str(SAMPLES / name / "model.xml") for name in ("date_normaliser", "for_loop"))

@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.cli.specs import given_texts
+from stepper.cli.options.specs import given_texts
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.ir.model import Model
@@ -20,9 +20,9 @@ from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
-from tui.inputs import InputChoices, Opening, Source
-from tui.screens.inputs import InputsScreen
-from tui.screens.main import MainScreen
+from tui.screens.inputs.choices import InputChoices, Opening, Source
+from tui.screens.inputs.screen import InputsScreen
+from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 34), (200, 60)], ids=str)

@@ -10,15 +10,15 @@ import pytest
 from textual import events
 
 import tui.app  # registers the actions, of which keys are checked
-from stepper.debug.commands.registry import command_called
+from stepper.commands.registry import command_called
 from stepper.errors import UsageError
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
-from tui.actions import actions
-from tui.key_files import PANES, _unreachable, chosen_keys, key_names
-from tui.key_presets import PRESETS
-from tui.key_table import lines
-from tui.keymap import Dispatcher, footer, keys_of
-from tui.keys import KEYS
+from tui.actions.main import actions
+from tui.keys.key_files import PANES, _unreachable, chosen_keys, key_names
+from tui.keys.key_presets import PRESETS
+from tui.keys.key_table import lines
+from tui.keys.keymap import Dispatcher, footer, keys_of
+from tui.keys.keys import KEYS
 
 MAP = {
     "n": "next", "N": "reverse-next", "F10": "next", "s": "step", "S": "reverse-step", "F11": "step", "f": "finish",

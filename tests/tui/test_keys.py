@@ -7,11 +7,11 @@ import re
 import pytest
 from textual import events
 
-from stepper.debug.commands.registry import command_called, commands
+from stepper.commands.registry import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
-from tui.actions import actions
-from tui.keymap import Dispatcher, footer
-from tui.keys import FOOTERS, KEYS, STAYING, Key
+from tui.actions.main import actions
+from tui.keys.keymap import Dispatcher, footer
+from tui.keys.keys import FOOTERS, KEYS, STAYING, Key
 from tui.registry import VIEWS
 
 

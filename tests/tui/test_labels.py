@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, drive
-from tui.names import carried_name
+from tui.paint.names import carried_name
 
 VOCABULARY = SAMPLES / "date_normaliser" / "vocab.json"
 

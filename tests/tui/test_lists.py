@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
-from tui.event_log import Kind
-from tui.panes.list_pane import ListPane
-from tui.rows import spark
+from tui.paint.list_pane import ListPane
+from tui.paint.rows import spark
 from tui.theme import Look
+from tui.worker.event_log import Kind
 
 STOPS = (
     f"run-to {DECODER}@0",
@@ -100,7 +100,7 @@ def test_a_breakpoint_that_is_changed_to_nonsense_stays_what_it_was() -> None:
      f"{DECODER}@1"],
 )  # fmt: skip
 def test_what_a_breakpoint_says_of_itself_sets_the_same_again(text: str) -> None:
-    from stepper.debug.break_texts import break_description
+    from stepper.debug.breakpoints.syntax import break_description
 
     description = break_description(text)
     assert break_description(description.specification) == description

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring
-from tui.panes.operations import Operations
+from tui.screens.main.operations import Operations
 from tui.theme import Look
 
 AT_SOFTMAX = (f"run-to {DECODER}@0", "iter 7", "run-to `aten::softmax/Softmax`")

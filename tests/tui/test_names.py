@@ -13,8 +13,8 @@ from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
 from tui.launch import model_name
-from tui.names import carried_name, expression_name, operation_names
-from tui.rows import clip, number, spark
+from tui.paint.names import carried_name, expression_name, operation_names
+from tui.paint.rows import clip, number, spark
 
 
 def test_nothing_in_a_name_moves_the_cursor(tmp_path: Path) -> None:

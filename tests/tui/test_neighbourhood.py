@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.export.body_graph import body_graph
+from stepper.export.figures.body_graph import body_graph
 from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import chain_loop, wide_loop
-from tui.drawing import Drawing, body_of
-from tui.neighbourhood import MOST_BOXES, REACHES, Surroundings
-from tui.panes.graph import BodyGraph
+from tui.paint.drawing import Drawing, body_of
+from tui.paint.neighbourhood import MOST_BOXES, REACHES, Surroundings
+from tui.screens.main.graph import BodyGraph
 from tui.theme import Look
 
 LINKS = 1_203

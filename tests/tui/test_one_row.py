@@ -11,8 +11,8 @@ import pytest
 from stepper.debug.debugger import Debugger
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
-from tui.panes.tensor import TensorPane
-from tui.tensor.profile import profile
+from tui.screens.value.profile import profile
+from tui.screens.value.tensor import TensorPane
 from tui.theme import Look
 
 ROW = np.linspace(-1.5, 3, 30, dtype=np.float32)

@@ -8,9 +8,9 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from tests.tui.driven import DECODER, Driven, drive
-from tui.containers import Horizontal, Vertical
-from tui.panes.base import Pane
-from tui.panes.graph import BodyGraph
+from tui.paint.containers import Horizontal, Vertical
+from tui.paint.pane import Pane
+from tui.screens.main.graph import BodyGraph
 from tui.state import State
 from tui.theme import Look
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.debug.views import SliceView
+from stepper.debug.inspection.views import SliceView
 from tests.tui.driven import DECODER, Driven, drive
-from tui.axis_picture import picture_of_scan, picture_of_slice
-from tui.panes.port_map import PortMap
-from tui.ports import Port, Side
-from tui.screens.value import ValueScreen
+from tui.paint.axis_picture import picture_of_scan, picture_of_slice
+from tui.screens.ports.port_map import PortMap
+from tui.screens.ports.rows import Port, Side
+from tui.screens.value.screen import ValueScreen
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)

@@ -13,14 +13,14 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.session_keeper import Keeper, state_folder
-from stepper.debug.sessions import restore_session
+from stepper.session.keeper import Keeper, state_folder
+from stepper.session.sessions import restore_session
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
 from tests.tui.sessions import session
-from tui.event_log import Kind
-from tui.panes.operations import Operations
+from tui.screens.main.operations import Operations
+from tui.worker.event_log import Kind
 
 
 @pytest.fixture(autouse=True)
@@ -304,7 +304,7 @@ def test_a_rerun_reads_the_files_anew_and_keeps_place_and_breakpoints(tmp_path: 
 
 def test_a_second_application_on_the_same_model_is_told_and_leaves_what_the_first_keeps() -> None:
     code = (
-        "import sys; from stepper.file_locks import lock; lock(sys.argv[1]); print('x', flush=True); sys.stdin.read()"
+        "import sys; from stepper.files.locks import lock; lock(sys.argv[1]); print('x', flush=True); sys.stdin.read()"
     )
     session(set_up)
     (path,) = state_folder().iterdir()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.debug.iteration_sweep import MOST_BINS
+from stepper.debug.iterations.sweep import MOST_BINS
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring, squaring_in_numpy, swinging, swinging_in_numpy
-from tui.panes.chart import TimelineChart
+from tui.screens.timeline.chart import TimelineChart
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)

@@ -11,9 +11,9 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tests.tui.tensor_models import growing_by, passing_on
-from tui.panes.tensor import TensorPane
-from tui.screens.value import ValueScreen
-from tui.tensor.inspected import Inspected
+from tui.screens.value.inspected import Inspected
+from tui.screens.value.screen import ValueScreen
+from tui.screens.value.tensor import TensorPane
 from tui.theme import Look
 
 AT_SCORES = (f"run-to {DECODER}@0", "iter 7", "run-to `aten::tanh/Tanh_2`", "select 41", "view value")

@@ -16,14 +16,14 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from tui.containers import Horizontal, Vertical
-from tui.guard import Guarded
-from tui.keymap import Dispatcher
-from tui.panes.base import Pane
-from tui.panes.lines import AnswerLine, KeysLine, TopBar
-from tui.panes.prompt import Prompt
-from tui.panes.together import Together
-from tui.rows import Row
+from tui.keys.keymap import Dispatcher
+from tui.paint.containers import Horizontal, Vertical
+from tui.paint.guard import Guarded
+from tui.paint.lines import AnswerLine, KeysLine, TopBar
+from tui.paint.pane import Pane
+from tui.paint.rows import Row
+from tui.paint.together import Together
+from tui.screens.main.prompt import Prompt
 from tui.stage import Stage
 from tui.state import State
 

@@ -9,13 +9,13 @@ from typing import Final
 
 from textual.app import ComposeResult
 
-from stepper.debug.commands.registry import commands
-from stepper.debug.commands.topics import TOPICS
-from tui.actions import actions
-from tui.keymap import Keymap, names_of
-from tui.keys import KEYS, Key
-from tui.panes.base import Pane
-from tui.rows import Row, spread, width_of, wrapped
+from stepper.commands.registry import commands
+from stepper.commands.topics import TOPICS
+from tui.actions.main import actions
+from tui.keys.keymap import Keymap, names_of
+from tui.keys.keys import KEYS, Key
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, spread, width_of, wrapped
 from tui.screens.base import DebugScreen
 
 _KEYS: Final = 17

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
-from tui.panes.base import Pane
-from tui.panes.cards import AnswerCard
-from tui.panes.list_pane import ListPane
+from tui.paint.list_pane import ListPane
+from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen
+from tui.screens.main.cards import AnswerCard
 
 _LEAST: Final = 30
 """Rows of the screen from which on there is room for more than the list."""

@@ -1,0 +1,324 @@
+"""`stepper debug MODEL`: commands from a file, a pipe or the terminal; answers as text, or one JSON object a line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Final
+
+from stepper.cli import kept_session
+from stepper.cli.archives import state_arrays, states_target, write_archive
+from stepper.cli.debuggers import debugger_of, put_reference
+from stepper.cli.interruptions import Ended, Interruptions
+from stepper.cli.kept_session import KeptSession
+from stepper.cli.options.protected import protected_files
+from stepper.cli.printing import output_width, say, wrapped
+from stepper.cli.values import error_data, print_json
+from stepper.commands import Answer, Interpreter, ScriptError, script_lines
+from stepper.commands.registry import commands
+from stepper.commands.start_up import start_up
+from stepper.commands.stop_commands import ensure_complete
+from stepper.commands.stops import stop_data, stop_lines
+from stepper.debug.breakpoints.breakpoints import LogMessage
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.engine.sequence_loops import unopened
+from stepper.engine.variables import states_of
+from stepper.errors import StepperError, UsageError
+from stepper.files.output import Target
+from stepper.session.keeper import EVERY
+
+PROMPT: Final = "(stepper) "
+MORE: Final = "        > "
+"""The prompt while the commands of a breakpoint are typed."""
+_MARK: Final = "\ufeff"
+"""The byte order mark, with which some editors begin a file."""
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
+    with kept_session.locked(options):
+        return _debug(options)
+
+
+def _debug(options: argparse.Namespace) -> int:
+    kept = kept_session.take_up(options)
+    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
+    if sys.stdin is None and options.script in (None, "-"):
+        raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
+    states = states_target(options, protected_files(options))
+    put_reference(debugger, options)
+    interpreter = Interpreter(debugger)
+    is_terminal = options.script is None and sys.stdin.isatty() and sys.stdout.isatty()
+    session = KeptSession(options, debugger, by_model=is_terminal)
+    printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
+    debugger.breakpoints.sink = printer.log
+    has_session = kept_session.is_there(options)
+    if options.session is not None:
+        interpreter.session.file = options.session
+        say(session.restore(), file=sys.stderr)
+    begins = not (options.no_init or has_session)  # a session has what the start-up file sets up
+    if begins and not is_terminal:
+        _run_init(interpreter)
+    code = 0
+    with Interruptions(debugger, insistent=not is_terminal) as interruptions:
+        try:
+            if options.script is not None:
+                _run_script(options.script, interpreter, printer, interruptions)
+            elif is_terminal:
+                _converse(interpreter, printer, interruptions, session, restores=options.session is None, begins=begins)
+            else:
+                code = _listen(interpreter, printer, interruptions, session)
+        except Ended as ended:
+            return _ended(ended, session, interruptions)
+        except KeyboardInterrupt:
+            if not interruptions.forced:
+                session.keep()
+            raise
+        told = session.keep()
+    _save_states(debugger, states)
+    if is_terminal and told.startswith("the session is not saved"):
+        say(f"stepper: {told}", file=sys.stderr)
+    return code
+
+
+def _save_states(debugger: Debugger, target: Target | None) -> None:
+    """Write the variables as they are, where that was asked for. Raises OutputError."""
+    if target is not None:
+        write_archive(target, state_arrays(states_of(debugger.machine.compiled, debugger.machine.states)))
+
+
+def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:
+    """End in order, once the session is kept: the terminal may be gone, so that nothing can be told."""
+    told = "the session is as it was saved last" if interruptions.forced else session.keep()
+    with contextlib.suppress(OSError):
+        say(f"stepper: ended by {ended}; {told}", file=sys.stderr)
+        sys.stderr.flush()
+        sys.stdout.flush()
+    return ended.code
+
+
+# --- where commands come from ---------------------------------------------------------------------------------------
+
+
+def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions) -> None:
+    for number, line in _numbered(name):
+        try:
+            with interruptions.while_busy():
+                answer = interpreter.execute(line)
+        except StepperError as error:
+            failure = ScriptError(f"{'stdin' if name == '-' else name}, line {number}", error)
+            printer.failure(line, failure)
+            raise failure from None
+        printer.answer(line, answer)
+        if interruptions.came:
+            raise KeyboardInterrupt(f"interrupted at line {number}: {interpreter.session.debugger.stop.place}")
+        if interpreter.session.ended:
+            break
+    ensure_complete(interpreter.session, "stdin" if name == "-" else name)
+
+
+def _run_init(interpreter: Interpreter) -> None:
+    """Carry out the user's start-up file, if there is one; what is wrong in it is said."""
+    for problem in start_up(interpreter):
+        say(problem, file=sys.stderr)
+
+
+def _numbered(name: str) -> Iterator[tuple[int, str]]:
+    if name != "-":
+        yield from script_lines(name)
+        return
+    for number, line in enumerate(sys.stdin, 1):
+        text = line.removeprefix(_MARK) if number == 1 else line
+        if text.strip():
+            yield number, text
+
+
+def _listen(interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: KeptSession) -> int:
+    """Carry out the lines of a pipe, of which each error names its line; the code of the first one."""
+    code = number = 0
+    while not interpreter.session.ended:
+        interruptions.check()
+        try:
+            number += 1
+            line = input().removeprefix(_MARK if number == 1 else "")
+        except EOFError:
+            break
+        except UnicodeDecodeError:
+            code = code or UsageError.exit_code
+            printer.failure("", UsageError("the line is no text in UTF-8"), number)
+            continue
+        failed = _carry_out(line, interpreter, printer, interruptions, number)
+        code = code or failed
+        session.keep_up()
+    return code
+
+
+def _converse(
+    interpreter: Interpreter,
+    printer: _Printer,
+    interruptions: Interruptions,
+    session: KeptSession,
+    *,
+    restores: bool,
+    begins: bool,
+) -> None:
+    """Talk at a terminal. Ctrl+C never ends that: at the prompt it clears the line.
+
+    `begins`: where no session is put back, the start-up file comes first.
+    """
+    _prepare_editing()
+    told = ""
+    if restores:
+        try:
+            with interruptions.while_busy():
+                told = session.restore()
+        except Ended:
+            interruptions.forced = True  # what is kept is to stay
+            raise
+        if told:
+            say(told, file=sys.stderr)
+    if begins and not told:
+        with interruptions.while_busy():
+            _run_init(interpreter)
+    session.keep_up()
+    hint = unopened(interpreter.session.debugger.model)
+    lines = stop_lines(interpreter.session.debugger, output_width())
+    printer.answer("", Answer((*lines, *([f"  {hint}"] if hint else []))))
+    with _Later(interruptions, session) as later:
+        while not interpreter.session.ended:
+            try:
+                interpreter.session.width = output_width()
+                line = input(MORE if interpreter.is_collecting else PROMPT)
+                _carry_out(line, interpreter, printer, interruptions)
+                session.keep_up()
+                later.set_up()
+            except KeyboardInterrupt:
+                interpreter.session.collecting = None
+                print()
+            except EOFError:
+                return
+            except UnicodeDecodeError:
+                printer.failure("", UsageError("the line is no text"))
+
+
+def _carry_out(
+    line: str, interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, number: int | None = None
+) -> int:
+    """Carry out a line, of a pipe the one with this number; the code of its error, 0 without any."""
+    try:
+        with interruptions.while_busy():
+            answer = interpreter.execute(line)
+    except StepperError as error:
+        printer.failure(line, error, number)
+        return error.exit_code
+    printer.answer(line, answer)
+    return 0
+
+
+class _Later:
+    """Saves a place while the user thinks, a little after it was reached."""
+
+    def __init__(self, interruptions: Interruptions, session: KeptSession) -> None:
+        self._interruptions, self._session = interruptions, session
+        self._previous: Any = None
+
+    def __enter__(self) -> _Later:
+        if hasattr(signal, "setitimer"):
+            with contextlib.suppress(ValueError):  # only the main thread may do so
+                self._previous = signal.signal(signal.SIGALRM, self._save)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._previous is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._previous)
+
+    def set_up(self) -> None:
+        """A command has been carried out."""
+        if self._previous is not None and self._session.is_due:
+            signal.setitimer(signal.ITIMER_REAL, EVERY)
+
+    def _save(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._interruptions.is_busy:
+            self._session.keep_up(due=True)
+
+
+def _prepare_editing() -> None:
+    """Lines can be edited, called back and completed, where the system has what it takes."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        names = sorted(command.name for command in commands())
+
+        def completed(text: str, state: int) -> str | None:
+            fitting = [name for name in names if name.startswith(text)]
+            return fitting[state] if state < len(fitting) else None
+
+        readline.set_completer(completed)
+        readline.set_completer_delims(" ")
+        readline.parse_and_bind("tab: complete")
+
+
+# --- where answers go -----------------------------------------------------------------------------------------------
+
+
+class _Printer:
+    """Answers and errors on the streams."""
+
+    def answer(self, line: str, answer: Answer) -> None:
+        """What a command said."""
+        raise NotImplementedError
+
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
+        """That a command failed; `number` is its line where commands come from a pipe."""
+        raise NotImplementedError
+
+    def log(self, line: LogMessage) -> None:
+        """A line of a logpoint."""
+        raise NotImplementedError
+
+
+class _TextPrinter(_Printer):
+    def answer(self, line: str, answer: Answer) -> None:
+        for text in answer.lines:
+            for line in wrapped(text):
+                say(line)
+        sys.stdout.flush()
+
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
+        if not isinstance(error, ScriptError):  # that one ends the program, which says so
+            first, *rest = str(error).splitlines() or [""]
+            first = first if number is None else f"line {number}: {first}"
+            for text in (*wrapped(first, sys.stderr), *rest):  # in the rest a caret may stand under its place
+                say(text, file=sys.stderr)
+            sys.stderr.flush()
+
+    def log(self, line: LogMessage) -> None:
+        say(line)
+
+
+class _JsonPrinter(_Printer):
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+
+    def answer(self, line: str, answer: Answer) -> None:
+        content = {"lines": list(answer.lines), **answer.data}
+        self._print({"command": line.strip(), "name": answer.command, "answer": content, "stop": self._stop()})
+
+    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
+        failed = {"command": line.strip(), "input_line": number, "error": error_data(error), "stop": self._stop()}
+        self._print(failed)
+        error.answered = True
+
+    def log(self, line: LogMessage) -> None:
+        self._print({"log": {"text": str(line), "breakpoint": line.number, "tick": line.tick}})
+
+    def _stop(self) -> dict[str, Any]:
+        return stop_data(self._debugger)
+
+    def _print(self, report: dict[str, Any]) -> None:
+        print_json(report, in_a_line=True)

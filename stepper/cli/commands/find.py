@@ -1,0 +1,73 @@
+"""`stepper find TRACE PREDICATE`: the moments of a recorded run at which something holds; code 1 if there are any."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from stepper.cli.printing import say
+from stepper.cli.values import print_json
+from stepper.debug.breakpoints.kinds import Word
+from stepper.debug.find import Which
+from stepper.debug.found import Found
+from stepper.debug.inspection.text import by_text
+from stepper.errors import FINDING
+from stepper.recording import open_recording
+from stepper.recording.reading.non_finite import Findings, find_non_finite
+from stepper.recording.reading.search import find_recorded
+from stepper.records import as_data
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Look for the predicate; 1 where it holds anywhere, else 0."""
+    which, predicate = Which(options.which), options.predicate.strip()
+    with open_recording(options.trace) as recording:
+        if predicate in (Word.NAN, Word.INF):
+            findings = find_non_finite(recording, Word(predicate), which, options.limit)
+            _report_values(findings, predicate, options)
+            return FINDING if findings.found else 0
+        found = find_recorded(recording, predicate, which, options.limit)
+        _report_moments(found, options)
+        return FINDING if found.moments else 0
+
+
+def _report_moments(found: Found, options: argparse.Namespace) -> None:
+    if options.json:
+        print_json(_report(options) | as_data(found))
+        return
+    for moment in found.moments:
+        tick = f"tick {moment.tick}  " if moment.tick else ""
+        say(f"{tick}{moment.place}")
+    _more(more=found.more)
+    if not found.moments:
+        say(f"stepper: nowhere, at {found.asked:,} moments", file=sys.stderr)
+    if found.failures:
+        reason = " ".join(found.failure.splitlines()[0].split())
+        say(f"stepper: not known at {found.failures:,} of {found.asked:,} moments: {reason}", file=sys.stderr)
+
+
+def _report_values(findings: Findings, word: str, options: argparse.Namespace) -> None:
+    more = findings.total > len(findings.found) and options.which == Which.ALL
+    if options.json:
+        found = [as_data(finding) for finding in findings.found]
+        print_json(_report(options) | {"found": found, "total": findings.total, "more": more})
+        return
+    name = {"nan": "NaN", "inf": "Inf"}[word]
+    for finding in findings.found:
+        tick = "" if finding.tick is None else f"tick {finding.tick}  "
+        amount = f"{finding.count:,} {name} of {finding.size:,}{by_text(finding.computed_by)}"
+        say(f"{tick}{finding.place}  {finding.address}: {amount}")
+    _more(more=more)
+    if not findings.found:
+        say(f"stepper: no {name} in anything that was recorded", file=sys.stderr)
+
+
+def _more(*, more: bool) -> None:
+    if more:
+        sys.stdout.flush()
+        say("stepper: there are more; --limit N shows more of them", file=sys.stderr)
+
+
+def _report(options: argparse.Namespace) -> dict[str, Any]:
+    return {"trace": options.trace, "predicate": options.predicate.strip()}

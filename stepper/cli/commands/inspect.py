@@ -1,0 +1,136 @@
+"""`stepper inspect MODEL`: what the model is made of, as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, Final
+
+from stepper.cli.options.engine import opened_model
+from stepper.cli.printing import say
+from stepper.cli.values import print_json
+from stepper.engine.endings import Origin
+from stepper.engine.outline import Entry, Loop, Outline, Tensor, WithoutKernel, outline
+from stepper.engine.partners import mark_of
+from stepper.engine.sequences import open_sequences
+from stepper.ir.model import Slicing
+from stepper.ir.sites import LayerSite
+from stepper.openvino.runtime import INSTALL, Runtime, is_installed
+from stepper.records import as_data
+
+_MOST_SEQUENCES: Final = 10
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Read, outline, report; 0 if all went well."""
+    model = opened_model(options)
+    found = outline(open_sequences(model) if options.open_sequences else model)
+    if options.json:
+        report = {"model": options.model, **_json(found)}
+        print_json(report)
+    else:
+        for line in _text(found):
+            say(line)
+    return 0
+
+
+def _json(found: Outline) -> dict[str, Any]:
+    data: dict[str, Any] = as_data(found)
+    for loop in data["loops"]:
+        for entry in loop["entries"]:
+            if entry["slicing"] is not None:
+                entry["slicing"] = entry["slicing"]._asdict()
+    return data
+
+
+def _text(found: Outline) -> list[str]:
+    weights = "no .bin" if found.weights is None else f"{found.weights:,} bytes of weights"
+    lines = [f"model {found.name or '(unnamed)'}, IR version {found.version}, {weights}"]
+    lines += ["inputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.inputs))]
+    lines += ["outputs", *(f"  {index}  {_tensor(tensor)}" for index, tensor in enumerate(found.outputs))]
+    if found.variables:
+        lines += ["variables", *(f"  {_tensor(tensor)}" for tensor in found.variables)]
+    for loop in found.loops:
+        lines += _loop(loop)
+    if found.sequences:
+        lines += ["sequences, which --open-sequences opens as loops"]
+        lines += [f"  {layer}" for layer in found.sequences[:_MOST_SEQUENCES]]
+        more = len(found.sequences) - _MOST_SEQUENCES
+        lines += [f"  and {more} more"] if more > 0 else []
+    lines += ["operations", f"  {_counted(found.operations)}"]
+    if found.without_kernel:
+        who = (
+            f"{mark_of(str(Runtime()))}: computed by OpenVINO, where it can"
+            if is_installed()
+            else f"a run stops there; OpenVINO may compute it: {INSTALL}"
+        )
+        mark = f"{mark_of(str(Runtime()))}  " if is_installed() else ""
+        lines += [f"without a kernel ({who})", *(f"  {mark}{_lacking(one)}" for one in found.without_kernel)]
+    if found.departures:
+        lines += ["where OpenVINO's CPU plugin departs", *(f"  {fact.type}: {fact.text}" for fact in found.departures)]
+    return lines
+
+
+def _tensor(tensor: Tensor) -> str:
+    also = f"  (also: {', '.join(tensor.tensor_names)})" if tensor.tensor_names else ""
+    return f"{tensor.name}  {tensor.type}{tensor.shape}{also}"
+
+
+def _loop(loop: Loop) -> list[str]:
+    opened = f", opened from {loop.opened_from}" if loop.opened_from else ""
+    lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.layer.id}, line {loop.layer.line}{opened})"]
+    lines += [f"  {word:12} {text}" for word, text in _control(loop)]
+    lines += [f"  {_entry(entry)}" for entry in loop.entries]
+    lines += [
+        f"  back edge    {_inner(edge.result)} -> {_inner(edge.parameter)}  (line {edge.line})"
+        for edge in loop.back_edges
+    ]
+    return [*lines, f"  body         {_counted(loop.operations)}"]
+
+
+def _control(loop: Loop) -> Iterator[tuple[str, str]]:
+    """Yield what begins and ends a loop, or chooses the side of an If, line by line."""
+    control = loop.control
+    if loop.type.startswith("If-"):
+        yield "condition", _origin(control.condition, "not connected")
+    elif loop.type.startswith("TensorIterator-"):
+        ports = " and ".join(map(str, control.slices_of))
+        yield "trip count", f"as many as input {ports} has slices" if ports else "as its outputs say"
+    else:
+        yield "trip count", _origin(control.trip_count, "not connected: unlimited")
+        yield "starts if", _origin(control.condition, "not connected: the first iteration runs")
+        yield "goes on if", _origin(control.goes_on, "not connected")
+
+
+def _origin(origin: Origin | None, absent: str) -> str:
+    if origin is None:
+        return absent
+    output = "" if origin.output is None else f", output {origin.output}"
+    value = "" if origin.value is None else f" = {origin.value}"
+    shape = "" if origin.shape is None else f" of shape {list(origin.shape)}"
+    return f"{origin.layer}{output}{value}{shape}"
+
+
+def _entry(entry: Entry) -> str:
+    outer = "-" if entry.outer is None else f"{entry.direction} {entry.outer}"
+    arrow = f"{outer} -> {_inner(entry.inner)}" if entry.direction == "input" else f"{_inner(entry.inner)} -> {outer}"
+    slicing = "" if entry.slicing is None else f", {_slicing(entry.slicing)}"
+    return f"{entry.direction:12} {arrow}: {entry.role}{slicing}  (line {entry.line})"
+
+
+def _inner(layer: LayerSite) -> str:
+    """A layer of a body, with its id; one that the body lacks has no type."""
+    return f"{layer.type} {layer.id} '{layer.name}'" if layer.type else f"{layer.id} (no layer of the body)"
+
+
+def _slicing(slicing: Slicing) -> str:
+    part = "" if slicing.part_size is None else f", part_size {slicing.part_size}"
+    return f"axis {slicing.axis}, start {slicing.start}, end {slicing.end}, stride {slicing.stride}{part}"
+
+
+def _lacking(one: WithoutKernel) -> str:
+    return f"{one.operation} '{one.layer.name}' in {one.path} (line {one.layer.line})"
+
+
+def _counted(operations: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in operations.items())

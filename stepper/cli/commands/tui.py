@@ -1,0 +1,105 @@
+"""`stepper MODEL`: the debugger on the whole terminal."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from stepper.cli import kept_session
+from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
+from stepper.cli.options.engine import opened_model, partner_of
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_texts
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.element_types import Array
+from stepper.errors import InputError, UsageError
+from stepper.ir.model import Model
+
+APPLICATION: Final = "tui.launch"
+"""Named as text and imported when it is called for: the engine and its command line work without a screen."""
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Open the application, where inputs are missing or do not fit on the screen for them; 0 when the user leaves.
+
+    UsageError where there is no terminal.
+    """
+    if not Path(options.model).exists():
+        opened_model(options)  # which says so, with what is near
+    in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
+    if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+        raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
+    if options.no_keep:
+        return _open(options)
+    with kept_session.locked(options):
+        return _open(options)
+
+
+def _open(options: argparse.Namespace) -> int:
+    # What is loaded now stays, and looking for garbage in it is a tenth of the start. The application enables it again.
+    gc.disable()
+    lines = [f"source {options.script}"] if options.script else []
+    lines += [f"run-to {options.at}"] if options.at else []
+    launch = import_module(APPLICATION)
+    keeping = launch.Keeping(
+        file=options.session,
+        fresh=options.fresh or options.script is not None,
+        only_stops=options.at is not None,
+        keep=not options.no_keep,
+        keys=options.keys,
+        starts_up=not options.no_init,
+    )
+    look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
+    kept = kept_session.take_up(options)
+    model = opened_model(options)
+    texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
+    memory = options.memory or DEFAULT_MEMORY
+    inputs = _all_inputs(model, options, texts, kept)
+    models = [model]
+
+    def make(inputs: Mapping[int, Array]) -> Debugger:
+        """Of the model as it was opened, later as it is on the disk."""
+        opened = models.pop() if models else opened_model(options)
+        return _compared(debugger_on(opened, inputs, options, memory), options)
+
+    given = launch.Given(texts, shapes, make)
+    if inputs is None:
+        partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
+        return int(launch.open_inputs(model, given, lines, **look))
+
+    def opened() -> Debugger:
+        """Of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
+        return _compared(debugger_of(options, memory, kept_session.take_up(options)), options)
+
+    # What a session keeps has no words by which it could be chosen.
+    given = given if len(texts) == len(inputs) else None
+    return int(launch.open_application(make(inputs), lines, given=given, **look, reopen=opened))
+
+
+def _all_inputs(
+    model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
+) -> dict[int, Array] | None:
+    """The inputs by position; None where one is missing or does not fit. Files are read only where none is missing."""
+    if len({*texts, *kept}) < len(model.graph.parameters):
+        return None
+    try:
+        given = given_inputs(model, options.input, options.inputs, options.shape)
+        return dict(enumerate(bound_inputs(model, {**kept, **given})))
+    except (UsageError, InputError):
+        return None
+
+
+def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:
+    """With the reference that the options name."""
+    put_reference(debugger, options)
+    return debugger
+
+
+def _is_terminal(stream: object) -> bool:
+    isatty = getattr(stream, "isatty", None)
+    return bool(isatty is not None and isatty())

@@ -1,0 +1,100 @@
+"""`stepper run MODEL --break SPEC`: a run, recorded or not, that ends where a breakpoint stops it, and says why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stepper.cli.commands import recorded_run
+from stepper.cli.debuggers import debugger_of
+from stepper.cli.options.engine import partner_of
+from stepper.cli.printing import say
+from stepper.cli.progress import Progress
+from stepper.cli.values import print_json
+from stepper.commands.stops import stop_data, stop_lines
+from stepper.debug.breakpoints.breakpoint import BreakDescription
+from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.stop import Reason
+from stepper.engine.frames import place
+from stepper.engine.run import LoopLog, Outputs, collect
+from stepper.ir import read
+
+if TYPE_CHECKING:
+    from stepper.recording import Recorder
+
+    Begun = tuple[Debugger, Recorder | None, LoopLog]
+
+
+def run(options: argparse.Namespace) -> Outputs | None:
+    """The outputs; None where a breakpoint stopped the run before its end, which is then reported."""
+    descriptions = [break_description(text) for text in options.breaks]
+    begin = _begun if options.resume is None else _resumed
+    debugger, recorder, log = begin(options, descriptions)
+    debugger.machine.on_loop_end = log.record
+    with Progress(debugger.machine, wanted=not options.quiet):
+        stopped = _is_stopped(debugger) if recorder is None else _is_recording_stopped(debugger, recorder, options)
+    if not stopped:
+        return collect(debugger.machine, log)
+    _report(debugger, recorder, options)
+    return None
+
+
+def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+    debugger = debugger_of(options, DEFAULT_MEMORY)
+    for description in breaks:
+        debugger.breakpoints.add(description)
+    # The file is made last, so that what is refused leaves none.
+    return debugger, recorded_run.begun(debugger.machine, debugger.inputs, options), LoopLog()
+
+
+def _resumed(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+    from stepper.recording.breaking import resume_debugged
+
+    path, inputs = recorded_run.origin(options)
+    debugger, recorder, log = resume_debugged(
+        options.resume,
+        breaks,
+        path,
+        inputs,
+        max_iterations=options.max_iterations,
+        partner=partner_of(options, read(path)),
+    )
+    options.model, options.rules = str(debugger.model.path), debugger.machine.rules.value
+    return debugger, recorder, log
+
+
+def _is_stopped(debugger: Debugger) -> bool:
+    """Run; whether a breakpoint stopped it before the end."""
+    try:
+        return debugger.continue_().reason is Reason.BREAK
+    except KeyboardInterrupt:
+        where = place(debugger.machine.stack)
+        raise KeyboardInterrupt(f"interrupted at {where}; no outputs were written") from None
+
+
+def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argparse.Namespace) -> bool:
+    """The same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
+    from stepper.recording.breaking import continue_recorded, recorded
+
+    told_later = recorded_run.reported_all_the_same(debugger.machine, options)
+    is_paused_from_here = debugger.working()  # also before the run begins
+    with recorded(debugger, recorder), is_paused_from_here, recorded_run.interruptible(debugger.machine), told_later:
+        continue_recorded(debugger, recorder)
+    stop = debugger.stop
+    if stop.reason is Reason.PAUSED:
+        raise KeyboardInterrupt(f"interrupted at {stop.place}; {recorded_run.go_on_with(recorder)}")
+    return stop.reason is Reason.BREAK
+
+
+def _report(debugger: Debugger, recorder: Recorder | None, options: argparse.Namespace) -> None:
+    """Where and why it stopped."""
+    if options.json:
+        print_json({"model": options.model, "rules": options.rules, "break": stop_data(debugger)})
+    else:
+        for line in stop_lines(debugger):
+            say(line)
+    if recorder is not None:
+        say(f"recorded up to here; {recorded_run.go_on_with(recorder)}", file=sys.stderr)

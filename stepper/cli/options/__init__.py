@@ -1,0 +1,1 @@
+"""What options of several commands mean."""

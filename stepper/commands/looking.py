@@ -1,0 +1,385 @@
+"""Commands that show something and move nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.commands.branch_lists import branches
+from stepper.commands.registry import command, one_of
+from stepper.commands.session import Answer, Session, required
+from stepper.commands.stopping import breaks, watches
+from stepper.debug.causes.cause import NON_FINITE
+from stepper.debug.causes.texts import chain_lines
+from stepper.debug.causes.why import NoValueYet
+from stepper.debug.found import Series
+from stepper.debug.inspection.text import (
+    by_text,
+    edge_lines,
+    port_lines,
+    scan_lines,
+    stack_lines,
+    stop_lines,
+    titled_lines,
+    trip_lines,
+    value_lines,
+)
+from stepper.debug.inspection.values import source_text
+from stepper.debug.inspection.view_data import ViewData, levels_data, scan_data, trip_data
+from stepper.debug.inspection.views import LoopView
+from stepper.debug.labels import labelled, read_labels
+from stepper.debug.watch_scopes import StopScope
+from stepper.engine.frames import Frame, Phase, place
+from stepper.engine.partners import legend
+from stepper.errors import UsageError
+from stepper.files.output import ProtectedFiles
+from stepper.ir.model import Source
+from stepper.ir.sites import layer_data
+from stepper.plain_values import json_number, tensor_json
+from stepper.query.address_syntax import QUOTED
+from stepper.query.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
+from stepper.query.expressions import parse
+from stepper.records import as_data
+from stepper.tensors.statistics import statistics
+
+_WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
+"""In one word are: a name in backquotes, what is in brackets, and a text in quotes."""
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def evaluated(session: Session, text: str) -> Any:
+    """What an expression is at this stop."""
+    return parse(text).evaluate(StopScope(session.debugger.timeline, session.names))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+@command("print", "p", syntax="EXPR", help="a value or an expression; h@2:5 over several iterations")
+def _print(session: Session, text: str) -> Answer:
+    address = _series_address(required(text, "an expression"))
+    if address is not None:
+        series = session.debugger.over_iterations(address)
+        by = _computed_by(session, text)
+        lines = [f"  ({legend(who)})" for who in by]
+        lines += [
+            line
+            for number, value in zip(series.iterations, series.values, strict=True)
+            for line in titled_lines(f"@{number}", value_lines(value, session.width - 2), session.width)
+        ]
+        data = [
+            {"iteration": number, **tensor_json(value)}
+            for number, value in zip(series.iterations, series.values, strict=True)
+        ]
+        lines += _left_out(address, series)
+        counts = {"stride": series.step, "shown": len(series.values), "total": series.total}
+        return Answer(tuple(lines), {"series": data, "stopped": series.stopped, **counts, **_by_json(by)})
+    value, by = evaluated(session, text), _computed_by(session, text)
+    data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
+    lines = [*value_lines(value, session.width), *_label_lines(session, text, value)]
+    lines += [f"  ({legend(who)})" for who in by]
+    return Answer(tuple(lines), {**data_of_value, **_by_json(by)})
+
+
+def _left_out(address: Address, series: Series) -> list[str]:
+    """That not all iterations are there, and why."""
+    lines = [f"later iterations are missing: {series.stopped}"] if series.stopped else []
+    if series.step > 1:
+        few = replace(address, iterations=IterationRange(series.iterations[0], series.iterations[0] + 1000))
+        is_second = series.step % 10 == 2 and series.step % 100 != 12  # of powers of two no other is irregular
+        ordinal = f"{series.step}{'nd' if is_second else 'th'}"
+        lines.append(f"every {ordinal} of {series.total:,} iterations is shown; print {few} gives all of a range")
+    return lines
+
+
+def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
+    """The words for the numbers of a value that has labels, where the text names one."""
+    if not session.debugger.labels.view() or not _is_tensor(value):
+        return ()
+    try:
+        words = labelled(session.debugger.labels.of(_target_called(session, text)), np.asarray(value))
+    except UsageError:
+        return ()
+    return (words,) if words else ()
+
+
+def _computed_by(session: Session, text: str) -> list[str]:
+    """The partners that compute what an expression reads, in words; each once."""
+    debugger = session.debugger
+    stack = debugger.machine.stack
+    where = stack[session.depth].program if stack else debugger.machine.compiled.main
+    found = []
+    for address in parse(text).addresses:
+        target = resolve(address, debugger.machine.compiled, where)
+        index = target.program.computed_at.get(target.slot)
+        found.append("" if index is None else target.program.operations[index].computed_by)
+    return [who for who in dict.fromkeys(found) if who]
+
+
+def _by_json(by: list[str]) -> dict[str, Any]:
+    return {"computed_by": by} if by else {}
+
+
+def _series_address(text: str) -> Address | None:
+    """The address, where the text is one of several iterations."""
+    try:
+        address = parse_address(text)
+    except AddressError:
+        return None
+    return address if isinstance(address.iterations, IterationRange) else None
+
+
+@command("labels", syntax="NAME [FILE [KEY]]", help="show the numbers of a value as words: a file of lines, or JSON")
+def _label(session: Session, text: str) -> Answer:
+    words = [found["quoted"] or found[0] for found in _WORDS.finditer(text)]
+    if not 1 <= len(words) <= 3:
+        raise UsageError('expected a value, a file of labels ("with blanks" in quotes) and the key in a JSON object')
+    target = _target_called(session, words[0])
+    labels = read_labels(Path(words[1]), *words[2:]) if len(words) > 1 else ()
+    if labels:
+        session.debugger.protected += ProtectedFiles.of_file(words[1], "a file of labels")
+    session.debugger.labels.put(target, labels)
+    if not labels:
+        return Answer((f"{words[0]} is shown as numbers",), {"value": words[0], "labels": 0})
+    return Answer((f"{words[0]} has {len(labels)} labels",), {"value": words[0], "labels": len(labels)})
+
+
+def _target_called(session: Session, name: str) -> Target:
+    """The place that a name means, seen from where the run stands."""
+    machine = session.debugger.machine
+    where = machine.stack[-1].program if machine.stack else None
+    return resolve(parse_address(name), machine.compiled, where)
+
+
+@command("stats", syntax="EXPR", help="a tensor in numbers: extremes, mean, NaN, Inf, zeros, ...")
+def _stats(session: Session, text: str) -> Answer:
+    value = evaluated(session, required(text, "a value"))
+    if not _is_tensor(value):
+        raise UsageError(f"'{text}' is no tensor")
+    found = as_data(statistics(value))
+    width = max(map(len, found))
+    lines = [f"{name.replace('_', ' '):{width}}  {_number_text(number)}" for name, number in found.items()]
+    return Answer(tuple(lines), {name: json_number(number) for name, number in found.items()})
+
+
+def _number_text(number: Any) -> str:
+    return "-" if number is None else f"{number:.9g}" if isinstance(number, float) else str(number)
+
+
+@command("find", syntax="EXPR [first|next|previous|last|all]", help="the moments at which an expression holds")
+def _find(session: Session, text: str) -> Answer:
+    words = required(text, "an expression").rsplit(maxsplit=1)
+    is_said = len(words) == 2 and words[1] in ("first", "next", "previous", "last", "all")
+    expression, which = (words[0], words[1]) if is_said else (text, "first")
+    found = session.debugger.find(expression, which)
+    lines = [f"tick {moment.tick}  {moment.place}" for moment in found.moments]
+    lines += ["there are more"] if found.more else []
+    if found.stopped:
+        nothing = "" if found.moments else "nothing found; "
+        lines.append(f"{nothing}asked at {found.asked:,} moments, not to the end of the run: {found.stopped}")
+    lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
+    data = as_data(found)
+    return Answer(tuple(lines or [f"nowhere, at {found.asked} moments"]), data)
+
+
+# --- where ----------------------------------------------------------------------------------------------------------
+
+
+@command("where", "bt", help="the frames from the model's own graph inwards")
+def _where(session: Session, _text: str) -> Answer:
+    debugger = session.debugger
+    levels = debugger.view(differences=False).levels
+    lines = stack_lines(levels)
+    if levels:
+        lines[session.depth] = ">" + lines[session.depth][1:]
+    lines = lines or ["the run has ended"]
+    if debugger.branches.title:
+        lines.append(f"  in the branch {debugger.branches.title}")
+    return Answer(tuple(lines), {"levels": levels_data(levels), "branch": debugger.branches.name})
+
+
+@command("up", help="look at the frame around this one; the run stays where it is")
+def _up(session: Session, _text: str) -> Answer:
+    if session.depth == 0:
+        raise UsageError("this is the model's own graph, there is nothing around it")
+    session.level += 1
+    return _here(session)
+
+
+@command("down", help="look at the frame inside this one")
+def _down(session: Session, _text: str) -> Answer:
+    if session.level == 0:
+        raise UsageError("this is the innermost frame")
+    session.level -= 1
+    return _here(session)
+
+
+def _here(session: Session) -> Answer:
+    where = place(session.debugger.machine.stack[: session.depth + 1])
+    return Answer((where,), {"depth": session.depth, "place": where})
+
+
+@command("list", "l", help="the operations of this graph; > is the one that comes next")
+def _list(session: Session, _text: str) -> Answer:
+    frame = session.debugger.machine.stack[session.depth]
+    following = frame.pc if frame.phase is Phase.RUNNING else -1
+    lines, data = [], []
+    for index, operation in enumerate(frame.program.operations):
+        layer = operation.layer
+        by = by_text(operation.computed_by)
+        lines.append(f"{'>' if index == following else ' '} {index:4}  {layer.type} '{layer.name}'{by}")
+        said = {"index": index, "layer": layer_data(layer, session.debugger.model), "next": index == following}
+        data.append({**said, "computed_by": operation.computed_by} if by else said)
+    return Answer(tuple(lines or ["no operations"]), {"operations": data})
+
+
+@command("explain", help="all that there is to say about this stop, in sentences that name the rules")
+def _explain(session: Session, _text: str) -> Answer:
+    view = session.debugger.view()
+    return Answer(tuple(stop_lines(view)), ViewData(session.debugger.model).stop(view))
+
+
+@command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
+def _why(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    try:
+        chain = debugger.why(required(text, "a value"))
+    except NoValueYet:
+        data: dict[str, Any] = {"chain": None}
+    else:
+        data = {"chain": as_data(chain)}
+        if chain.links[0].value in NON_FINITE:
+            lines = chain_lines(chain)
+            return Answer(tuple(lines), {**data, "sentences": lines})
+    lines = _structure(session, text)
+    return Answer(tuple(lines), {**data, "sentences": lines})
+
+
+def _structure(session: Session, text: str) -> list[str]:
+    """Which operation, slice or back edge gives a value, whatever it is now."""
+    debugger, stack = session.debugger, session.debugger.machine.stack
+    where = stack[-1].program if stack else debugger.machine.compiled.main
+    target = resolve(parse_address(text), debugger.machine.compiled, where)
+    depth = len(target.program.path)
+    if depth and (depth >= len(stack) or stack[depth].program is not target.program):
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
+    lines: list[str] = []
+    if depth and _is_loop(stack[depth]):
+        loop = debugger.loop(depth, differences=False)
+        entries = [entry for entry in loop.inputs if entry.inner.layer is target.named]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in entries]
+        outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
+        edges = [edge for edge in loop.back_edges if target.layer in (edge.result.layer, edge.parameter.layer)]
+        lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
+    if not lines:
+        beside = "; no port of the loop has to do with it" if depth else ""
+        lines = [f"{target.layer.type} '{target.layer.name}' computes it{beside}"]
+        lines += [f"from {described}" for described in _sources(target)]
+    return lines
+
+
+def _sources(target: Target) -> list[str]:
+    """What an operation computes from, in the order of its inputs."""
+    graph = target.program.graph
+    sources = graph.sources[target.layer.id]
+    return [source_text(graph.by_id[source.layer], source.output) for source in sources if source is not None]
+
+
+@command("uses", syntax="ADDR", help="where a value goes: who reads it, which output or back edge carries it on")
+def _uses(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    stack = debugger.machine.stack
+    where = stack[-1].program if stack else debugger.machine.compiled.main
+    target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, where)
+    graph, depth = target.program.graph, len(target.program.path)
+    value = Source(target.layer.id, target.output)
+    readers = [layer for layer in graph.layers if value in graph.sources[layer.id]]
+    lines = [f"read by {reader.type} '{reader.name}'" for reader in readers if reader.type != "Result"]
+    results = {reader.id for reader in readers if reader.type == "Result"}
+    if results and 0 < depth < len(stack) and stack[depth].program is target.program and _is_loop(stack[depth]):
+        loop = debugger.loop(depth, differences=False)
+        outputs = [entry for entry in loop.outputs if entry.inner.layer is target.layer]
+        lines += [f"{entry.role}, line {entry.line}: {entry.why}" for entry in outputs]
+        edges = [edge for edge in loop.back_edges if edge.result.layer is target.layer]
+        lines += [f"back edge, line {edge.line}: {edge.why}" for edge in edges]
+    elif results:
+        lines.append("handed out by " + ", ".join(f"Result '{graph.by_id[result].name}'" for result in sorted(results)))
+    return Answer(tuple(lines or ["nothing reads it"]), {"sentences": lines})
+
+
+def _is_loop(frame: Frame) -> bool:
+    return frame.activation is not None and frame.activation.operation.layer.is_loop
+
+
+# --- info -----------------------------------------------------------------------------------------------------------
+
+
+def _loop(session: Session) -> LoopView:
+    return session.debugger.loop(session.depth if session.level else None)
+
+
+def _ports(session: Session) -> Answer:
+    loop = _loop(session)
+    return Answer(tuple(port_lines(loop)), {"ports": ViewData(session.debugger.model).ports(loop)})
+
+
+def _edges(session: Session) -> Answer:
+    edges = _loop(session).back_edges
+    lines = [line for edge in edges for line in edge_lines(edge)]
+    data = ViewData(session.debugger.model)
+    return Answer(tuple(lines or ["no back edges"]), {"back_edges": [data.back_edge(edge) for edge in edges]})
+
+
+def _scans(session: Session) -> Answer:
+    scans = _loop(session).scans
+    lines = [line for scan in scans for line in scan_lines(scan)]
+    return Answer(tuple(lines or ["no scan outputs"]), {"scans": [scan_data(scan) for scan in scans]})
+
+
+def _trip(session: Session) -> Answer:
+    loop = _loop(session)
+    return Answer(tuple(trip_lines(loop)), trip_data(loop))
+
+
+def _memory(session: Session) -> Answer:
+    timeline = session.debugger.timeline
+    history = timeline.history
+    lines = [f"{len(history)} snapshots, {history.bytes:,} of {history.budget:,} bytes, {history.distance} ticks apart"]
+    lines += timeline.warnings
+    return Answer(tuple(lines), {"snapshots": len(history), "bytes": history.bytes, "budget": history.budget})
+
+
+def _marks(session: Session) -> Answer:
+    lines = [f"{name}  tick {mark.tick}, branch {mark.branch}" for name, mark in session.marks.items()]
+    data = {name: {"tick": mark.tick, "branch": mark.branch} for name, mark in session.marks.items()}
+    return Answer(tuple(lines or ["no marks"]), {"marks": data})
+
+
+_ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
+    "breaks": breaks,
+    "watches": watches,
+    "ports": _ports,
+    "edges": _edges,
+    "scans": _scans,
+    "trip": _trip,
+    "memory": _memory,
+    "marks": _marks,
+    "branches": branches,
+    "display": watches,
+}
+
+
+@command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
+def _info(session: Session, text: str) -> Answer:
+    if not text:
+        return Answer(tuple(f"info {name}" for name in _ABOUT), {"about": list(_ABOUT)})
+    is_breaks = text == "breakpoints" or "br".startswith(text)  # as everywhere, though there are branches, too
+    return _ABOUT["breaks" if is_breaks else one_of(text, tuple(_ABOUT), "info")](session)

@@ -1,0 +1,124 @@
+"""Commands that move in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepper.commands.places import go_to
+from stepper.commands.registry import command
+from stepper.commands.session import Answer, Session, count, number, required
+from stepper.commands.stops import moved
+from stepper.debug.stop import Reason, Stop
+
+
+@command("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one", moves=True)
+def _next(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.next(count(text)))
+
+
+@command("step", "s", syntax="[N]", help="the next operation, into nested bodies too", moves=True)
+def _step(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.step(count(text)))
+
+
+@command("finish", "f", help="after the last iteration of this loop; from there, or in a branch, out of it", moves=True)
+def _finish(session: Session, _text: str) -> Answer:
+    return moved(session, session.debugger.finish())
+
+
+@command("iter", syntax="N|+N|-N|first|last", help="the same place in another iteration of this loop", moves=True)
+def _iter(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    if text in ("first", "last"):
+        return moved(session, debugger.goto_iteration(0 if text == "first" else -1))
+    wanted = number(required(text, "the iteration"), "an iteration: N, +N, -N, first or last")
+    if text[0] == "+":
+        return moved(session, debugger.next_iteration(wanted))
+    if text[0] == "-":
+        return moved(session, debugger.previous_iteration(-wanted))
+    return moved(session, debugger.goto_iteration(wanted))
+
+
+@command("continue", "c", syntax="[N]", help="on to the next stop (the N-th), or to the end", moves=True)
+def _continue(session: Session, text: str) -> Answer:
+    stop = session.debugger.continue_()
+    for _ in range(count(text) - 1):
+        if stop.reason is not Reason.BREAK:
+            break
+        stop = session.debugger.continue_()
+    return moved(session, stop)
+
+
+@command("until", syntax="EXPR", help="on to where the expression holds, or to the next stop", moves=True)
+def _until(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.until(required(text, "an expression")))
+
+
+@command(
+    "run-to", syntax="TARGET", help="on to an operation, an iteration or an output, or to the next stop", moves=True
+)
+def _run_to(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.run_to(required(text, "what to run to")))
+
+
+@command("first", help="the start of the run")
+def _first(session: Session, _text: str) -> Answer:
+    return moved(session, session.debugger.first())
+
+
+@command("last", help="the end of the run, whatever would stop on the way")
+def _last(session: Session, _text: str) -> Answer:
+    return moved(session, session.debugger.last())
+
+
+@command("reverse-next", "rn", syntax="[N]", help="next, backward", moves=True)
+def _reverse_next(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.reverse_next(count(text)))
+
+
+@command("reverse-step", "rs", syntax="[N]", help="step, backward", moves=True)
+def _reverse_step(session: Session, text: str) -> Answer:
+    return moved(session, session.debugger.reverse_step(count(text)))
+
+
+@command("reverse-finish", "rf", help="before the first iteration of this loop or branch", moves=True)
+def _reverse_finish(session: Session, _text: str) -> Answer:
+    return moved(session, session.debugger.reverse_finish())
+
+
+@command("reverse-continue", "rc", syntax="[N]", help="back to the stop before, or to the start", moves=True)
+def _reverse_continue(session: Session, text: str) -> Answer:
+    stop = session.debugger.reverse_continue()
+    for _ in range(count(text) - 1):
+        if stop.reason is not Reason.BREAK:
+            break
+        stop = session.debugger.reverse_continue()
+    return moved(session, stop)
+
+
+@command("to-anomaly", help="on to where NaN or Inf is made or a carried shape changes, or the next stop", moves=True)
+def _to_anomaly(session: Session, _text: str) -> Answer:
+    return _among_anomalies(session, session.debugger.continue_)
+
+
+@command("reverse-to-anomaly", help="the same, backward", moves=True)
+def _reverse_to_anomaly(session: Session, _text: str) -> Answer:
+    return _among_anomalies(session, session.debugger.reverse_continue)
+
+
+def _among_anomalies(session: Session, move: Callable[[], Stop]) -> Answer:
+    with session.debugger.breakpoints.anomalies():
+        return moved(session, move())
+
+
+@command("goto", syntax="N|tick N|ADDR|'MARK", help="iteration N of this loop; a tick; after an operation; a mark")
+def _goto(session: Session, text: str) -> Answer:
+    debugger = session.debugger
+    required(text, "where to go")
+    if text.startswith("'"):
+        return moved(session, debugger.goto_tick(session.marked(text[1:])))
+    if text.split()[0] == "tick":
+        return moved(session, debugger.goto_tick(number(text[len("tick") :].strip(), "a tick")))
+    if text.removeprefix("-").isdecimal():
+        return moved(session, debugger.goto_iteration(number(text)))
+    return moved(session, go_to(debugger, text))

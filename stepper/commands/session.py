@@ -1,0 +1,101 @@
+"""What commands work on: a debugger, and what a session at its prompt has beside it; and their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.text import WIDTH
+from stepper.debug.scopes import Names
+from stepper.debug.stop import Mark
+from stepper.errors import UsageError
+
+MOST_DIGITS: Final = 30
+"""Of a number in a command; no run has more moments than that."""
+
+
+class Answer(Struct, frozen=True):
+    """What a command says: lines of text, and the same as data for JSON; `command` is its full name."""
+
+    lines: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+
+class Session:
+    """A debugger at its prompt.
+
+    `level` is how many frames `up` went outwards; `history` are the commands carried out so far; `sources` how many
+    files of commands are inside one another; `ended`: it was asked to quit. `file` is where `session save` keeps it
+    where no other name is said. `width` is how many columns there are for a line. `collecting` is the breakpoint whose
+    commands are being typed, with those so far; where lines are not typed one after another, `multiline` is False.
+    """
+
+    def __init__(self, debugger: Debugger, *, multiline: bool = True) -> None:
+        self.debugger = debugger
+        self.names = Names(debugger.machine.compiled)
+        self.history: list[str] = []
+        self.file = ""
+        self.width = WIDTH
+        self.level = 0
+        self.sources = 0
+        self.ended = False
+        self.multiline = multiline
+        self.collecting: tuple[int, list[str]] | None = None
+        self.execute: Callable[[str], Answer] = _not_connected
+
+    @property
+    def marks(self) -> dict[str, Mark]:
+        """The moments with names."""
+        return self.debugger.marks
+
+    @property
+    def depth(self) -> int:
+        """The depth of the frame that is looked at, 0 for the model's own graph. Raises UsageError at the end."""
+        debugger = self.debugger
+        assert debugger.frame is not None
+        return debugger.depth - 1 - self.level
+
+    def marked(self, name: str) -> int:
+        """The tick of a mark. Raises UsageError where there is none, or it is of another branch."""
+        mark = self.marks.get(name)
+        if mark is None:
+            raise UsageError(f"there is no mark '{name}'; there are {', '.join(self.marks) or 'none'}")
+        if mark.branch != self.debugger.branches.name:
+            raise UsageError(f"mark '{name}' is in the branch '{mark.branch}'; go there first: branch {mark.branch}")
+        return mark.tick
+
+
+def _not_connected(_line: str) -> Answer:
+    raise UsageError("nothing carries out commands here")
+
+
+def without_arguments(text: str) -> None:
+    """Raise UsageError for anything behind the word of a command that takes nothing."""
+    if text:
+        raise UsageError(f"nothing is expected behind the command, and there is '{text}'")
+
+
+def required(text: str, what: str) -> str:
+    """The text. UsageError where there is none."""
+    if not text:
+        raise UsageError(f"{what} is missing")
+    return text
+
+
+def number(text: str, what: str = "a number") -> int:
+    """The integer that is written there, of at most MOST_DIGITS digits. Raises UsageError."""
+    if re.fullmatch(r"[+-]?[0-9]+", text) is None:
+        raise UsageError(f"{what} is expected, not '{text}'")
+    if len(text.lstrip("+-")) > MOST_DIGITS:
+        raise UsageError(f"a number has at most {MOST_DIGITS} digits, '{text[:10]}...' has {len(text.lstrip('+-'))}")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """A repeat count, 1 if there is none. Raises UsageError."""
+    return number(text, "a repeat count") if text else 1

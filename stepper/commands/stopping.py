@@ -1,0 +1,223 @@
+"""Commands that say where the run is to stop, and what it is to write on the way."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from stepper.commands.registry import command
+from stepper.commands.session import Answer, Session, number, required
+from stepper.commands.stop_commands import command_lines, parts_of, put_commands
+from stepper.commands.stops import watch_text
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.breakpoints.checks import BEGUN, closed
+from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.inspection.run_views import MOST_PLACES
+from stepper.debug.watches import Watch
+from stepper.engine.program import Program
+from stepper.errors import UsageError
+from stepper.ir.model import Model
+from stepper.ir.sites import layer_data
+from stepper.query.addresses import parse_address
+
+_LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
+_BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."
+
+
+@command("break", "b", syntax=_BREAKS, help="stop at an operation or iteration, or for something about values")
+def _break(session: Session, text: str) -> Answer:
+    return _set(session, session.debugger.breakpoints.add(break_description(required(text, "what to stop at"))))
+
+
+@command("change", syntax=f"N {_BREAKS}", help="have breakpoint N wait for something else; its hits begin anew")
+def _change(session: Session, text: str) -> Answer:
+    word, _, rest = text.partition(" ")
+    which = number(required(word, "the number of a breakpoint"), "the number of a breakpoint")
+    breakpoints = session.debugger.breakpoints
+    kind = breakpoints[which].description.kind
+    rest = required(rest.strip(), "what to stop at")
+    found = _log_description(session, rest) if kind is BreakKind.LOG else break_description(rest)
+    return _set(session, breakpoints.change(which, found))
+
+
+@command("log", syntax='[TARGET] "TEXT {EXPR}" [if EXPR]', help="write a line each time, and do not stop")
+def _log(session: Session, text: str) -> Answer:
+    return _set(session, session.debugger.breakpoints.add(_log_description(session, text)))
+
+
+def _log_description(session: Session, text: str) -> BreakDescription:
+    match = _LOG.fullmatch(text)
+    if match is None:
+        raise UsageError('a line in double quotes is missing, such as log h_next "{iter}: {max(h_next)}"')
+    target = match["target"] or _here(session)
+    return BreakDescription(BreakKind.LOG, target, match["condition"] or "", line=match["line"])
+
+
+def _here(session: Session) -> str:
+    done = session.debugger.stop.done
+    if done is None:
+        raise UsageError("no operation has just run here; say at which one the line is to be written")
+    return f"id={done.layer.id}"
+
+
+def _set(session: Session, breakpoint: Breakpoint) -> Answer:
+    lines = [f"breakpoint {breakpoint.number}: {breakpoint.description}"]
+    lines += [f"  {breakpoint.note}"] if breakpoint.note else []
+    return Answer(tuple(lines), _data(session, breakpoint))
+
+
+def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
+    description, model = breakpoint.description, session.debugger.model
+    places = breakpoint.checks if description.kind is not BreakKind.WHEN else ()
+    return {
+        "number": breakpoint.number,
+        "kind": str(description.kind),
+        "text": description.text,
+        "condition": description.condition,
+        "hits": breakpoint.hits,
+        "enabled": description.enabled,
+        "places": [_place_data(check.program, check.index, model) for check in places[:MOST_PLACES]],
+        "place_count": len(places),
+        "commands": list(description.commands),
+        "note": breakpoint.note,
+    }
+
+
+def _place_data(program: Program, index: int, model: Model) -> dict[str, Any]:
+    """Where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed."""
+    path = [layer_data(layer, model) for layer in program.path]
+    if 0 <= index < closed(program):
+        return {"when": "after", "layer": layer_data(program.operations[index].layer, model), "path": path}
+    return {"when": "begins" if index == BEGUN else "closed", "layer": path[-1] if path else None, "path": path}
+
+
+@command(
+    "commands", syntax="[N] [COMMAND; COMMAND; ...]", help="what to do whenever breakpoint N stops: lines up to end"
+)
+def _commands(session: Session, text: str) -> Answer:
+    word, _, rest = text.partition(" ")
+    if word and not word.isdecimal():
+        word, rest = "", text
+    breakpoints = session.debugger.breakpoints
+    latest = max((one.number for one in breakpoints), default=0)
+    which = breakpoints[number(word) if word else latest].number
+    if rest.strip():
+        return put_commands(session, which, parts_of(rest))
+    if not session.multiline:
+        raise UsageError(f"write them in one line: commands {which} silent; print h; continue")
+    session.collecting = (which, [])
+    return Answer((f"type what to do when breakpoint {which} stops, a command a line, and then: end",))
+
+
+def breaks(session: Session) -> Answer:
+    """The list of breakpoints."""
+    found = list(session.debugger.breakpoints)
+    lines = []
+    for one in found:
+        lines.append(f"{one.number}  {one.description}  ({one.hits} hit{'' if one.hits == 1 else 's'})")
+        lines += command_lines(one)
+    exceptions = session.debugger.breakpoints.exceptions
+    lines += [f"NaN and Inf are expected in {', '.join(exceptions)}"] if exceptions else []
+    data = {"breakpoints": [_data(session, one) for one in found], "exceptions": list(exceptions)}
+    return Answer(tuple(lines or ["no breakpoints"]), data)
+
+
+@command("watch", syntax="EXPR", help="show a value or an expression at every stop")
+def _watch(session: Session, text: str) -> Answer:
+    return _watched(session.debugger.watch(required(text, "an expression")))
+
+
+_FORMATTED: Final = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")
+_OTHER_FORMAT: Final = re.compile(r".*\S/(?P<format>[a-z][0-9]{0,2})")
+"""A quotient that is meant as a format."""
+_FORMAT_FIRST: Final = re.compile(r"/(?P<format>[a-z0-9]+)\s+(?P<expression>\S.*)")
+_DISPLAY: Final = "EXPR[/FORMAT] | /FORMAT EXPR"
+
+
+@command("display", syntax=_DISPLAY, help="watch EXPR in a format: x, e3, f2, b (booleans), s (statistics)")
+def _display(session: Session, text: str) -> Answer:
+    if not text:
+        return watches(session)
+    match = _FORMAT_FIRST.fullmatch(text) or _FORMATTED.fullmatch(text)
+    if match is None:
+        other = _OTHER_FORMAT.fullmatch(text)
+        if other is not None and not _is_value(session, other["format"]):
+            from stepper.query.formats import ensure_format  # which loads what few ask for
+
+            ensure_format(other["format"])
+        return _watched(session.debugger.watch(text))
+    expression, format = match["expression"], match["format"]
+    if text[0] != "/" and _is_value(session, format):
+        both = f"/{format} {expression} is a format, ({text}) a quotient"
+        raise UsageError(f"'{text}': there is a value '{format}', too; display {both}")
+    return _watched(session.debugger.watch(expression, format))
+
+
+def _is_value(session: Session, name: str) -> bool:
+    """Whether something has the name of a format."""
+    machine = session.debugger.machine
+    try:
+        session.names.target(parse_address(name), machine.stack[-1].program if machine.stack else machine.compiled.main)
+    except UsageError:
+        return False
+    return True
+
+
+def _watched(watch: Watch) -> Answer:
+    now = "" if watch.now is None else watch.now.shown or watch.now.text
+    data = {"number": watch.number, "text": now, "expression": watch.text, "format": watch.format}
+    return Answer((f"watch {watch.number}  {watch_text(watch)}",), data)
+
+
+@command("unwatch", "undisplay", syntax="N", help="show it no longer")
+def _unwatch(session: Session, text: str) -> Answer:
+    session.debugger.watches.delete(number(text, "the number of a watch"))
+    return Answer()
+
+
+def watches(session: Session) -> Answer:
+    """The list of watches with what they were at the last stops."""
+    found = list(session.debugger.watches)
+    lines = [f"{watch.number}  {watch_text(watch)}" for watch in found]
+    data = [
+        {"number": watch.number, "text": watch.text, "format": watch.format, "readings": len(watch.readings)}
+        for watch in found
+    ]
+    return Answer(tuple(lines or ["no watches"]), {"watches": data})
+
+
+@command("ignore", syntax="N K", help="do not stop at the next K moments at which breakpoint N would")
+def _ignore(session: Session, text: str) -> Answer:
+    words = text.split()
+    if len(words) != 2:
+        raise UsageError("the number of a breakpoint and a count are expected")
+    session.debugger.breakpoints.ignore(number(words[0], "the number of a breakpoint"), number(words[1], "a count"))
+    return Answer((f"breakpoint {words[0]} ignores the next {words[1]}",))
+
+
+@command("except", syntax="PATTERN", help="NaN and Inf are expected in these operations")
+def _except(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.expect(required(text, "a pattern"))
+    return Answer((f"NaN and Inf are expected in {text}",))
+
+
+@command("delete", syntax="[N]", help="take a breakpoint away, or all")
+def _delete(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.delete(_numbered(text))
+    return breaks(session)
+
+
+@command("enable", syntax="[N]", help="let a breakpoint stop the run again, or all")
+def _enable(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.enable(_numbered(text))
+    return breaks(session)
+
+
+@command("disable", syntax="[N]", help="keep a breakpoint, or all, but do not stop there")
+def _disable(session: Session, text: str) -> Answer:
+    session.debugger.breakpoints.disable(_numbered(text))
+    return breaks(session)
+
+
+def _numbered(text: str) -> int | None:
+    return number(text, "the number of a breakpoint") if text else None

@@ -1,0 +1,1 @@
+"""Which layers of two models stand for each other."""

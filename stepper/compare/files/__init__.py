@@ -1,0 +1,1 @@
+"""How two model files differ, and whether that explains a difference of their runs."""

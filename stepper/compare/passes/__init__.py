@@ -1,0 +1,1 @@
+"""Which of OpenVINO's transformations changes what a model computes."""

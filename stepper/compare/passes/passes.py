@@ -1,0 +1,250 @@
+"""Which of OpenVINO's transformations changes what a model computes: `first_change`.
+
+The model is run by our own engine before any pass and after each one, on the same inputs; outputs, loops' outputs,
+shapes and iterations are held against those of the model before any pass. Passes after which nothing changed in the
+file are not run; those after which the model has operations of the plugin's own, which nobody but it can run, are told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, field
+
+from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
+from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerance
+from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Every
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan
+from stepper.engine.roles import parameter_type
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog, output_names
+from stepper.errors import StepperError
+from stepper.ir import read
+from stepper.ir.model import Model
+from stepper.openvino.pass_trace import traced_passes
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+
+_CHUNK: Final = 2**20
+
+
+class Verdict(StrEnum):
+    """What is known of the model after a pass."""
+
+    SAME_FILE = "unchanged"
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    NOT_RUN = "cannot be run"
+
+
+class PassReport(Struct, frozen=True):
+    """One pass: its number and name as the runtime has them, the verdict, and what is to be said about it.
+
+    `distance` is the largest difference of an output from that of the model before any pass.
+    """
+
+    number: int
+    name: str
+    verdict: Verdict
+    details: tuple[str, ...] = ()
+    distance: float = 0.0
+
+
+class Ran(Struct):
+    """What one run of the model gave: outputs by name; loops' iterations and their outputs by path."""
+
+    outputs: dict[str, Array]
+    iterations: dict[str, int]
+    loop_values: dict[tuple[str, str], Array] = field(default_factory=dict)
+
+
+def pass_reports(
+    model: Model,
+    inputs: Sequence[Array],
+    device: str = "CPU",
+    precision: str = "f32",
+    rules: Rules = Rules.SPEC,
+    tolerance: Tolerance | None = None,
+    max_iterations: int | None = None,
+    timeout: float | None = None,
+) -> Iterator[PassReport]:
+    """A report for each pass over the model, in order, while OpenVINO compiles it in another process.
+
+    `inputs` are arrays in the order of the model's Parameters. Raises what running the model itself raises, and
+    ExecutionError where OpenVINO refuses the model or crashes, LimitReached where none comes within `timeout` seconds.
+    """
+    tolerance = tolerance or OTHER_KERNELS["f32"]
+    limits = _Limits(rules, max_iterations)
+    baseline = _run(model, inputs, limits)
+    interface = _interface(model)
+    content, report = b"", PassReport(0, "", Verdict.EQUAL)
+    for traced in traced_passes(model.path, device, precision, timeout):
+        seen = _hash(traced.path)
+        if seen == content:
+            same = report.verdict if report.verdict is Verdict.NOT_RUN else Verdict.SAME_FILE
+            report = PassReport(traced.number, traced.name, same, report.details, report.distance)
+            yield report
+            continue
+        judged = _judged(traced.path, interface, inputs, limits, baseline, tolerance)
+        if judged is None:
+            continue  # a pass over a body, or over a piece of the model
+        content, report = seen, PassReport(traced.number, traced.name, *judged)
+        yield report
+
+
+def runtime_difference(
+    model: Model,
+    inputs: Sequence[Array],
+    outputs: Sequence[Array],
+    rules: Rules = Rules.SPEC,
+    tolerance: Tolerance | None = None,
+    max_iterations: int | None = None,
+) -> tuple[str, ...]:
+    """In which outputs the runtime's own run of the whole model differs from ours, in words."""
+    ours = _run(model, inputs, _Limits(rules, max_iterations))
+    theirs = Ran(dict(zip(ours.outputs, outputs, strict=True)), {})
+    return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
+
+
+class _Limits(Struct, frozen=True):
+    rules: Rules
+    max_iterations: int | None
+
+
+Interface = tuple[list[str], int]
+Judged = tuple[Verdict, tuple[str, ...], float]
+
+
+def _judged(
+    path: Path, interface: Interface, inputs: Sequence[Array], limits: _Limits, baseline: Ran, tolerance: Tolerance
+) -> Judged | None:
+    """What the model in this file does on the inputs; None where it is another model."""
+    try:
+        make_readable(path)
+        model = read(path)
+        if _interface(model) != interface:
+            return None
+        found = _run(model, _retyped(model, inputs), limits)
+    except StepperError as error:
+        return Verdict.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
+    details, distance = differences(baseline, found, tolerance)
+    return (Verdict.DIFFERENT if details else Verdict.EQUAL), tuple(details), distance
+
+
+def _interface(model: Model) -> Interface:
+    """What tells the model from a body of it: the names of its inputs, and how many outputs it has."""
+    return [parameter.name for parameter in model.graph.parameters], len(model.graph.results)
+
+
+def _retyped(model: Model, inputs: Sequence[Array]) -> Sequence[Array]:
+    """The inputs in the element types that a pass gave the Parameters; values that it loses are its doing."""
+    found = []
+    for parameter, array in zip(model.graph.parameters, inputs, strict=True):
+        element_type = parameter_type(parameter)
+        found.append(array if element_type is None else np.asarray(array).astype(element_type.dtype))
+    return found
+
+
+def _run(model: Model, inputs: Sequence[Array], limits: _Limits) -> Ran:
+    machine = Machine(
+        compile_model(model, limits.rules, PluginOperations()),
+        bind_inputs(model, dict(enumerate(inputs))),
+        max_iterations=limits.max_iterations,
+        keep_values=False,
+    )
+    log, ran = LoopLog(), Ran({}, {})
+
+    def ended(stack: list[Frame], activation: Activation) -> None:
+        log.record(stack, activation)
+        ran.loop_values.update(_loop_values(stack[-1], activation))
+
+    machine.on_loop_end = ended
+    for _event in machine.run(Every.END):
+        pass
+    assert machine.outputs is not None, "the machine has finished"
+    ran.outputs = dict(zip(output_names(model), machine.outputs, strict=True))
+    ran.iterations = {summary.path: summary.iterations for summary in log.summaries}
+    return ran
+
+
+def _loop_values(outer: Frame, activation: Activation) -> dict[tuple[str, str], Array]:
+    """The outputs of a loop's last execution, by the loop's path and the body's Results that they are made of."""
+    plan, operation = activation.plan, activation.operation
+    assert isinstance(plan, LoopPlan), "only loops are told of"
+    program = plan.program
+    path = f"{outer.program.name} > {operation.layer.type} '{operation.layer.name}'"
+    found = {}
+    for entry, kind in [(e, "last") for e in plan.last_values] + [(e, "all") for e in plan.concatenated]:
+        if entry.output is not None:
+            result = program.graph.results[program.results.index(entry.result)]
+            value = outer.values[operation.outputs[entry.output]]
+            found[path, f"{kind} of '{result.name}'"] = np.asarray(value)
+    return found
+
+
+def differences(before: Ran, after: Ran, tolerance: Tolerance) -> tuple[list[str], float]:
+    """In which outputs, loops and iterations two runs differ, in words, and the largest difference of an output."""
+    found, largest = [], 0.0
+    for path, count in before.iterations.items():
+        if path in after.iterations and after.iterations[path] != count:
+            found.append(f"{path.removeprefix('model > ')}: {after.iterations[path]} iterations instead of {count}")
+    for (path, what), value in before.loop_values.items():
+        if (path, what) in after.loop_values:
+            text, _distance = _difference(value, after.loop_values[path, what], tolerance)
+            found += [f"{path.removeprefix('model > ')}, {what}: {text}"] if text else []
+    pairs = zip(before.outputs.items(), after.outputs.values(), strict=False)
+    for (name, value), other in pairs:
+        text, distance = _difference(value, other, tolerance)
+        largest = max(largest, distance)
+        found += [f"output '{name}': {text}"] if text else []
+    if len(before.outputs) != len(after.outputs):
+        found.append(f"{len(after.outputs)} outputs instead of {len(before.outputs)}")
+    return found, largest
+
+
+def _difference(before: Array, after: Array, tolerance: Tolerance) -> tuple[str, float]:
+    """What is wrong with `after`, in words, and the largest difference. A scalar and one of shape [1] are alike."""
+    if before.shape != after.shape and (before.size != 1 or after.size != 1):
+        return f"shape {shape_text(after.shape)} instead of {shape_text(before.shape)}", 0.0
+    if before.dtype == STRING_DTYPE:
+        return ("" if bool((before == after).all()) else "texts differ"), 0.0
+    exact = not is_floating(before.dtype)
+    # Wide numbers are compared in f64, where all of i32 and f32 is exact.
+    a, b = (storable(array).astype(np.float64).reshape(-1) for array in (before, after))
+    with np.errstate(invalid="ignore"):
+        limit = 0.0 if exact else tolerance.absolute + tolerance.relative * np.abs(a)
+        wrong = ~((np.abs(a - b) <= limit) | (a == b) | (np.isnan(a) & np.isnan(b)))
+        distance = float(np.max(np.where(np.isfinite(a - b), np.abs(a - b), 0.0), initial=0.0))
+    if not wrong.any():
+        return "", distance
+    place = int(np.argmax(wrong))
+    share = f"{int(wrong.sum())} of {wrong.size} elements differ"
+    return f"{share}, the first at {place}: {b[place]:.6g} instead of {a[place]:.6g}", distance
+
+
+def _hash(path: Path) -> bytes:
+    digest = hashlib.blake2b()
+    for file in (path, path.with_suffix(".bin")):
+        if file.is_file():
+            with file.open("rb") as content:
+                while chunk := content.read(_CHUNK):
+                    digest.update(chunk)
+    return digest.digest()
+
+
+def counts(reports: Sequence[PassReport]) -> Mapping[str, int]:
+    """How many passes have each verdict."""
+    found: dict[str, Any] = {str(verdict): 0 for verdict in Verdict}
+    for report in reports:
+        found[str(report.verdict)] += 1
+    return found

@@ -1,0 +1,204 @@
+"""Somebody else's values in an .npz as the reference.
+
+A key names a value, in the words of addresses (debug/addresses.py):
+
+    h_next@7                       of the layer h_next in iteration 7 of the one loop that has it
+    outer@3::inner@0::h            nested: iteration 0 of the run of `inner` in iteration 3 of `outer`
+    loop::h_next:1@*               all iterations, along a new first axis (of output 1)
+    h_next                         of the model's own graph, or one of its outputs by name; out_0, out_1 by position
+
+and, for whole traces, `tr:LOOPS|LAYER|OUTPUT`: all iterations along a new first axis, or with `#7` behind it those of
+iteration 7 alone; LOOPS is `loop`, nested `outer@3>inner`.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.compare.references.protocol import Moment, MomentKind, Outcome, loop_steps
+from stepper.compare.references.protocol import Path as Way
+from stepper.element_types import Array
+from stepper.engine.program import CompiledModel
+from stepper.engine.run import output_names
+from stepper.errors import InputError, UsageError
+from stepper.ir.model import Layer, LoopKey
+from stepper.query.addresses import Address, IterationRange, Target, parse_address, resolve
+
+_TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
+_OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")
+_STEP: Final = re.compile(r"(.*)@([0-9]{1,9})", re.DOTALL)
+
+Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
+"""Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""
+
+
+class ArchiveCounterpart(Struct, frozen=True):
+    """The values of one iteration."""
+
+    archive: ArchiveReference
+    path: Way
+    outcome: Outcome | None = None
+    branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """As the archive has it."""
+        return self.archive.value(self.path, layer, output, 0)
+
+    def earlier(self, layer: Layer, output: int) -> Array | None:
+        """One iteration before."""
+        return self.archive.value(self.path, layer, output, -1)
+
+
+class ArchiveReference:
+    """An open .npz; arrays are read when they are asked for, one at a time. Raises InputError for a damaged file."""
+
+    is_exact = False
+    shares_inputs = False
+    knows_all_iterations = False
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, path: Path, compiled: CompiledModel) -> None:
+        self.title = path.name
+        self._path, self._compiled = path, compiled
+        self._keys: dict[Place, list[tuple[int | None, str]]] = {}
+        self._whole: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
+        self._outputs: dict[int, str] = {}
+        self._stack: dict[str, Array] = {}
+        self._file = self._opened()
+        unknown = [key for key in self._file.files if not self._register(key)]
+        if unknown and not self._keys and not self._outputs:
+            raise InputError(
+                f"{path}: none of its {len(unknown)} keys names a value of the model, such as '{unknown[0]}'"
+            )
+        given = {layer.id for layer in compiled.model.graph.parameters}
+        if not self._outputs and all(not ids and layer in given for ids, _loops, layer, _output in self._keys):
+            what = "holds inputs of the model alone" if self._keys else "is empty"
+            raise InputError(f"{path} {what}; a reference has outputs, or values that the model computes")
+        self.unknown = tuple(unknown)
+
+    def at(self, moment: Moment) -> ArchiveCounterpart:
+        """Every moment has a counterpart, maybe without any value."""
+        outcome = self._outcome(moment.path) if moment.kind is MomentKind.LEFT else None
+        return ArchiveCounterpart(self, moment.path, outcome)
+
+    def _outcome(self, path: Way) -> Outcome | None:
+        """Of a loop of which there are whole traces: as many iterations as these have."""
+        iterations = tuple(step.iteration or 0 for step in loop_steps(path))
+        keys = self._whole.get((tuple(step.layer.id for step in path), iterations[:-1]))
+        return None if not keys or not path[-1].layer.is_loop else Outcome(max(map(self._length, keys)), "")
+
+    def _length(self, key: str) -> int:
+        match = _TRACE.fullmatch(key)
+        if match and match[4] is not None:
+            return int(match[4]) + 1
+        array = self._array(key)
+        return len(array) if array.ndim else 0
+
+    def totals(self) -> Mapping[LoopKey, int]:
+        """Each run is known by itself, or nothing is."""
+        return {}
+
+    def outputs(self) -> Mapping[int, Array]:
+        """Those that the archive has."""
+        return {position: self._array(key) for position, key in self._outputs.items()}
+
+    def value(self, path: Way, layer: Layer, output: int, shift: int) -> Array | None:
+        """The value at a place, `shift` iterations later; None where the archive has none."""
+        steps = loop_steps(path)
+        iterations = tuple(step.iteration or 0 for step in steps)
+        ids = tuple(step.layer.id for step in path)
+        entries = self._keys.get((ids, iterations[:-1], layer.id, output))
+        if entries is None:
+            return None
+        wanted = iterations[-1] + shift if iterations else 0
+        for iteration, key in entries:
+            array = self._array(key)
+            if iteration is None and steps and 0 <= wanted < len(array):
+                return np.asarray(array[wanted])
+            if iteration == wanted or not steps:
+                return array
+        return None
+
+    # --- keys ----------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> Any:
+        try:
+            if not zipfile.is_zipfile(self._path):
+                raise ValueError("it is no archive of arrays")
+            archive = np.load(self._path, allow_pickle=False)
+            weakref.finalize(self, archive.close)
+            return archive
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            raise InputError(f"{self._path}: cannot be read as .npz: {reason}") from None
+
+    def _array(self, key: str) -> Array:
+        """Of whole traces the latest few stay, for they are asked for in every iteration."""
+        if key not in self._stack:
+            try:
+                array = np.asarray(self._file[key])
+            except Exception as error:  # whatever numpy and zipfile raise for a damaged member
+                raise InputError(f"{self._path}: '{key}' cannot be read: {str(error)[:200]}") from None
+            if len(self._stack) >= 4096:
+                self._stack.clear()
+            self._stack[key] = array
+        return self._stack[key]
+
+    def _register(self, key: str) -> bool:
+        """Note what a key means; False where it means nothing in this model."""
+        if match := _OUTPUT.fullmatch(key):
+            if int(match[1]) < len(self._compiled.main.results):
+                self._outputs[int(match[1])] = key
+                return True
+            return False
+        names = output_names(self._compiled.model)
+        if key in names:
+            self._outputs[names.index(key)] = key
+            return True
+        places = self._of_trace(*match.groups()) if (match := _TRACE.fullmatch(key)) else self._of_address(key)
+        found = False
+        for place, iteration in places:
+            self._keys.setdefault(place, []).append((iteration, key))
+            if key.startswith("tr:") or (iteration is None and place[0]):
+                self._whole.setdefault(place[:2], []).append(key)
+            found = True
+        return found
+
+    def _of_trace(
+        self, loops: str, name: str, output: str, iteration: str | None
+    ) -> Iterator[tuple[Place, int | None]]:
+        steps = [_STEP.fullmatch(part) for part in loops.split(">")]
+        names = [part if step is None else step[1] for part, step in zip(loops.split(">"), steps, strict=True)]
+        outer = tuple(int(step[2]) for step in steps if step is not None)
+        for program in self._compiled.programs:
+            around = [layer for layer in program.path if layer.is_loop]
+            if [layer.name for layer in around] != names or len(outer) != len(around) - 1:
+                continue
+            for layer in program.graph.layers:
+                if layer.name == name and int(output) < max(1, len(layer.outputs)) and layer.type != "Result":
+                    ids = tuple(one.id for one in program.path)
+                    yield (ids, outer, layer.id, int(output)), None if iteration is None else int(iteration)
+
+    def _of_address(self, key: str) -> Iterator[tuple[Place, int | None]]:
+        try:
+            address: Address = parse_address(key)
+            target: Target = resolve(address, self._compiled)
+        except UsageError:
+            return
+        loops = [asked for layer, asked in zip(target.program.path, target.iterations, strict=True) if layer.is_loop]
+        ids = tuple(layer.id for layer in target.program.path)
+        *outer, inner = loops or [None]
+        if all(isinstance(one, int) and one >= 0 for one in outer):
+            place = (ids, tuple(int(one) for one in outer if isinstance(one, int)), target.layer.id, target.output)
+            if not loops or isinstance(inner, int):
+                yield place, inner if isinstance(inner, int) else None
+            elif isinstance(inner, IterationRange) and not inner.start and inner.stop is None:
+                yield place, None

@@ -1,0 +1,260 @@
+"""References for the debugger: any of those that runs are compared with, asked for single values at any time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from stepper.compare.alignment.layers import Alignment, align
+from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.references.onnx_nodes import EVALUATORS
+from stepper.compare.references.opening import open_reference
+from stepper.compare.references.openvino import Peer, PeerCounterpart
+from stepper.compare.references.protocol import (
+    Moment,
+    MomentKind,
+    Path,
+    Reference,
+    ReferenceFailed,
+    Step,
+    path_of,
+    step_of,
+)
+from stepper.compare.run.comparison import reference_machine
+from stepper.debug.iterations import slots
+from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
+from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError, UsageError
+from stepper.files.models import is_model_path
+from stepper.ir.model import Model
+from stepper.openvino.opening import open_model
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
+
+_MOST_KEPT: Final = 256
+"""Iterations whose values are kept, so that going back a little costs nothing."""
+
+Key = tuple[tuple[int, str, int | None], ...]
+
+
+def debug_reference(
+    text: str,
+    machine: Machine,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str = "",
+    partner: Partner | None = None,
+) -> ReferenceValues:
+    """The reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else UsageError.
+
+    `runtime` is OpenVINO's device and precision, `source` our model's file as the user named it, `partner` what
+    computes operations of another model that have no kernel.
+    """
+    compiled = machine.compiled
+    if is_model_path(text):
+        return ModelValues(compiled, open_model(text), inputs, text, partner, machine.initial_states)
+    if text == OPENVINO:
+        return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
+    reference = open_reference(text, compiled, inputs, runtime, source, option="--reference")
+    return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference, compiled)
+
+
+class OperationValues:
+    """Of another runtime, which computes each operation once more on our inputs: an error made here, or none.
+
+    What a body gets from outside is shared. Loops, Ifs and random streams have no value; an operation that has not run
+    yet has none either.
+    """
+
+    def __init__(self, peer: Peer, title: str) -> None:
+        self.title = title
+        self._peer = peer
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place."""
+        frame = spot.frame
+        slot = None if frame is None else frame.program.slots.get((spot.layer.id, spot.output))
+        if frame is None or slot is None or not slots.is_current(frame, slot):
+            return None
+        if spot.layer.type == "Parameter":
+            shared: Array | None = frame.values[slot]
+            return shared
+        path = tuple(Step(*level) for level in spot.levels)
+        return PeerCounterpart(self._peer, Moment(MomentKind.ENTERED, path, frame), None).value(spot.layer, spot.output)
+
+
+class ValuesOfRun:
+    """Of a reference that has run, and knows the model's own graph and iterations of its loops."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.title = reference.title
+        self._reference = reference
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place; None in a body that the reference does not tell of."""
+        if spot.frame is None:
+            return None
+        path = tuple(Step(*level) for level in spot.levels)
+        found = self._reference.at(Moment(MomentKind.ITERATION if path else MomentKind.FINISHED, path, spot.frame))
+        return None if found is None else found.value(spot.layer, spot.output)
+
+
+class PlacedValues:
+    """Of a reference that finds a value by its place alone, and has outputs of the model: what their Results take."""
+
+    def __init__(self, reference: Any, compiled: CompiledModel) -> None:
+        self.title: str = reference.title
+        self.is_exact: bool = reference.is_exact
+        self._reference = reference
+        main = compiled.main
+        self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place."""
+        path: Path = tuple(Step(*level) for level in spot.levels)
+        found: Array | None = self._reference.value(path, spot.layer, spot.output, 0)
+        if found is None and not path:
+            position = self._results.get((spot.layer.id, spot.output))
+            found = None if position is None else self._outputs.get(position)
+        return found
+
+    @cached_property
+    def _outputs(self) -> Mapping[int, Array]:
+        """Read once: some references have them in a file."""
+        found: Mapping[int, Array] = self._reference.outputs()
+        return found
+
+
+class ModelValues:
+    """Of the run of a second model, which goes on as far as it is asked for.
+
+    The values of the latest iterations are kept; for one further back the run begins again.
+    """
+
+    is_exact = True
+
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        theirs: Model,
+        inputs: Sequence[Array],
+        title: str,
+        partner: Partner | None = None,
+        states: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.title = title
+        model = compiled.model
+        other = compile_model(theirs, compiled.rules, partner)
+        self._alignment: Alignment = align(model, theirs, None, (Constants(model, compiled), Constants(theirs, other)))
+        self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
+        rules = Rules(compiled.rules)
+        self._machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
+        self._start = self._machine.snapshot()
+        self._kept: OrderedDict[Key, Frame] = OrderedDict()
+        self._counts: dict[Key, int] = {}
+        self._absent: set[Key] = set()
+        self._main: Frame = self._machine.stack[0]
+
+    def value_at(self, spot: Spot) -> Array | None:
+        """The value at this place, after the whole iteration has run on its side."""
+        graph = spot.levels[-1].layer.bodies if spot.levels else None
+        ours = None if graph is None else next(body.graph for body in graph if body.role == spot.levels[-1].role)
+        pair = self._alignment.pairs[0] if ours is None else self._graphs.get(id(ours))
+        key = self._key(spot)
+        if pair is None or key is None:
+            return None
+        partner, frame = pair.layers.get(spot.layer.id), self._frame(key)
+        if partner is None or frame is None:
+            return None
+        slot = frame.program.slots.get((partner, spot.output))
+        return None if slot is None else frame.values[slot]
+
+    def _key(self, spot: Spot) -> Key | None:
+        """The same place by the ids of the reference."""
+        key: list[tuple[int, str, int | None]] = []
+        pair = self._alignment.pairs[0]
+        for level in spot.levels:
+            partner = pair.partner(level.layer.id)
+            body = next(body for body in level.layer.bodies if body.role == level.role)
+            inner = self._graphs.get(id(body.graph))
+            if partner is None or inner is None:
+                return None
+            key.append((partner.id, level.role, level.iteration))
+            pair = inner
+        return tuple(key)
+
+    def _frame(self, key: Key) -> Frame | None:
+        """The frame as it was when that iteration had run; None where the reference has no such iteration."""
+        if not key:
+            while not self._machine.finished:
+                self._advance()
+            return self._main
+        if key in self._kept:
+            return self._kept[key]
+        if key in self._absent or self._is_beyond(key):
+            return None
+        found = self._run_to(key)
+        if found is None and not self._is_beyond(key):
+            self._machine.restore(self._start)
+            self._main = self._machine.stack[0]
+            found = self._run_to(key)
+        if found is None:
+            self._absent.add(key)
+        return found
+
+    def _is_beyond(self, key: Key) -> bool:
+        """Whether a loop on the way is known to have ended before that iteration."""
+        for depth in range(len(key)):
+            layer, role, iteration = key[depth]
+            count = self._counts.get((*key[:depth], (layer, role, None)))
+            if iteration is not None and count is not None and iteration >= count:
+                return True
+        return False
+
+    def _run_to(self, key: Key) -> Frame | None:
+        while not self._machine.finished:
+            self._advance()
+            if key in self._kept:
+                return self._kept[key]
+            if self._is_beyond(key):
+                return None
+        return None
+
+    def _advance(self) -> None:
+        try:
+            event = self._machine.advance(Every.ITERATION)
+        except StepperError as error:
+            raise UsageError(f"{self.title} stops: {error}") from ReferenceFailed(str(error))
+        self._note(event)
+
+    def _note(self, event: Event) -> None:
+        """Keep the values of an iteration, or of a branch, that has just run."""
+        frame = event.frame
+        if event.kind is EventKind.ITERATION:
+            self._keep(_ids(path_of(self._machine.stack)), frame)
+        elif event.kind is EventKind.LEFT:
+            activation, step = frame.activation, step_of(frame)
+            outer = _ids(path_of(self._machine.stack))
+            if step.iteration is None:
+                self._keep((*outer, (step.layer.id, step.role, None)), frame)
+            elif activation is not None:
+                self._counts[(*outer, (step.layer.id, step.role, None))] = activation.iteration + 1
+
+    def _keep(self, key: Key, frame: Frame) -> None:
+        self._kept[key] = frame.copy()
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+def _ids(path: Path) -> Key:
+    return tuple((step.layer.id, step.role, step.iteration) for step in path)

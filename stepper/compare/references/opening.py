@@ -1,0 +1,77 @@
+"""From what a user writes after `--with` to a reference: OpenVINO, ONNX, a recorded run, an archive of values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.references.onnx import OnnxReference
+from stepper.compare.references.onnx_nodes import EVALUATORS, OnnxPeer
+from stepper.compare.references.openvino import OpenVINOReference, StoppedRun
+from stepper.compare.references.protocol import Reference
+from stepper.element_types import Array
+from stepper.engine.events import Every
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.errors import LimitReached, StepperError, UsageError
+from stepper.near_names import near_text, reason_of
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def open_reference(
+    text: str,
+    compiled: CompiledModel,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str | Path = "",
+    max_iterations: int | None = None,
+    option: str = "--with",
+) -> Reference:
+    """The reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user named it,
+    before it was converted, `max_iterations` the limit of our run.
+
+    UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
+    """
+    if text == OPENVINO:
+        runtime = runtime or Runtime()
+        stopped = _stopped(compiled, inputs, max_iterations)
+        return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime), stopped, runtime.timeout)
+    if text in EVALUATORS:
+        return OnnxReference(OnnxPeer(source or compiled.model.path, text), compiled.model, inputs)
+    path = Path(text)
+    if path.suffix == ".npz":
+        return ArchiveReference(path, compiled)
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(len(_SQLITE))
+    except OSError as error:
+        near = near_text(text, (OPENVINO, *EVALUATORS))
+        reason = f"there is no such file; {near}" if near and not path.exists() else reason_of(path, error)
+        raise UsageError(f"{option} {text}: cannot be read: {reason}") from None
+    if beginning == _SQLITE:
+        from stepper.compare.references.recording import RecordingReference
+
+        return RecordingReference(path, compiled, inputs)
+    raise UsageError(
+        f"{option} {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
+    )
+
+
+def _stopped(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> StoppedRun | None:
+    """How the limit of iterations ends our run; None where there is none, or the run ends by itself."""
+    if max_iterations is None:
+        return None
+    begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations)
+    try:
+        machine.advance(Every.END)
+    except LimitReached:
+        return StoppedRun(time.monotonic() - begin, max_iterations)
+    except StepperError:
+        pass  # the comparison finds that
+    return None

@@ -1,0 +1,219 @@
+"""OpenVINO as the reference: each operation alone and each body alone, on our inputs; and the runtime's own run.
+
+What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
+agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
+and the model's outputs do not, `again` and `run_changed` narrow it down (explanations.py, bisection.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.compare.references.protocol import Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
+from stepper.element_types import Array
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import EndReason
+from stepper.engine.program import Kind, LoopPlan
+from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
+from stepper.ir.model import Graph, Layer, LoopKey
+
+if TYPE_CHECKING:
+    from stepper.openvino.native_text import NativeText
+
+Function = Callable[..., Sequence[Array]]
+
+_LEAST_SECONDS: Final = 10.0
+_TIMES_OURS: Final = 5.0
+
+_RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
+
+
+class PeerRun(Protocol):
+    """The runtime's own run: outputs in the order of the model's Results; iterations by loop."""
+
+    @property
+    def outputs(self) -> Sequence[Array]:
+        """In the order of the model's Results."""
+
+    @property
+    def iterations(self) -> Mapping[LoopKey, int]:
+        """Of all executions of a loop together."""
+
+
+class Peer(Protocol):
+    """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Where it crashed, or met a limit of time or memory: a sentence each."""
+
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> PeerRun:
+        """The whole model, in so many seconds at most."""
+
+    def again(
+        self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
+    ) -> Sequence[Array]:
+        """The outputs of the whole model compiled otherwise."""
+
+    def operation(self, graph: Graph, layer: Layer) -> Function:
+        """One operation, as a function of all its inputs."""
+
+    def body(self, graph: Graph) -> Function:
+        """One body, as a function of its Parameters' values in file order; gives its Results."""
+
+
+class PeerCounterpart:
+    """Values that the peer makes of what our frame holds."""
+
+    def __init__(self, peer: Peer, moment: Moment, outcome: Outcome | None) -> None:
+        self._peer, self._frame = peer, moment.frame
+        self._is_iteration = moment.kind is MomentKind.ITERATION
+        self._results: Mapping[int, Array] | None = None
+        self.outcome = outcome
+        self.branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """What the operation alone (a Result: the body alone) makes of our inputs; None where the runtime refuses it.
+
+        Parameters are shared, and what holds a body is looked at inside.
+        """
+        if layer.type == "Result":
+            return self._result(layer)
+        program = self._frame.program
+        index = program.computed_at.get(program.slots.get((layer.id, output), -1))
+        if index is None:
+            return None
+        found = program.operations[index]
+        if found.kind is not Kind.KERNEL or layer.type in _RANDOM:
+            return None
+        inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
+        try:
+            return self._peer.operation(program.graph, layer)(*inputs)[output]
+        except (StepperError, KernelError, IndexError):
+            return None
+
+    def earlier(self, _layer: Layer, _output: int) -> Array | None:
+        """Nothing is kept."""
+        return None
+
+    def _result(self, layer: Layer) -> Array | None:
+        if not self._is_iteration:
+            return None
+        if self._results is None:
+            self._results = self._of_body(self._frame)
+        found = self._results.get(layer.id)
+        ours = self._frame.values[self._frame.program.slots[layer.id, 0]]
+        if found is not None and ours is not None and found.size == ours.size == 1:
+            found = found.reshape(ours.shape)  # the runtime has no scalars but tensors of one element
+        return found
+
+    def _of_body(self, frame: Frame) -> Mapping[int, Array]:
+        parameters = [frame.values[slot] for slot in frame.program.parameters]
+        if any(value is None for value in parameters):
+            return {}
+        try:
+            results = self._peer.body(frame.program.graph)(*map(np.asarray, parameters))
+        except (StepperError, KernelError):
+            return {}
+        return {layer.id: value for layer, value in zip(frame.program.graph.results, results, strict=False)}
+
+
+class StoppedRun(Struct, frozen=True):
+    """Our run where a limit ended it: after how many seconds, and the limit of iterations."""
+
+    seconds: float
+    iterations: int
+
+    def __str__(self) -> str:
+        return f"ours was stopped after {self.iterations} iterations of a loop"
+
+
+class OpenVINOReference:
+    """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once.
+
+    Where the runtime refuses the model as a whole, its operations and bodies are compared all the same. `stopped` is
+    our run, where it is known that a limit of iterations ends it: the runtime, which has no such limit, then gets a few
+    times as long as ours took, or `seconds`.
+    """
+
+    is_exact = False
+    shares_inputs = True
+    knows_all_iterations = False
+
+    def __init__(
+        self,
+        peer: Peer,
+        inputs: Sequence[Array],
+        title: str,
+        stopped: StoppedRun | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        self.title = title
+        self._peer, self._inputs, self._stopped = peer, inputs, stopped
+        self._refusal, self._is_told = "", False
+        self._run: PeerRun | None = None
+        if stopped is not None and seconds is None:
+            seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
+        try:
+            self._run = peer.run(inputs, seconds=seconds)
+        except (ExecutionError, LimitReached) as error:
+            self._refusal = str(error)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the peer could not compute, each once; of its own run, that ours was stopped, too."""
+        ends = "" if self._stopped is None else f"; {self._stopped}"
+        notes = [note for note in self._peer.notes if note != self._refusal or not self._is_told]
+        return [f"{note}{ends}" if note == self._refusal else note for note in notes]
+
+    def at(self, moment: Moment) -> PeerCounterpart:
+        """Computed when a value is asked for."""
+        return PeerCounterpart(self._peer, moment, self._outcome(moment))
+
+    def _outcome(self, moment: Moment) -> Outcome | None:
+        """Of a loop that runs once at most: of one inside another only the sum is known."""
+        if moment.kind is not MomentKind.LEFT or loop_steps(moment.path[:-1]) or self._run is None:
+            return None
+        activation = moment.frame.activation
+        if activation is None or not isinstance(activation.plan, LoopPlan):
+            return None
+        count = self._run.iterations.get(loop_key(moment.path[:-1], moment.path[-1].layer))
+        if count is None:
+            return None
+        is_reached = count > 0 or len(moment.path) == 1  # else the runtime may not have come by
+        return Outcome(count, ended_after(activation, count) if is_reached else "")
+
+    def totals(self) -> Mapping[LoopKey, int]:
+        """Of all that are in something: of a loop in a loop no single run is known, and one in an If need not run."""
+        return {} if self._run is None else {key: n for key, n in self._run.iterations.items() if len(key) > 1}
+
+    def outputs(self) -> Mapping[int, Any]:
+        """Of the runtime's own run."""
+        if self._run is None:
+            self._is_told = True
+            raise ReferenceFailed(self._refusal)
+        return dict(enumerate(self._run.outputs))
+
+    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
+        """The outputs of the whole model on the same inputs, compiled otherwise. ExecutionError where that fails."""
+        return self._peer.again(self._inputs, text, properties)
+
+    def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
+        """The outputs of another model. ExecutionError where that fails."""
+        return self._peer.again(inputs, text)
+
+
+def ended_after(activation: Activation, count: int) -> str:
+    """What must have ended a loop after so many iterations, by what ours knows of it; the runtime does not tell."""
+    if activation.iteration + 1 == count:
+        return str(activation.ended or "")
+    limited = activation.limit is not None and count >= activation.limit
+    if activation.operation.layer.type == "TensorIterator":
+        return str(EndReason.SLICES) if limited else ""
+    if limited:
+        return str(EndReason.TRIP_COUNT)
+    return str(EndReason.CONDITION if count else EndReason.INITIAL_CONDITION)

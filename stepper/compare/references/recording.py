@@ -1,0 +1,190 @@
+"""A recorded run as the reference: the values that it holds, and how its loops ended."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepper.compare.references.protocol import Moment, MomentKind, Outcome
+from stepper.compare.references.protocol import Path as Way
+from stepper.element_types import Array
+from stepper.engine.program import CompiledModel
+from stepper.ir.model import Layer, LoopKey
+from stepper.recording.reading.recording import Recording
+
+Stack = tuple[int, int, int, int, str]
+"""The first id, how many, whether one tensor stands for all, its blob, the shape of each."""
+
+
+class RecordingCounterpart:
+    """The values of one iteration in the file."""
+
+    def __init__(self, reference: RecordingReference, path: Way, outcome: Outcome | None) -> None:
+        self._reference, self._path = reference, path
+        self.outcome = outcome
+        self.branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """As it was recorded."""
+        return self._reference.value(self._path, layer, output, 0)
+
+    def earlier(self, layer: Layer, output: int) -> Array | None:
+        """One iteration before."""
+        return self._reference.value(self._path, layer, output, -1)
+
+
+class RecordingReference:
+    """An open recording, of the same model or of one with the same layers (found by the ids that lead to a graph).
+
+    SessionError for a damaged file.
+    """
+
+    shares_inputs = False
+    knows_all_iterations = True
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, path: Path, _compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
+        self.title = path.name
+        self._recording = Recording(path)
+        weakref.finalize(self, self._recording.close)
+        self._levels = self._read_levels()
+        self._ports = self._read_ports()
+        self._activations = self._read_activations()
+        self._runs = self._read_runs()
+        self._stacks = self._read_stacks()
+        self._kept: dict[int, tuple[Any, Any]] = {}
+
+    @property
+    def is_exact(self) -> bool:
+        """It was made with our kernels."""
+        return True
+
+    def at(self, moment: Moment) -> RecordingCounterpart | None:
+        """None where the recorded loop has no such iteration."""
+        if not moment.path:
+            return RecordingCounterpart(self, (), None)
+        found = self._activation(moment.path)
+        if found is None:
+            return None
+        _number, iterations, ended = found
+        step = moment.path[-1]
+        known = step.iteration is not None and iterations is not None
+        if moment.kind is MomentKind.ITERATION and known and (step.iteration or 0) >= (iterations or 0):
+            return None
+        outcome = None
+        if moment.kind is MomentKind.LEFT and known and iterations is not None:
+            outcome = Outcome(iterations, ended or "")
+        return RecordingCounterpart(self, moment.path, outcome)
+
+    def totals(self) -> Mapping[LoopKey, int]:
+        """Each run is known by itself, or nothing is."""
+        return {}
+
+    def outputs(self) -> Mapping[int, Array]:
+        """Where the recorded run came to its end."""
+        return dict(enumerate(self._recording.outputs().values()))
+
+    def value(self, path: Way, layer: Layer, output: int, shift: int) -> Array | None:
+        """The recorded value at a place, `shift` iterations later."""
+        found = self._activation(path) if path else None
+        if found is None:
+            return None
+        level = self._levels.get(_level_key(path))
+        port = self._ports.get((level, layer.id, output)) if level is not None else None
+        if port is None:
+            return None
+        wanted = None if path[-1].iteration is None else path[-1].iteration + shift
+        with self._recording.reading():
+            number = self._number(found[0], wanted)
+            return None if number is None else self._tensor(port, number)
+
+    def _number(self, activation: int, iteration: int | None) -> int | None:
+        """The id of an iteration (None: of the run of a branch)."""
+        begins, runs = self._runs.get(activation, ([], []))
+        wanted = iteration or 0
+        index = bisect.bisect_right(begins, wanted) - 1
+        if index < 0 or wanted >= begins[index] + runs[index][1]:
+            return None
+        return runs[index][0] + wanted - begins[index]
+
+    def _tensor(self, port: int, iteration: int) -> Array | None:
+        firsts, stacks = self._stacks.get(port, ([], []))
+        index = bisect.bisect_right(firsts, iteration) - 1
+        if index < 0:
+            return None
+        first, count, repeated, blob, shape = stacks[index]
+        if iteration >= first + count:
+            return None
+        if self._kept.get(port, (None,))[0] != (blob, shape):  # the stack of this port that was asked for last
+            stack = self._recording.tensor(blob)
+            self._kept[port] = ((blob, shape), stack.reshape(1 if repeated else count, *json.loads(shape)))
+        return np.asarray(self._kept[port][1][0 if repeated else iteration - first])
+
+    # --- what is in the file -------------------------------------------------------------------------------------
+
+    def _read_levels(self) -> dict[Any, int]:
+        found: dict[Any, int] = {}
+        for number, path, layers in self._recording.query("SELECT id, path, layers FROM levels"):
+            side = next((word for word in ("then", "else") if str(path).endswith(f" ({word})")), "")
+            found[(tuple(json.loads(layers)), side)] = number
+        return found
+
+    def _read_ports(self) -> dict[tuple[int, int, int], int]:
+        rows = self._recording.query("SELECT level, layer, output, id FROM ports")
+        return {(level, layer, output): number for level, layer, output, number in rows}
+
+    def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
+        """By activation: the iterations with which its runs begin, ascending, and the first id and length of each."""
+        found: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
+        rows = self._recording.query("SELECT activation, coalesce(iteration, 0), id, count FROM runs ORDER BY 1, 2")
+        for activation, begin, first, count in rows:
+            begins, runs = found.setdefault(activation, ([], []))
+            begins.append(begin)
+            runs.append((first, count))
+        return found
+
+    def _read_stacks(self) -> dict[int, tuple[list[int], list[Stack]]]:
+        """By port: the ids of the iterations with which its stacks begin, ascending, and the stacks."""
+        found: dict[int, tuple[list[int], list[Stack]]] = {}
+        for port, *stack in self._recording.query(
+            "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
+            "JOIN forms AS f ON f.id = s.form ORDER BY s.port, s.first"
+        ):
+            firsts, stacks = found.setdefault(port, ([], []))
+            firsts.append(stack[0])
+            stacks.append((stack[0], stack[1], stack[2], stack[3], str(stack[4])))
+        return found
+
+    def _read_activations(self) -> dict[Any, tuple[int, int | None, str | None]]:
+        """By level, the activation around, and the iteration there."""
+        rows = self._recording.query(
+            "SELECT id, level, parent, parent_iteration, iterations, ended FROM activations ORDER BY id"
+        )
+        found: dict[Any, tuple[int, int | None, str | None]] = {}
+        for number, level, parent, iteration, iterations, ended in rows:
+            found.setdefault((level, parent, iteration), (number, iterations, ended))
+        return found
+
+    def _activation(self, path: Way) -> tuple[int, int | None, str | None] | None:
+        """The recorded run of the graph to which a path leads."""
+        parent: int | None = None
+        iteration: int | None = None
+        found = None
+        for depth, step in enumerate(path):
+            level = self._levels.get(_level_key(path[: depth + 1]))
+            found = self._activations.get((level, parent, iteration))
+            if found is None:
+                return None
+            parent, iteration = found[0], step.iteration
+        return found
+
+
+def _level_key(path: Way) -> Any:
+    side = {"then_body": "then", "else_body": "else"}.get(path[-1].role, "") if path else ""
+    return tuple(step.layer.id for step in path), side

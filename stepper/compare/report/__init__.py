@@ -1,0 +1,1 @@
+"""What a comparison found: evidence, verdict, explanation, and their words."""

@@ -1,0 +1,202 @@
+"""One comparison from its beginning to its verdict: `compare_models`, and `compare_with` any other reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.compare.alignment.layers import Alignment, align, follow_order
+from stepper.compare.files import port_maps as port_map_differences
+from stepper.compare.files.causes import Causes
+from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.files.graphs import FileDifference
+from stepper.compare.references.model import ModelReference
+from stepper.compare.references.onnx import OnnxReference
+from stepper.compare.references.protocol import Reference, Repeatable
+from stepper.compare.report.explanations import Reason, explain
+from stepper.compare.report.verdict import Verdict, verdict
+from stepper.compare.report.words import path_text
+from stepper.compare.run.bisection import bisect
+from stepper.compare.run.observations import Difference, Failure, Made, Observations
+from stepper.compare.run.tolerances import Tolerances
+from stepper.compare.run.walk import Walk
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner, operations_elsewhere
+from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules, rules_called
+from stepper.engine.variables import bind_states, variables_of
+from stepper.errors import ModelError
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer, Model
+from stepper.ir.opening import ModelSource, opened
+from stepper.ops.emulation import emulated_dtype
+
+
+class Comparison(Struct, frozen=True):
+    """The whole result. `file` is that of our model. `verdict` is None where nothing is outside of the tolerances.
+    `file_differences` are those of two models, whether or not they have an effect on these inputs. `notes` say what the
+    reference could not compute.
+    """
+
+    title: str
+    file: str
+    observations: Observations
+    verdict: Verdict | None
+    file_differences: tuple[FileDifference, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        found = "no difference" if self.verdict is None else excerpt(self.verdict.reason, 300)
+        return f"<Comparison with {excerpt(self.title)}: {found}>"
+
+    @property
+    def differs(self) -> bool:
+        """Whether something is outside of the tolerances, or a side stopped."""
+        return self.verdict is not None
+
+
+def compare_models(
+    ours: ModelSource,
+    theirs: ModelSource,
+    inputs: Mapping[str | int, Any] | Sequence[Array],
+    *,
+    title: str = "",
+    rules: str | Rules = Rules.SPEC,
+    tolerances: Tolerances | None = None,
+    given: Mapping[str, str] | None = None,
+    max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
+    partner: Partner | None = None,
+    reference_partner: Partner | None = None,
+) -> Comparison:
+    """Run two models (or those of two paths) on the same inputs, in lock step: where they part first, and why.
+
+    `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
+    pairs of names of layers that stand for each other; `partner` computes operations on both sides, unless there is a
+    `reference_partner`. Raises ModelError where the reference cannot be run; that ours cannot is a finding.
+    """
+    ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
+    inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
+    reference_partner = reference_partner or partner
+    reference = compile_model(theirs, rules, reference_partner)
+    compiled, failure = _compiled(ours, rules, partner)
+    constants = Constants(ours, compiled), Constants(theirs, reference)
+    alignment = align(ours, theirs, given, constants)
+    differences = port_map_differences.differences(alignment, *constants)
+    causes = Causes(ours, differences)
+    title = title or theirs.path.name
+    if compiled is None:
+        observations = Observations(findings=[failure])
+    else:
+        own = bind_states(compiled, states)
+        machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
+        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, reference_partner, own)
+        followed = ModelReference(other, alignment, title)
+        observations = Walk(machine, followed, tolerances or Tolerances()).run()
+    found = verdict(observations, causes, title)
+    notes = () if compiled is None else emulation_notes(compiled)
+    return Comparison(title, str(ours.path), observations, found, tuple(differences), notes)
+
+
+def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances | None = None) -> Comparison:
+    """Run a machine that stands at its beginning beside a reference of any kind."""
+    chosen = tolerances or Tolerances(exact=reference.is_exact)
+    start = machine.snapshot()
+    inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
+    walk = Walk(machine, reference, chosen)
+    observations = walk.run()
+    observations.is_source = isinstance(reference, OnnxReference)
+    causes = Causes(machine.compiled.model, ())
+    explanation = bisection = None
+    emulated = emulation_notes(machine.compiled)
+    if isinstance(reference, Repeatable) and observations.outputs_differ and not emulated:
+        explanation = explain(machine.compiled.model, reference, observations.outputs, walk.outputs_beside)
+        loop = _loop_to_blame(observations, causes)
+        if loop is not None and (explanation is None or explanation.reason is Reason.SNIPPETS):
+            count = observations.loops[id(loop)].iterations
+            bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen)
+    found = verdict(
+        observations, causes, reference.title, exact=reference.is_exact, explanation=explanation, bisection=bisection
+    )
+    if found is not None and _has_grown(observations) and not (reference.is_exact or reference.shares_inputs):
+        machine.restore(start)
+        closer = Walk(machine, reference, chosen.closer()).run()
+        closer.is_source = observations.is_source
+        earlier = verdict(closer, causes, reference.title, exact=False)
+        if earlier is not None and not _has_grown(closer):
+            detail = (
+                f"that is within the tolerance, of which a tenth was asked for; it is left in {path_text(found.path)}"
+            )
+            found = replace(earlier, details=(*earlier.details[:1], detail, *found.details[1:]))
+        elif not any(isinstance(one, Difference) and one.made is Made.HERE for one in closer.findings):
+            detail = (
+                "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
+            )
+            found = replace(found, details=(detail, *found.details))
+    file = str(machine.compiled.model.path)
+    return Comparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
+
+
+def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:
+    """Who computed our side, where that emulates a device of less precision."""
+    found = {operation.computed_by for _program, operation in operations_elsewhere(compiled)}
+    return tuple(f"our side is {one}" for one in sorted(found) if emulated_dtype(one) is not None)
+
+
+def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:
+    """The loop of the main graph from which the first output that differs comes, where no value in it was found to."""
+    if any(isinstance(one, Difference) and one.path for one in observations.ordered(exact=False)):
+        return None
+    position = next(k for k, one in enumerate(observations.outputs) if one.measure is not None and one.measure.differs)
+    before = causes.loop_before(causes.model.graph.results[position])
+    record = None if before is None else observations.loops.get(id(before[0]))
+    same = record is not None and all(theirs is None or theirs == ours for ours, theirs, _count in record.runs)
+    if before is None or record is None or not same or record.iterations == 0 or before[0].opened_from is not None:
+        return None
+    return before[0]
+
+
+def _has_grown(observations: Observations) -> bool:
+    """Whether what is outside of the tolerance first came in with inputs, all of which are within it."""
+    findings = observations.ordered(exact=False)
+    return bool(findings) and isinstance(findings[0], Difference) and findings[0].made is Made.CARRIED
+
+
+def _compiled(model: Model, rules: Rules, partner: Partner | None) -> tuple[CompiledModel | None, Any]:
+    try:
+        return compile_model(model, rules, partner), None
+    except ModelError as error:
+        return None, Failure((), None, str(error), ours=True)
+
+
+def reference_machine(
+    theirs: Model,
+    rules: Rules,
+    alignment: Alignment,
+    inputs: Sequence[Array],
+    max_iterations: int | None,
+    partner: Partner | None = None,
+    states: Mapping[str, Any] | None = None,
+) -> Machine:
+    """A machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same names.
+
+    ModelError for an input of its own.
+    """
+    ordered = compile_model(follow_order(theirs, alignment), rules, partner)
+    pair = alignment.pairs[0]
+    position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
+    bound = []
+    for parameter in ordered.main.graph.parameters:
+        origin = pair.reverse.get(parameter.id)
+        if origin is None or origin not in position:
+            raise ModelError(f"{theirs.path}: its input '{parameter.name}' has no counterpart; name it with --align")
+        bound.append(inputs[position[origin]])
+    names = {variable.name for variable in variables_of(ordered.model)}
+    shared = {name: value for name, value in (states or {}).items() if name in names}
+    return Machine(ordered, bound, max_iterations=max_iterations, states=bind_states(ordered, shared))

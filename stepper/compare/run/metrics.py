@@ -1,0 +1,170 @@
+"""How far two values are apart: absolute, relative, in units of the last place, by direction (cosine)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.compare.run.tolerances import Tolerance
+from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+
+_LARGEST_RATIO: Final = 1e30
+_QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_LARGEST_F32: Final = float(np.finfo(np.float32).max)
+
+
+class Measure(Struct, frozen=True):
+    """The distance of a value of ours from the reference's.
+
+    `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the
+    two numbers that are furthest outside of the tolerance, at `index`; `absolute` and `relative` are the largest of all
+    (relative to the reference's own number), `ulp` the most steps of the type between two finite numbers (None: not a
+    float), `cosine` that of the angle between the two as vectors (None where one is zero or not finite). `outside`
+    counts elements outside of the tolerance, of `size`; `ratio` is how many times the tolerance is exceeded.
+    `ours_special` and `theirs_special` count NaN and infinities where the other side has a number.
+    """
+
+    absolute: float
+    relative: float
+    ulp: int | None
+    cosine: float | None
+    outside: int
+    size: int
+    ratio: float
+    index: tuple[int, ...]
+    ours: Any
+    theirs: Any
+    ours_special: int = 0
+    theirs_special: int = 0
+    problem: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the tolerance is left."""
+        return bool(self.problem) or self.outside > 0
+
+
+def agree_exactly(ours: Any, theirs: Any) -> bool:
+    """Whether nothing needs to be measured: the same array, or the same numbers without NaN."""
+    return ours is theirs or (
+        ours.shape == theirs.shape and ours.dtype == theirs.dtype and bool((ours == theirs).all())
+    )
+
+
+def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
+    """How many times the tolerance is exceeded, quickly; None where only `measure` can tell (NaN, other types, ulp)."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape or ours.dtype not in _QUICK or tolerance.ulp:
+        return None
+    with np.errstate(all="ignore"):
+        allowed = np.abs(theirs) * tolerance.relative + tolerance.absolute
+        ratio = float((np.abs(ours - theirs) / allowed).max()) if ours.size else 0.0
+    return ratio if math.isfinite(ratio) else None
+
+
+def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Measure | None:
+    """The distance between two values; None where they are the same, NaN at the same places included.
+
+    `extra` is a distance that is allowed on top of the tolerance, of each element or of all.
+    """
+    if ours.shape != theirs.shape:
+        return _incomparable(ours, theirs, f"shape {shape_text(ours.shape)} against {shape_text(theirs.shape)}")
+    if agree_exactly(ours, theirs):
+        return None
+    if STRING_DTYPE in (ours.dtype, theirs.dtype):
+        return _incomparable(ours, theirs, "texts differ")
+    return _numbers(np.asarray(ours), np.asarray(theirs), tolerance, extra)
+
+
+def _incomparable(ours: Any, theirs: Any, problem: str) -> Measure:
+    if ours.dtype != theirs.dtype:
+        problem += f", {name_of(ours.dtype)} against {name_of(theirs.dtype)}"
+    size = int(ours.size)
+    return Measure(math.inf, math.inf, None, None, size, size, _LARGEST_RATIO, (), None, None, problem=problem)
+
+
+def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Measure | None:
+    a, b = _wide(ours), _wide(theirs)
+    if tolerance.saturates and ours.dtype == theirs.dtype == np.float32:
+        a, b = _saturated(a), _saturated(b)
+    with np.errstate(all="ignore"):
+        # As they are: a 64-bit integer is more exact than a float.
+        plain = (storable(ours) == storable(theirs)) if ours.dtype == theirs.dtype else a == b
+        same = plain | (a == b) & (ours.dtype.kind not in "iu") | ((a != a) & (b != b))
+        if bool(same.all()):
+            return None
+        finite = np.isfinite(a) & np.isfinite(b)
+        gap = np.where(same, 0.0, np.where(finite, _gap(ours, theirs, a, b), np.inf))
+        allowed = tolerance.absolute + tolerance.relative * np.where(finite, np.abs(b), 0.0)
+        if extra is not None:
+            allowed = allowed + extra
+        steps = _steps(ours, theirs)
+        outside = gap > allowed
+        if tolerance.ulp and steps is not None:
+            outside &= ~finite | (steps > tolerance.ulp)
+        excess = np.where(same, 0.0, np.where(allowed > 0, gap / np.where(allowed > 0, allowed, 1.0), gap * 1e30))
+        worst = np.unravel_index(int(np.argmax(np.where(outside, excess, 0.0) if outside.any() else excess)), a.shape)
+        relative = np.where(same, 0.0, gap / np.maximum(np.abs(np.where(finite, b, 1.0)), np.finfo(np.float64).tiny))
+        finite_steps = None if steps is None else int(np.max(np.where(finite, steps, 0), initial=0))
+    index = tuple(int(position) for position in worst)
+    return Measure(
+        absolute=float(gap.max()),
+        relative=float(min(relative.max(), _LARGEST_RATIO)),
+        ulp=finite_steps,
+        cosine=_cosine(a, b),
+        outside=int(outside.sum()),
+        size=int(a.size),
+        ratio=float(min(excess.max(), _LARGEST_RATIO)),
+        index=index,
+        ours=ours[index] if index else ours.reshape(-1)[0],
+        theirs=theirs[index] if index else theirs.reshape(-1)[0],
+        ours_special=int((~np.isfinite(a) & np.isfinite(b)).sum()),
+        theirs_special=int((np.isfinite(a) & ~np.isfinite(b)).sum()),
+    )
+
+
+def _saturated(value: Array) -> Array:
+    return np.where(np.abs(value) >= _LARGEST_F32, np.copysign(np.inf, value), value)
+
+
+def _wide(value: Array) -> Array:
+    return storable(value).astype(np.float64)
+
+
+def _steps(a: Array, b: Array) -> Any:
+    """How many numbers of the type lie between, element by element; None where it is no float of 16, 32 or 64 bits."""
+    if a.dtype != b.dtype or not is_floating(a.dtype) or a.dtype.itemsize not in (2, 4, 8):
+        return None
+    integers = np.dtype(f"i{a.dtype.itemsize}")
+    ranks = []
+    for value in (a, b):
+        bits = np.ascontiguousarray(value).view(integers).astype(np.int64)
+        low = np.int64(np.iinfo(integers).min)
+        ranks.append(np.where(bits < 0, low - bits, bits).reshape(value.shape))
+    return _distance(*ranks)
+
+
+def _distance(a: Array, b: Array) -> Any:
+    """|a - b| of 64-bit integers, which unsigned ones always hold."""
+    with np.errstate(over="ignore"):
+        return np.where(a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64))
+
+
+def _gap(ours: Array, theirs: Array, a: Array, b: Array) -> Any:
+    """|a - b|; of integers from the integers themselves, which floats do not hold beyond 2^53."""
+    if ours.dtype == theirs.dtype and ours.dtype.kind in "iu":
+        return _distance(ours, theirs).astype(np.float64)
+    return np.abs(a - b)
+
+
+def _cosine(a: Array, b: Array) -> float | None:
+    x, y = a.reshape(-1), b.reshape(-1)
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return None
+    with np.errstate(all="ignore"):
+        norm = float(np.linalg.norm(x) * np.linalg.norm(y))
+        return float(np.clip(float(np.dot(x, y)) / norm, -1.0, 1.0)) if 0 < norm < math.inf else None

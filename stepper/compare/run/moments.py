@@ -1,0 +1,269 @@
+"""A stop beside another run: how far each value of a frame is from the other's, made here or carried in.
+
+Plain frozen data for a screen. The other run is a reference (compare.debug_reference), or the iteration before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.compare.references.protocol import Outcome
+from stepper.compare.run.metrics import Measure, measure
+from stepper.compare.run.origin_of_error import recomputed
+from stepper.compare.run.rounding import inputs_of, measure_output
+from stepper.compare.run.tolerances import Tolerance, Tolerances
+from stepper.debug.breakpoints.differences import levels_of
+from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.element_types import Array
+from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import Frame, LoopRun, Phase, loop_run, place
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan
+from stepper.errors import StepperError
+from stepper.ir.model import Layer
+from stepper.records import Brief
+
+Values = Callable[[Layer, int], Array | None]
+"""What the other side has for an output of a layer; None where it has nothing."""
+
+
+class Standing(StrEnum):
+    """How a value stands to the other's."""
+
+    SAME = "same"
+    WITHIN = "within"
+    HERE = "made here"
+    CARRIED = "carried in"
+    ABOVE = "above"
+
+
+class ValueDifference(Brief, Struct, frozen=True, eq=False):
+    """One operation's output that is furthest from the other's. `distance` is the largest absolute difference.
+
+    `made_here` is what is left of it with the other's own inputs, None where that is not known. `measure` is None for
+    the same bits.
+    """
+
+    unshown: ClassVar = ("layer",)
+
+    index: int
+    layer: Layer
+    output: int
+    standing: Standing
+    distance: float
+    made_here: float | None
+    measure: Measure | None
+    tolerance: Tolerance
+
+    @property
+    def is_born(self) -> bool:
+        """Whether the difference is this operation's own: with the other's inputs it differs, too."""
+        return self.standing is Standing.HERE
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the tolerance is left."""
+        return self.standing in (Standing.HERE, Standing.CARRIED, Standing.ABOVE)
+
+
+class _Found(Struct, frozen=True):
+    """What `recomputed` asks: the other's values as a counterpart."""
+
+    values: Values
+    outcome: Outcome | None = None
+    branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        return self.values(layer, output)
+
+    def earlier(self, layer: Layer, output: int) -> Array | None:
+        return None
+
+
+def values_of(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
+    """The reference's values for the innermost of these frames, at its present iteration."""
+    levels, frame = levels_of(stack), stack[-1]
+    return lambda layer, output: reference.value_at(Spot(levels, layer, output, frame))
+
+
+def tolerances_for(reference: ReferenceValues) -> Tolerances:
+    """Those of runs with the same kernels, or with others."""
+    return Tolerances(exact=bool(getattr(reference, "is_exact", False)))
+
+
+def frame_differences(
+    frame: Frame, theirs: Values, tolerances: Tolerances, *, origins: bool = True, latest_first: bool = False
+) -> Iterator[ValueDifference]:
+    """Each operation that has run in this iteration and that the other side has a value of.
+
+    `origins`: also what each makes itself, by running it on the other's inputs.
+    """
+    done = frame.pc if frame.phase is Phase.RUNNING else len(frame.program.operations)
+    for index in reversed(range(done)) if latest_first else range(done):
+        found = _operation_difference(frame, index, theirs, tolerances, origins=origins)
+        if found is not None:
+            yield found
+
+
+def _operation_difference(
+    frame: Frame, index: int, theirs: Values, tolerances: Tolerances, *, origins: bool
+) -> ValueDifference | None:
+    operation = frame.program.operations[index]
+    worst: tuple[float, int, Measure | None, Any] | None = None
+    for output, slot in enumerate(operation.outputs):
+        ours, other = frame.values[slot], theirs(operation.layer, output)
+        if ours is None or other is None:
+            continue
+        tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+        inputs = inputs_of(frame, operation)
+        found = measure_output(operation, output, inputs, np.asarray(ours), np.asarray(other), tolerance)
+        rank = -1.0 if found is None else found.ratio
+        if worst is None or rank > worst[0]:
+            worst = rank, output, found, other
+    if worst is None:
+        return None
+    _, output, found, other = worst
+    tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+    if found is None:
+        return ValueDifference(index, operation.layer, output, Standing.SAME, 0.0, 0.0, None, tolerance)
+    made = _made_here(frame, index, output, theirs, other, tolerances) if origins else None
+    standing = Standing.WITHIN
+    if found.differs:
+        standing = Standing.ABOVE if made is None else Standing.HERE if made[1] else Standing.CARRIED
+    distance = found.absolute
+    return ValueDifference(
+        index, operation.layer, output, standing, distance, None if made is None else made[0], found, tolerance
+    )
+
+
+def _made_here(
+    frame: Frame, index: int, output: int, theirs: Values, other: Any, tolerances: Tolerances
+) -> tuple[float, bool] | None:
+    """How far our operation on the other's inputs is from the other's value, and whether that is above tolerance.
+
+    None where the other side does not know an input that was computed or carried; what else comes from outside, such as
+    a model's own inputs, is taken to be the same.
+    """
+    operation = frame.program.operations[index]
+    results, inputs = recomputed(frame, operation, _Found(theirs), tolerances)
+    carried = _carried_ids(frame) if inputs.unknown else frozenset()
+    if any(layer.type != "Parameter" or layer.id in carried for layer in inputs.unknown):
+        return None
+    if not inputs.moved:
+        results = [frame.values[slot] for slot in operation.outputs]
+    if results is None or output >= len(results):
+        return None
+    tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+    left = measure_output(operation, output, inputs.values, np.asarray(results[output]), np.asarray(other), tolerance)
+    return (0.0, False) if left is None else (left.absolute, left.differs)
+
+
+def _carried_ids(frame: Frame) -> frozenset[int]:
+    """The Parameters that back edges lead to."""
+    plan = None if frame.activation is None else frame.activation.plan
+    merged = plan.merged if isinstance(plan, LoopPlan) else ()
+    return frozenset(frame.program.parameter(entry.parameter).id for entry in merged)
+
+
+# --- what is carried ------------------------------------------------------------------------------------------------
+
+
+class CarriedDifference(Struct, frozen=True):
+    """How far a carried Parameter was from the reference's when an iteration began."""
+
+    distance: float
+    is_above: bool
+
+
+def carried_differences(
+    stack: Sequence[Frame], reference: ReferenceValues, tolerances: Tolerances
+) -> dict[int, CarriedDifference]:
+    """Parameter id -> difference, of the iteration that runs in the innermost frame, a loop's."""
+    frame = stack[-1]
+    if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
+        return {}
+    theirs = values_of(reference, stack)
+    found = {}
+    for entry in frame.activation.plan.merged:
+        layer = frame.program.parameter(entry.parameter)
+        ours, other = frame.values[entry.parameter], theirs(layer, 0)
+        if ours is None or other is None:
+            continue
+        distance = measure(np.asarray(ours), np.asarray(other), tolerances.of(layer, np.asarray(other).dtype))
+        found[layer.id] = (
+            CarriedDifference(0.0, False)
+            if distance is None
+            else CarriedDifference(distance.absolute, distance.differs)
+        )
+    return found
+
+
+# --- the first ------------------------------------------------------------------------------------------------------
+
+
+class FirstDifference(Struct, frozen=True, eq=False):
+    """Where a run first leaves the tolerance; `difference` is None where it does not.
+
+    `place`, `iteration` and `run` are of the innermost loop around it. `compared` values were compared before it, the
+    largest difference among them is `before`. `complete` is False where the search was given up.
+    """
+
+    difference: ValueDifference | None
+    place: str
+    iteration: int | None
+    compared: int
+    before: float
+    complete: bool
+    tick: int = 0
+    run: LoopRun | None = None
+
+
+_PATIENCE: Final = 8.0
+"""Seconds that the search for the first difference may take."""
+
+
+def first_difference(
+    machine: Machine, reference: ReferenceValues, tolerances: Tolerances, enough: Callable[[], bool] | None = None
+) -> FirstDifference:
+    """Run a machine that stands at its beginning beside the reference up to the first value outside of its tolerance.
+
+    StepperError where the reference's file is damaged; where our own run fails, the search ends there.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    compared, before = 0, 0.0
+    while not machine.finished:
+        try:
+            event = machine.advance(Every.ITERATION)
+        except StepperError:
+            return FirstDifference(None, place(machine.stack), None, compared, before, complete=False)
+        stack = list(machine.stack)
+        if event.kind is EventKind.ENTERED:
+            stack = stack[:-1]
+        elif event.kind is EventKind.FINISHED or (event.kind is EventKind.LEFT and not _is_loop(event.frame)):
+            stack = [*stack, event.frame]
+        elif event.kind is not EventKind.ITERATION:
+            continue
+        frame = stack[-1]
+        for found in frame_differences(frame, values_of(reference, stack), tolerances):
+            if found.is_above:
+                iteration = None if frame.activation is None else frame.activation.iteration
+                run, tick = loop_run(stack), event.tick
+                where = place(stack)
+                return FirstDifference(found, where, iteration, compared, before, complete=True, tick=tick, run=run)
+            compared += 1
+            before = max(before, found.distance)
+            if enough is not None and enough():
+                return FirstDifference(None, place(stack), None, compared, before, complete=False)
+        if time.monotonic() > deadline or (enough is not None and enough()):
+            return FirstDifference(None, place(stack), None, compared, before, complete=False)
+    return FirstDifference(None, "", None, compared, before, complete=True)
+
+
+def _is_loop(frame: Frame) -> bool:
+    return frame.activation is not None and isinstance(frame.activation.plan, LoopPlan)

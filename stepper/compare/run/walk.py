@@ -1,0 +1,423 @@
+"""The comparison itself: our run, driven from loop to loop and iteration to iteration, beside a reference.
+
+At each moment that the two sides share, every value that was computed since is compared, in the order of execution.
+Nothing is kept but the first and the worst of each place, so memory is bounded and cost grows with the run alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.compare.references.loop_totals import compare_totals
+from stepper.compare.references.outputs import compare_outputs, compared_outputs
+from stepper.compare.references.protocol import (
+    Counterpart,
+    Moment,
+    MomentKind,
+    Outcome,
+    Path,
+    Reference,
+    ReferenceFailed,
+    path_of,
+    step_of,
+)
+from stepper.compare.report import patterns
+from stepper.compare.report.words import numbered
+from stepper.compare.run.metrics import Measure, agree_exactly, measure, rough_ratio
+from stepper.compare.run.nan_origins import Births
+from stepper.compare.run.observations import (
+    BranchDifference,
+    Difference,
+    Failure,
+    LoopDifference,
+    LoopRecord,
+    Made,
+    Observations,
+    OutputComparison,
+    Record,
+)
+from stepper.compare.run.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
+from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
+from stepper.compare.run.tolerances import Tolerance, Tolerances
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame, Phase
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan, Operation, Program
+from stepper.errors import InputError, SessionError, StepperError
+from stepper.ir.model import Layer
+
+_MOST_FINDINGS: Final = 400
+_MORE_ITERATIONS: Final = 1000
+
+Place = tuple[Layer, int, int]
+"""A layer, the index of its output, and its slot."""
+
+
+class Walk:
+    """One comparison. `run` it once; `observations` then has everything."""
+
+    def __init__(self, machine: Machine, reference: Reference, tolerances: Tolerances) -> None:
+        self.machine, self.reference, self.tolerances = machine, reference, tolerances
+        self.observations = Observations()
+        self._places: dict[int, list[tuple[int, list[Place]]]] = {}
+        self._done: list[int] = [0]
+        self._alone: dict[int, int] = {}
+        self._ahead: list[tuple[Frame, Difference, Record]] = []
+        self._sums: dict[int, frozenset[int]] = {}
+        self._rounded: Rounded = {}
+        self._main: Frame = machine.stack[0]
+        self._births = Births(machine.compiled)
+
+    def run(self) -> Observations:
+        """Drive our run to its end, or to where one of the sides stops."""
+        self._drive()
+        self._measure_the_worst()
+        self.observations.births = self._births.in_order()
+        self.observations.each_alone = self.reference.shares_inputs
+        self.observations.notes = tuple(f"note: {note}" for note in self.machine.notes)
+        return self.observations
+
+    def _drive(self) -> None:
+        try:
+            while not self.machine.finished:
+                if not self._follow(self.machine.advance(Every.ITERATION)):
+                    return
+        except ReferenceFailed as failure:
+            self._fail(str(failure), ours=False)
+        except (InputError, SessionError):  # the reference's file is damaged
+            raise
+        except StepperError as error:
+            self._fail(str(error), ours=True)
+        else:
+            self._finish()
+
+    def outputs_beside(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
+        """Our outputs beside others by position, after the run."""
+        return compared_outputs(self.machine, self._main, theirs, self.tolerances, self._rounded)
+
+    # --- moments -------------------------------------------------------------------------------------------------
+
+    def _follow(self, event: Event) -> bool:
+        """Compare what an event shows; False where there is no use in going on."""
+        stack = self.machine.stack
+        if event.kind is EventKind.ENTERED:
+            self._entered(stack)
+        elif event.kind is EventKind.ITERATION:
+            return self._iterated(stack)
+        elif event.kind is EventKind.LEFT:
+            self._left(event.frame)
+        elif event.kind is EventKind.FINISHED:
+            self._compare(Moment(MomentKind.FINISHED, (), event.frame), len(event.frame.program.operations) + 1)
+        return not self.observations.given_up
+
+    def _entered(self, stack: list[Frame]) -> None:
+        outer, inner = stack[-2], stack[-1]
+        activation = inner.activation
+        assert activation is not None
+        moment = Moment(MomentKind.ENTERED, path_of(stack[:-1]), outer, activation.operation)
+        found = self._compare(moment, outer.pc)
+        self._done.append(-1)
+        chosen = None if found is None else found.branch
+        if chosen is not None and not isinstance(activation.plan, LoopPlan) and chosen != activation.condition:
+            self._add(BranchDifference(moment.path, activation.operation.layer, activation.condition, chosen))
+
+    def _iterated(self, stack: list[Frame]) -> bool:
+        frame = stack[-1]
+        assert frame.activation is not None
+        path = path_of(stack)
+        moment = Moment(MomentKind.ITERATION, path, frame, frame.activation.operation)
+        found = self._compare(moment, len(frame.program.operations) + 1)
+        self._done[-1] = -1
+        if found is None and self.reference.knows_all_iterations:
+            return self._may_run_on(path, frame)
+        if found is not None:
+            self._look_ahead(frame, found)
+        return True
+
+    def _may_run_on(self, path: Path, frame: Frame) -> bool:
+        """Our loop goes on where the reference has ended; whether it may still."""
+        assert frame.activation is not None
+        first = self._alone.setdefault(id(frame), frame.activation.iteration)
+        if frame.activation.iteration - first < _MORE_ITERATIONS + first:
+            return True
+        layer, count = frame.activation.operation.layer, frame.activation.iteration + 1
+        found = self.reference.at(Moment(MomentKind.LEFT, path, frame, frame.activation.operation))
+        theirs = None if found is None else found.outcome
+        self._loop_ended(path[:-1], layer, Outcome(count, "", complete=False), theirs)
+        self.observations.given_up = f"{layer.type} '{layer.name}' runs on and on: stopped after {count} iterations"
+        return False
+
+    def _left(self, frame: Frame) -> None:
+        activation = frame.activation
+        assert activation is not None
+        path = (*path_of(self.machine.stack), step_of(frame))
+        moment = Moment(MomentKind.LEFT, path, frame, activation.operation)
+        is_loop = isinstance(activation.plan, LoopPlan)
+        # The values of a loop were compared after its last iteration; a branch has run just once.
+        found = self.reference.at(moment) if is_loop else self._compare(moment, len(frame.program.operations))
+        self._done.pop()
+        self._ahead = [one for one in self._ahead if one[0] is not frame]
+        self._alone.pop(id(frame), None)
+        if is_loop:
+            slices = None if activation.slice_count == sys.maxsize else activation.slice_count
+            ours = Outcome(activation.iteration + 1, str(activation.ended or ""), slices=slices)
+            self._loop_ended(path[:-1], activation.operation.layer, ours, None if found is None else found.outcome)
+
+    def _loop_ended(self, path: Path, layer: Layer, ours: Outcome, theirs: Outcome | None) -> None:
+        loops = tuple(step.layer for step in path)
+        self.observations.loops.setdefault(id(layer), LoopRecord(loops, layer)).add(ours, theirs)
+        if theirs is not None and theirs.iterations != ours.iterations:
+            iteration = min(ours.iterations, theirs.iterations)
+            self._add(LoopDifference(path, layer, iteration, ours, theirs))
+
+    def _fail(self, message: str, *, ours: bool) -> None:
+        stack = self.machine.stack
+        frame = stack[-1] if stack else None
+        operation = found = None
+        if ours and frame is not None and frame.pc < len(frame.program.operations):
+            operation = frame.program.operations[frame.pc]
+        if ours and frame is not None and len(self._done) == len(stack):
+            found = self._compare_quietly(frame, stack)
+        unknown = () if operation is None or frame is None else unknown_inputs(frame, operation, found)
+        path = path_of(stack) if stack else ()
+        if path and frame is not None and frame.phase is Phase.BETWEEN:
+            # It was about to begin the next iteration.
+            path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if _begun(frame) else 0))
+        self._add(Failure(path, None if operation is None else operation.layer, message, ours, unknown))
+
+    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> Counterpart | None:
+        """What our run computed before it stopped; the reference is asked as if the iteration had come to its end."""
+        kind = MomentKind.ITERATION if len(stack) > 1 else MomentKind.ENTERED
+        if kind is MomentKind.ENTERED:
+            return None
+        assert frame.activation is not None
+        try:
+            return self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
+        except ReferenceFailed:
+            return None
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def _compare(self, moment: Moment, end: int) -> Counterpart | None:
+        """Compare what the frame has computed and was not compared yet, up to the operation `end`."""
+        found = self.reference.at(moment)
+        first = self._done[-1]
+        self._done[-1] = end
+        frame = moment.frame
+        if end > max(first, 0):
+            self._births.look((*self.machine.stack[: len(moment.path)], frame), moment.path, max(first, 0), end, found)
+        if found is None:
+            return None
+        for index, places in self._places_of(frame):
+            if first <= index < end:
+                for place in places:
+                    self._compare_value(moment.path, frame, found, place)
+        return found
+
+    def _places_of(self, frame: Frame) -> list[tuple[int, list[Place]]]:
+        """Of a program: -1 with its Parameters, then each operation with its outputs, then maybe the Results."""
+        program = frame.program
+        if id(program) not in self._places:
+            parameters = zip(program.graph.parameters, program.parameters, strict=True)
+            found: list[tuple[int, list[Place]]] = [(-1, [(layer, 0, slot) for layer, slot in parameters])]
+            for index, operation in enumerate(program.operations):
+                outputs = [(operation.layer, output, slot) for output, slot in enumerate(operation.outputs)]
+                found.append((index, outputs))
+            if (
+                self.reference.shares_inputs
+            ):  # what a body gives as a whole may be another than what its operations give
+                results = zip(program.graph.results, program.results, strict=True)
+                found.append((len(program.operations), [(layer, 0, slot) for layer, slot in results]))
+            self._places[id(program)] = found
+        return self._places[id(program)]
+
+    def _compare_value(self, path: Path, frame: Frame, found: Counterpart, place: Place) -> None:
+        layer, output, slot = place
+        ours = frame.values[slot]
+        theirs = None if ours is None else found.value(layer, output)
+        if theirs is None:
+            return
+        record = self._record(frame.program, path, place)
+        record.compared += 1
+        self.observations.compared += 1
+        if agree_exactly(ours, theirs):
+            return
+        tolerance = self.tolerances.of(layer, np.asarray(theirs).dtype)
+        ratio = None if record.first is None else rough_ratio(ours, theirs, tolerance)
+        if ratio is not None and (ratio <= 1 or not rounds(layer)):
+            if ratio > 1:
+                record.propose(ratio, path, ours, theirs)
+            return
+        distance = self._measured(frame, found, place, ours, theirs, tolerance)
+        if distance is None:
+            return
+        if record.trace is None and self.reference.is_exact:
+            record.trace = self._traced(path, frame, found, place, distance)
+        if distance.differs:
+            record.propose(distance.ratio, path, ours, theirs, distance)
+            if record.first is None:
+                self._differs_first(path, frame, found, place, record, distance)
+
+    def _measured(
+        self, frame: Frame, found: Counterpart, place: Place, ours: Any, theirs: Any, tolerance: Tolerance
+    ) -> Measure | None:
+        """The distance of a place's value from the reference's, rounding taken into account."""
+        layer, output, slot = place
+        program = frame.program
+        if layer.type == "Result":
+            if id(program) not in self._sums:
+                self._sums[id(program)] = behind_sums(program)
+            return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)], self._rounded)
+        operation = _operation(program, slot)
+        if operation is None:
+            return measure(ours, theirs, tolerance)
+        behind = None
+        if not self.reference.shares_inputs:
+            behind = partial(_left_by_unknown, frame, operation, output, found)
+        return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
+
+    def _traced(self, path: Path, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
+        """The very first difference of a place, without its values; of inputs that are the same to the last bit it is
+        made here."""
+        layer, output, slot = place
+        difference = Difference(path, layer, output, distance, None, found.value(layer, output))
+        operation = _operation(frame.program, slot)
+        if operation is not None:
+            origin = made(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
+            difference = replace(difference, **origin._asdict())
+        return replace(difference, theirs=None)
+
+    def _record(self, program: Program, path: Path, place: Place) -> Record:
+        layer, output, slot = place
+        key = (id(program), slot if layer.type != "Result" else -1 - slot)
+        record = self.observations.records.get(key)
+        if record is None:
+            record = Record(layer, output, tuple(step.layer for step in path))
+            self.observations.records[key] = record
+            self.observations.graphs[id(program)] = id(program.graph)
+        return record
+
+    def _differs_first(
+        self, path: Path, frame: Frame, found: Counterpart, place: Place, record: Record, distance: Measure
+    ) -> None:
+        """The first difference of a place: where it comes from, and what the two values have to do with each other."""
+        layer, output, slot = place
+        ours, theirs = frame.values[slot], found.value(layer, output)
+        difference = Difference(path, layer, output, distance, ours, theirs)
+        named = patterns.of_values(
+            ours, theirs, found.earlier(layer, output), self.tolerances.of(layer, np.asarray(theirs).dtype)
+        )
+        operation = _operation(frame.program, slot)
+        if operation is not None:
+            origin = made(frame, operation, output, found, difference, self.tolerances)
+            if origin.made is Made.HERE and not self.reference.is_exact and not distance.problem:
+                origin = origin._replace(made=departure(operation, ours) or Made.HERE)
+        else:
+            origin = Origin(Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False, ())
+            named = (*self._exchanged(frame, found, difference), *named)
+        if layer.type == "Result" and is_rounded_integer(ours):
+            origin = origin._replace(made=Made.DEPARTURE)
+        difference = replace(difference, **origin._asdict(), patterns=named)
+        record.first = difference
+        if self.observations.first_special is None and distance.ours_special:
+            self.observations.first_special = difference
+        if len(self.observations.findings) < _MOST_FINDINGS:
+            self._ahead.append((frame, difference, record))
+        self._add(difference)
+
+    def _measure_the_worst(self) -> None:
+        for record in self.observations.records.values():
+            if record.candidate is not None and record.first is not None:
+                _ratio, path, ours, theirs, distance = record.candidate
+                tolerance = self.tolerances.of(record.layer, np.asarray(theirs).dtype)
+                distance = distance or measure(ours, theirs, tolerance) or record.first.measure
+                record.worst = replace(record.first, path=path, measure=distance, ours=None, theirs=None, patterns=())
+                record.candidate = None
+
+    def _came_in(self, frame: Frame, slot: int) -> bool:
+        """Whether what feeds a Parameter differed already: a back edge's Result, or the value outside."""
+        activation = frame.activation
+        if activation is None:
+            return False
+        plan, outer = activation.plan, self.machine.stack[-2] if len(self.machine.stack) > 1 else None
+        if isinstance(plan, LoopPlan):
+            if activation.iteration > 0:
+                for parameter, result in plan.carried:
+                    if parameter == slot:
+                        return self._has_differed(frame.program, result)
+            fed = [(one.input, one.parameter) for one in plan.sliced]
+            fed += [(one.input, one.parameter) for one in plan.merged]
+            fed += [(one.input, one.parameter) for one in plan.invariant]
+        else:
+            fed = list(plan.inputs)
+        sources = [activation.operation.inputs[index] for index, parameter in fed if parameter == slot]
+        return outer is not None and any(self._has_differed(outer.program, source) for source in sources)
+
+    def _has_differed(self, program: Program, slot: int) -> bool:
+        record = self.observations.records.get((id(program), slot))
+        return record is not None and record.differing > 0
+
+    def _exchanged(self, frame: Frame, found: Counterpart, difference: Difference) -> tuple[str, ...]:
+        """Whether a Parameter has got what the reference has in another one."""
+        if not patterns.is_telling(difference.ours):
+            return ()
+        for other in frame.program.graph.parameters:
+            theirs = None if other is difference.layer else found.value(other, 0)
+            if theirs is not None and theirs.shape == difference.ours.shape and self._agree(difference, theirs):
+                return (f"is what the reference has in {numbered(other)} (crossed, exchanged)",)
+        return ()
+
+    def _look_ahead(self, frame: Frame, found: Counterpart) -> None:
+        """Whether what differed in the iteration before is what the reference has in this one."""
+        assert frame.activation is not None
+        kept = []
+        for waiting, difference, record in self._ahead:
+            if waiting is not frame or difference.path[-1].iteration == frame.activation.iteration:
+                kept.append((waiting, difference, record))
+                continue
+            theirs = found.value(difference.layer, difference.output)
+            if theirs is not None and patterns.is_telling(difference.ours) and self._agree(difference, theirs):
+                index = self.observations.findings.index(difference)
+                text = "is what the reference has one iteration later (shifted by one: one step ahead)"
+                renewed = replace(difference, patterns=(text, *difference.patterns))
+                self.observations.findings[index] = record.first = renewed
+        self._ahead = kept
+
+    def _agree(self, difference: Difference, theirs: Any) -> bool:
+        tolerance = self.tolerances.of(difference.layer, np.asarray(theirs).dtype)
+        distance = measure(difference.ours, theirs, tolerance)
+        return distance is None or not distance.differs
+
+    def _add(self, finding: Difference | LoopDifference | BranchDifference | Failure) -> None:
+        if len(self.observations.findings) < _MOST_FINDINGS:
+            self.observations.findings.append(finding)
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """What is known only when all has run: iterations of loops in loops, and the outputs."""
+        for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
+            self._add(difference)
+        try:
+            compare_outputs(self.machine, self._main, self.reference, self.tolerances, self._rounded, self.observations)
+        except ReferenceFailed as failure:
+            self._add(Failure((), None, str(failure), ours=False))
+
+
+def _begun(frame: Frame) -> bool:
+    return frame.activation is not None and frame.activation.iteration >= 0
+
+
+def _operation(program: Program, slot: int) -> Operation | None:
+    index = program.computed_at.get(slot)
+    return None if index is None else program.operations[index]
+
+
+def _left_by_unknown(frame: Frame, operation: Operation, output: int, found: Counterpart) -> Any:
+    return left_by(frame, operation, output, unknown_inputs(frame, operation, found))

@@ -1,0 +1,1 @@
+"""What-if: edits of a run, branches, and how two branches differ."""

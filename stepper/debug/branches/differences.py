@@ -1,0 +1,478 @@
+"""Two branches of a run side by side: where they differ first, and what differs from there to their ends.
+
+Both are run again from where they part, on machines of their own: operation by operation up to the first result that
+differs, then iteration by iteration. The iterations of the two are matched by their place in the order of execution, so
+one that ends a loop earlier is compared as far as both go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.branches.edits import same_edits
+from stepper.debug.breakpoints.carried import same
+from stepper.debug.inspection import explanations
+from stepper.debug.inspection.text import array_text
+from stepper.debug.scopes import target_in
+from stepper.debug.timeline import Timeline
+from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import Activation, Frame, Phase, place
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan, Operation, Program, Value
+from stepper.errors import StepperError, UsageError
+from stepper.plain_values import json_number
+from stepper.records import OneLine, as_data
+from stepper.tensors.differences import differences
+
+_MOST_MOVES: Final = 200_000
+"""Operations of each branch that are looked at for the first one that differs."""
+_ROOM: Final = 60
+
+Paused = Callable[[], bool]
+
+
+class What(StrEnum):
+    """What differs."""
+
+    VALUE = "value"
+    CONSTANT = "constant"
+    TRIP_COUNT = "trip count"
+    CONDITION = "condition"
+    RESULT = "result"
+    COURSE = "course"
+    CARRIED = "carried"
+    SCAN = "scan output"
+    OUTPUT = "model output"
+    ITERATIONS = "iterations"
+
+
+class PlaceDifference(Struct, frozen=True):
+    """A moment at which two branches differ: what was set, or an operation's result, or where they go.
+
+    `element` is the index of the first that differs of a tensor's; `a` and `b` are what it is in each, in words.
+    """
+
+    what: What
+    tick: int
+    place: str
+    iteration: int | None
+    name: str
+    type: str
+    element: tuple[int, ...]
+    a: str
+    b: str
+
+
+class DifferenceRow(Struct, frozen=True):
+    """What differs in all of the rest of the run, of one carried value, scan output, model output or loop.
+
+    `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
+    and the largest difference of two elements is `largest`, None where shapes or kinds differ. Of a loop's iterations
+    and of the model's outputs `a` and `b` say what they are.
+    """
+
+    what: What
+    loop: str
+    name: str
+    different: int
+    compared: int
+    first: tuple[int, ...]
+    largest: float | None
+    a: str
+    b: str
+
+
+class BranchDifference(OneLine, Struct, frozen=True):
+    """Two branches by name. `parted` is the tick from which on they may differ, None where they are the same.
+
+    `ends` says how each run ends, `stopped` why not all was compared.
+    """
+
+    a: str
+    b: str
+    parted: int | None
+    place: str
+    first: PlaceDifference | None
+    computed: PlaceDifference | None
+    rows: tuple[DifferenceRow, ...]
+    ends: tuple[str, str]
+    stopped: str
+
+
+def compare_timelines(a: str, first: Timeline, b: str, second: Timeline, paused: Paused) -> BranchDifference:
+    """What differs between two courses of a run, which are run for it. UsageError for one with itself."""
+    if a == b:
+        raise UsageError(f"'{a}' is one branch; a second one is expected")
+    edited = {*first.edits, *second.edits}
+    differ = (tick for tick in edited if not same_edits(first.edits.get(tick, ()), second.edits.get(tick, ())))
+    parted = min(differ, default=None)
+    if parted is None:
+        return BranchDifference(a, b, None, "", None, None, (), ("", ""), "")
+    for timeline in (first, second):
+        timeline.goto(parted)
+    where = place(first.machine.stack) if first.machine.stack else "the end of the run"
+    at_first = _state_difference(first.machine, second.machine)
+    walkers = (first.branch(), second.branch())
+    computed, stopped = _first_result(*walkers, paused)
+    rest = _Rest(first, second, paused)
+    rows = () if stopped else tuple(rest.rows())
+    return BranchDifference(a, b, parted, where, at_first, computed, rows, rest.ends, stopped or rest.stopped)
+
+
+# --- the moment at which they part ----------------------------------------------------------------------------------
+
+
+def _state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
+    """What was set at the moment at which two machines part."""
+    if len(a.stack) != len(b.stack):
+        return None
+    for depth, (left, right) in enumerate(zip(a.stack, b.stack, strict=True)):
+        where, program = place(a.stack[: depth + 1]), left.program
+        for slot, (one, other) in enumerate(zip(left.values, right.values, strict=True)):
+            if one is not None and other is not None and not same(one, other):
+                is_constant = target_in(program, slot).layer.type == "Constant"
+                what = What.CONSTANT if is_constant else What.VALUE
+                return _value_difference(what, a.tick, where, left, target_in(program, slot).named, one, other)
+        found = _loop_difference(a.tick, where, left.activation, right.activation)
+        if found is not None:
+            return found
+    return _constants_difference(a, b)
+
+
+def _loop_difference(tick: int, where: str, a: Activation | None, b: Activation | None) -> PlaceDifference | None:
+    if a is None or b is None:
+        return None
+    layer, iteration = a.operation.layer, a.iteration if a.iteration >= 0 else None
+    if a.limit != b.limit:
+        texts = ["unlimited" if one.limit is None else str(one.limit) for one in (a, b)]
+        return PlaceDifference(What.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), *texts)
+    if (a.condition, a.decided) != (b.condition, b.decided):
+        texts = [str(one.condition if one.decided is None else one.decided).lower() for one in (a, b)]
+        if texts[0] == texts[1]:
+            texts = [
+                "what the body says" if one.decided is None else text for one, text in zip((a, b), texts, strict=True)
+            ]
+        return PlaceDifference(What.CONDITION, tick, where, iteration, layer.name, layer.type, (), *texts)
+    return None
+
+
+def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
+    """Of a body that does not run at this moment."""
+    for program in a.compiled.programs:
+        left, right = (machine.constants.get(id(program)) for machine in (a, b))
+        for slot in sorted({*(left.values if left else ()), *(right.values if right else ())}):
+            one, other = (
+                program.template[slot] if found is None else found.values.get(slot, program.template[slot])
+                for found in (left, right)
+            )
+            if not same(one, other):
+                layer = target_in(program, slot).named
+                return _value_difference(What.CONSTANT, a.tick, program.name, None, layer, one, other)
+    return None
+
+
+def _value_difference(
+    what: What, tick: int, where: str, frame: Frame | None, layer: Any, a: Value, b: Value
+) -> PlaceDifference:
+    activation = None if frame is None else frame.activation
+    iteration = None if activation is None or activation.iteration < 0 else activation.iteration
+    element, left, right = _element(np.asarray(a), np.asarray(b))
+    return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, element, left, right)
+
+
+def _element(a: Any, b: Any) -> tuple[tuple[int, ...], str, str]:
+    """The first element that differs, and what it is; of other shapes or types all of the two."""
+    if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.names is not None:
+        return (), array_text(a, _ROOM), array_text(b, _ROOM)
+    first = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
+    return first, str(a[first]), str(b[first])
+
+
+# --- the first result that differs ----------------------------------------------------------------------------------
+
+
+def _first_result(a: Timeline, b: Timeline, paused: Paused) -> tuple[PlaceDifference | None, str]:
+    """The first operation whose result differs, or where the two go different ways; and why it was not looked for."""
+    for _ in range(_MOST_MOVES):
+        if paused():
+            return None, "paused"
+        if a.machine.finished or b.machine.finished:
+            break
+        errors = [_moved(timeline) for timeline in (a, b)]
+        if errors[0] or errors[1]:
+            return None if errors[0] == errors[1] else _course(a, b, errors), ""
+        if _position(a.machine.stack) != _position(b.machine.stack):
+            return _course(a, b, errors), ""
+        found = _result_difference(a.machine, b.machine)
+        if found is not None:
+            return found, ""
+    return None, ""
+
+
+def _moved(timeline: Timeline) -> str:
+    """One operation on; the text of the error that this met."""
+    try:
+        timeline.forward(Every.OPERATION, lambda _event: True)
+    except StepperError as error:
+        return str(error)
+    return ""
+
+
+def _position(stack: Sequence[Frame]) -> list[tuple[Any, ...]]:
+    return [
+        (id(frame.program), frame.pc, frame.phase, None if frame.activation is None else frame.activation.iteration)
+        for frame in stack
+    ]
+
+
+def _course(a: Timeline, b: Timeline, errors: Sequence[str]) -> PlaceDifference:
+    left, right = (error or _where(side.machine.stack) for side, error in zip((a, b), errors, strict=True))
+    return PlaceDifference(What.COURSE, a.machine.tick, left, None, "", "", (), left, right)
+
+
+def _where(stack: Sequence[Frame]) -> str:
+    return f"{place(list(stack))}, {explanations.phase(stack[-1])}" if stack else "the end of the run"
+
+
+def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
+    if not a.stack:
+        return None
+    left, right = a.stack[-1], b.stack[-1]
+    if left.phase is not Phase.RUNNING or not left.pc:
+        return None
+    done: Operation = left.program.operations[left.pc - 1]
+    for slot in done.outputs:
+        one, other = left.values[slot], right.values[slot]
+        if one is not None and other is not None and not same(one, other):
+            return _value_difference(What.RESULT, a.tick, place(a.stack), left, done.layer, one, other)
+    return None
+
+
+# --- all that follows -----------------------------------------------------------------------------------------------
+
+_Key = tuple[float, ...]
+
+
+class _Closed(Struct):
+    """An iteration that was closed: its place in the order of execution, the loop, and what it gave."""
+
+    order: _Key
+    program: Program
+    numbers: tuple[int, ...]
+    values: dict[int, Value]
+
+
+class _Tally(Struct):
+    """What is known of one value of a loop so far."""
+
+    what: What
+    name: str
+    different: int = 0
+    compared: int = 0
+    first: tuple[int, ...] = ()
+    largest: float | None = 0.0
+
+
+class _Rest:
+    """Both courses from where they part to their ends."""
+
+    def __init__(self, a: Timeline, b: Timeline, paused: Paused) -> None:
+        self._sides, self._paused = (a, b), paused
+        self._counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+        self._tallies: dict[int, list[tuple[int, _Tally]]] = {}
+        self._given: dict[int, tuple[int, ...]] = {}
+        self._programs = {id(program): program for program in a.machine.compiled.programs}
+        self._ends = ["", ""]
+        self.stopped = ""
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """How each ended: empty where it came to its end."""
+        return self._ends[0], self._ends[1]
+
+    def rows(self) -> Iterator[DifferenceRow]:
+        """What differs: iterations of loops, what they carry and give, outputs of the model."""
+        left, right = self._closed(0), self._closed(1)
+        one, other = next(left, None), next(right, None)
+        while one is not None and other is not None:
+            if one.order == other.order:
+                self._compare(one, other)
+            forward_left, forward_right = one.order <= other.order, other.order <= one.order
+            one = next(left, None) if forward_left else one
+            other = next(right, None) if forward_right else other
+        for _ in (*left, *right):
+            pass
+        yield from self._loop_rows()
+        yield from self._output_rows()
+
+    def _closed(self, side: int) -> Iterator[_Closed]:
+        timeline = self._sides[side]
+        machine = timeline.machine
+        machine.on_loop_end = lambda _stack, activation: self._ended(side, activation)
+        events = timeline.events(Every.ITERATION)
+        while True:
+            if self.stopped or self._paused():
+                self.stopped = "paused"
+                return
+            try:
+                event = next(events, None)
+            except StepperError as error:
+                self._ends[side] = str(error)
+                return
+            if event is None:
+                return
+            frame, plan = event.frame, None if event.frame.activation is None else event.frame.activation.plan
+            if event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
+                values = {slot: frame.values[slot] for slot in self._slots(plan)}
+                yield _Closed(_order(machine.stack), frame.program, _numbers(machine.stack), values)
+
+    def _slots(self, plan: LoopPlan) -> tuple[int, ...]:
+        key = id(plan.program)
+        if key not in self._given:
+            slots = {*(entry.result for entry in plan.merged), *(entry.result for entry in plan.concatenated)}
+            self._given[key] = tuple(sorted(slots))
+            named = [(What.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged]
+            scanned = [entry.result for entry in plan.concatenated]
+            named += [(What.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
+            self._tallies[key] = [(slot, _Tally(what, name)) for what, slot, name in named]
+        return self._given[key]
+
+    def _ended(self, side: int, activation: Activation) -> None:
+        self._counts[side][id(activation.plan.program)] += activation.iteration + 1
+
+    def _compare(self, a: _Closed, b: _Closed) -> None:
+        for slot, tally in self._tallies[id(a.program)]:
+            tally.compared += 1
+            one, other = a.values[slot], b.values[slot]
+            if same(one, other):
+                continue
+            tally.different += 1
+            tally.first = tally.first or a.numbers
+            tally.largest = _larger(tally.largest, one, other)
+
+    def _loop_rows(self) -> Iterator[DifferenceRow]:
+        for identity, program in self._programs.items():
+            if not program.path or not program.path[-1].is_loop:
+                continue
+            loop = program.path[-1].name
+            a, b = self._counts[0][identity], self._counts[1][identity]
+            if a != b:
+                yield DifferenceRow(What.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
+            for _slot, tally in self._tallies.get(identity, ()):
+                if tally.different:
+                    yield DifferenceRow(
+                        tally.what,
+                        loop,
+                        tally.name,
+                        tally.different,
+                        tally.compared,
+                        tally.first,
+                        tally.largest,
+                        "",
+                        "",
+                    )
+
+    def _output_rows(self) -> Iterator[DifferenceRow]:
+        left, right = (timeline.machine.outputs for timeline in self._sides)
+        if left is None or right is None:
+            return
+        results = self._sides[0].machine.compiled.main.graph.results
+        for layer, one, other in zip(results, left, right, strict=True):
+            if not same(one, other):
+                a, b = array_text(one, _ROOM), array_text(other, _ROOM)
+                yield DifferenceRow(What.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
+
+
+def _order(stack: Sequence[Frame]) -> _Key:
+    """Of two iterations of one run the earlier has the smaller one; so it says which of two runs is behind."""
+    found: list[float] = []
+    for frame, inner in itertools.pairwise(stack):
+        assert inner.activation is not None
+        found += [frame.pc, inner.activation.iteration]
+    return (*found, math.inf)
+
+
+def _numbers(stack: Sequence[Frame]) -> tuple[int, ...]:
+    """The iterations of the loops around, from the outermost inwards."""
+    activations = [frame.activation for frame in stack if frame.activation is not None]
+    return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))
+
+
+def _name(program: Program, slot: int) -> str:
+    return target_in(program, slot).named.name
+
+
+def _larger(largest: float | None, a: Value, b: Value) -> float | None:
+    """The largest difference of two elements so far; None once there is one that is no number."""
+    if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
+        gap = abs(float(a.reshape(())) - float(b.reshape(())))
+        if math.isfinite(gap):
+            return None if largest is None else max(largest, gap)
+    try:
+        found = differences(a, b).max_abs
+    except UsageError:
+        return None
+    return None if largest is None or found is None else max(largest, float(found))
+
+
+# --- text and data --------------------------------------------------------------------------------------------------
+
+
+def difference_lines(found: BranchDifference) -> list[str]:
+    """The difference in lines: where the two part, what differs first, and a table."""
+    if found.parted is None:
+        return [f"{found.a} and {found.b} do not differ"]
+    lines = [f"{found.a} and {found.b} part at tick {found.parted}, {found.place}"]
+    lines += [_place_line(found, found.first, "set there")] if found.first is not None else []
+    lines += [_place_line(found, found.computed, "first")] if found.computed is not None else []
+    lines += _table(found)
+    lines += [
+        f"{name} ends with an error: {end}" for name, end in zip((found.a, found.b), found.ends, strict=True) if end
+    ]
+    if found.stopped:
+        return [*lines, f"not compared to the end: {found.stopped}"]
+    return lines if found.rows else [*lines, "nothing that loops carry or give differs, nor any output of the model"]
+
+
+def _place_line(found: BranchDifference, one: PlaceDifference, word: str) -> str:
+    if one.what is What.COURSE:
+        return f"{word}: tick {one.tick}, {found.a} comes to {one.a}, {found.b} to {one.b}"
+    element = f"[{','.join(map(str, one.element))}]" if one.element else ""
+    name = f"{one.type} '{one.name}'{element}"
+    what = {What.RESULT: "", What.VALUE: ""}.get(one.what, f"{one.what} of ")
+    when = "" if one.tick == found.parted else f"tick {one.tick}, {one.place}, "
+    return f"{word}: {when}{what}{name} is {one.a} in {found.a}, {one.b} in {found.b}"
+
+
+def _table(found: BranchDifference) -> list[str]:
+    rows = [["", "loop", "name", "differs", found.a, found.b]]
+    rows += [[str(row.what), row.loop, row.name, _extent(row), row.a, row.b] for row in found.rows]
+    if len(rows) == 1:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _extent(row: DifferenceRow) -> str:
+    by = "" if row.largest is None else f"by at most {row.largest:.6g}"
+    if row.what in (What.CARRIED, What.SCAN):
+        first = " > ".join(f"#{number}" for number in row.first)
+        count = f"in {row.different:,} of {row.compared:,} iterations, first {first}"
+        return f"{count}, {by or 'in shape or type'}"
+    return by or "in shape or type"
+
+
+def difference_data(found: BranchDifference) -> dict[str, Any]:
+    """The same for JSON."""
+    data: dict[str, Any] = as_data(found)
+    for row in data["rows"]:
+        row["largest"] = None if row["largest"] is None else json_number(row["largest"])
+    return data

@@ -1,0 +1,233 @@
+"""The breakpoints of a run: set, numbered, enabled, disabled, deleted; what is wrong is refused when it is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint, Counted, Expected
+from stepper.debug.breakpoints.watcher import Lookout
+from stepper.debug.causes.cause import Trigger
+from stepper.debug.timeline import Timeline
+from stepper.engine.program import Program
+from stepper.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepper.debug.breakpoints.checks import Check
+    from stepper.debug.breakpoints.factory import Maker
+    from stepper.debug.breakpoints.iteration_window import Trail
+
+Sink = Callable[["LogMessage"], None]
+Counts = tuple[Counted, Counted]
+
+
+class LogMessage(str):
+    """A line of a logpoint, with the number of the logpoint and the tick at which it was written."""
+
+    number: int
+    tick: int
+
+    def __new__(cls, text: str, number: int, tick: int) -> LogMessage:
+        """Return the text with these."""
+        made = super().__new__(cls, text)
+        made.number, made.tick = number, tick
+        return made
+
+
+class Breakpoints:
+    """The breakpoints of one run, by number from 1. `sink` gets the lines of logpoints."""
+
+    def __init__(self, timeline: Timeline, lookout: Lookout, sink: Sink = print) -> None:
+        self.sink = sink
+        self._timeline = timeline
+        self._lookout = lookout
+        self._by_number: dict[int, Breakpoint] = {}
+        self._exceptions: list[Expected] = []
+        self._number = 0
+
+    def __iter__(self) -> Iterator[Breakpoint]:
+        return iter(self._by_number.values())
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __getitem__(self, number: int) -> Breakpoint:
+        """The breakpoint with this number. Raises UsageError where there is none."""
+        try:
+            return self._by_number[number]
+        except KeyError:
+            known = f"there are {', '.join(map(str, self._by_number))}" if self._by_number else "there are none"
+            raise UsageError(f"there is no breakpoint {number}; {known}") from None
+
+    @property
+    def last_number(self) -> int:
+        """The number that was given last; none is given twice, also where its breakpoint is gone."""
+        return self._number
+
+    @last_number.setter
+    def last_number(self, number: int) -> None:
+        self._number = max(self._number, number)
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """The patterns of operations in which NaN and Inf are expected."""
+        return tuple(expected.pattern for expected in self._exceptions)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """The same, with the graphs from which they are seen."""
+        return tuple(self._exceptions)
+
+    # --- setting -------------------------------------------------------------------------------------------------
+
+    def add(self, description: BreakDescription) -> Breakpoint:
+        """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
+        breakpoint = self._new(self._number + 1, description, self._where)
+        breakpoint.note = self._maker.ensure_elements(description, self._where)
+        self._number += 1
+        self._by_number[breakpoint.number] = breakpoint
+        self._watch()
+        return breakpoint
+
+    def put_back(self, number: int, description: BreakDescription, where: Program, counts: Counts) -> None:
+        """Set one that was there before, under its number. Raises UsageError."""
+        if number < 1 or number in self._by_number:
+            raise UsageError(f"there cannot be a breakpoint {number}")
+        breakpoint = self._new(number, description, where)
+        breakpoint.counts = counts
+        self._number = max(self._number, number)
+        self._by_number[number] = breakpoint
+        self._watch()
+
+    def change(self, number: int, description: BreakDescription) -> Breakpoint:
+        """Have one wait for something else, under its number and from the present on. Raises UsageError."""
+        before = self[number]
+        description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
+        breakpoint = self._new(number, description, before.where)
+        breakpoint.note = self._maker.ensure_elements(description, before.where)
+        self._by_number[number] = breakpoint
+        self._watch()
+        return breakpoint
+
+    def attach(self, number: int, commands: tuple[str, ...]) -> Breakpoint:
+        """Have a prompt carry these out whenever the breakpoint stops; none take them away. Raises UsageError."""
+        breakpoint = self[number]
+        if breakpoint.description.kind is BreakKind.LOG:
+            raise UsageError(f"breakpoint {number} writes lines and never stops, so it can have no commands")
+        breakpoint.description = replace(breakpoint.description, commands=commands)
+        return breakpoint
+
+    def clear(self) -> None:
+        """Have none, and no exceptions, as in the beginning."""
+        self._exceptions.clear()
+        self._number = 0
+        self.delete()
+
+    def delete(self, number: int | None = None) -> None:
+        """Take a breakpoint away, or all. Raises UsageError for an unknown number."""
+        if number is None:
+            self._by_number.clear()
+        else:
+            del self._by_number[self[number].number]
+        self._watch()
+
+    def enable(self, number: int | None = None, *, enabled: bool = True) -> None:
+        """Let a breakpoint stop the run again, or all."""
+        for breakpoint in [self[number]] if number is not None else list(self):
+            breakpoint.description = replace(breakpoint.description, enabled=enabled)
+        self._watch()
+
+    def disable(self, number: int | None = None) -> None:
+        """Keep a breakpoint, or all, but do not stop there; it costs nothing then."""
+        self.enable(number, enabled=False)
+
+    def ignore(self, number: int, count: int) -> None:
+        """Do not stop at the next `count` moments at which this breakpoint would, counted from the present."""
+        if count < 0:
+            raise UsageError(f"an ignore count is not negative, {count} is")
+        breakpoint, tick = self[number], self._timeline.machine.tick
+        breakpoint.description = replace(breakpoint.description, ignore=count, ignored_from=tick)
+        breakpoint.ignore(count, tick)
+
+    def expect(self, pattern: str, where: Program | None = None) -> None:
+        """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
+        where = where or self._where
+        self._maker.ensure_operations(pattern, where)
+        self._exceptions.append(Expected(pattern, where))
+        for breakpoint in self:
+            if self._maker.has_exceptions(breakpoint.description):
+                breakpoint.checks = tuple(self._maker.made(breakpoint.description, breakpoint.where)[0])
+        self._timeline.forget_search()
+        self._watch()
+
+    # --- while the run goes on -----------------------------------------------------------------------------------
+
+    def stopped(self) -> None:
+        """The run has stopped: those that were for once go."""
+        found = self._lookout.found
+        for breakpoint in () if found is None else found.owners:
+            if breakpoint.description.once and breakpoint.number in self._by_number:
+                self.delete(breakpoint.number)
+
+    def until(self, text: str) -> AbstractContextManager[None]:
+        """Watch, within this, one more: where the condition holds."""
+        description = BreakDescription(BreakKind.WHEN, text, once=True)
+        return self._with(description, Trigger.AIM, *self._maker.until(text, self._where))
+
+    def target(self, text: str) -> AbstractContextManager[None]:
+        """Watch, within this, one more: at what the text names."""
+        description = BreakDescription(BreakKind.AT, text, once=True)
+        return self._with(description, Trigger.AIM, *self._maker.made(description, self._where)[:2])
+
+    def anomalies(self) -> AbstractContextManager[None]:
+        """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
+        description = BreakDescription(BreakKind.WHEN, str(Trigger.ANOMALY), once=True)
+        return self._with(description, Trigger.ANOMALY, *self._maker.anomalies(self._where))
+
+    @property
+    def seeks_anomaly(self) -> bool:
+        """True within `anomalies`."""
+        return self._lookout.seeks_anomaly
+
+    def watched_by(self, lookout: Lookout) -> None:
+        """Let another lookout ask about them from now on."""
+        self._lookout = lookout
+        self._watch()
+
+    @contextmanager
+    def _with(
+        self, description: BreakDescription, trigger: Trigger, checks: Sequence[Check], trails: Sequence[Trail]
+    ) -> Iterator[None]:
+        tick = self._timeline.machine.tick
+        self._watch(Breakpoint(0, description, checks, trails, tick, self._where, trigger=trigger))
+        try:
+            yield
+        finally:
+            self._watch()
+
+    def _watch(self, *others: Breakpoint) -> None:
+        self._lookout.watch([*self, *others])
+
+    # --- making --------------------------------------------------------------------------------------------------
+
+    @property
+    def _maker(self) -> Maker:
+        from stepper.debug.breakpoints.factory import Maker  # all kinds of breakpoints; a run begins without any
+
+        return Maker(self._timeline, self._exceptions)
+
+    @property
+    def _where(self) -> Program:
+        """From where names are seen: the innermost frame, at the end of the run the model's own graph."""
+        machine = self._timeline.machine
+        return machine.stack[-1].program if machine.stack else machine.compiled.main
+
+    def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
+        if min(description.hit, description.ignore) < 0:
+            raise UsageError("a hit count and an ignore count are not negative")
+        checks, trails, line = self._maker.made(description, where)
+        log = None if line is None else lambda stack, tick: self.sink(LogMessage(line.text(stack), number, tick))
+        return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, where, log)

@@ -1,0 +1,90 @@
+"""What a breakpoint asks at which place of a program; the common form of everything that can stop a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.debug.causes.cause import Cause
+from stepper.engine.frames import Frame
+from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.ir.model import Layer
+
+BEGUN: Final = -1
+"""The place at which an iteration (or a side of an If) has got its inputs."""
+
+Causes = tuple[Cause, ...]
+Test = Callable[[Sequence[Frame]], Causes | None]
+"""Given the stack at a moment: what holds, as data, or None where nothing does."""
+
+
+class Check(Struct, frozen=True, eq=False):
+    """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
+
+    A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
+    computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
+    `at_entry`: to be made as well where a loop is entered that runs no iteration.
+    `guard` is shared by many checks and says quickly whether any of them can hold; `may_hold` says so of this one, or
+    raises a StepperError, of which the test has the words.
+    """
+
+    program: Program
+    index: int
+    test: Test
+    prompt: bool = False
+    at_entry: bool = False
+    guard: Guard | None = None
+    may_hold: Callable[[Sequence[Frame]], bool] | None = None
+
+
+class Guard(Struct, frozen=True, eq=False):
+    """Whether any check among those of operations `first` to `last` can hold; False is certain."""
+
+    may_hold: Callable[[Sequence[Frame], int, int], bool]
+
+
+def closed(program: Program) -> int:
+    """The place at which an iteration of this body has been closed."""
+    return len(program.operations)
+
+
+def is_body(program: Program) -> bool:
+    """Whether this is the body of a loop."""
+    return bool(program.path) and program.path[-1].is_loop
+
+
+def body_of(layer: Layer, compiled: CompiledModel) -> Program:
+    """The program of a loop's body."""
+    return next(program for program in compiled.programs if program.path and program.path[-1] is layer)
+
+
+def bodies(compiled: CompiledModel) -> list[Program]:
+    """The bodies of all loops."""
+    return [program for program in compiled.programs if is_body(program)]
+
+
+def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
+    """The plan of the loop whose body this is."""
+    plans = (plan for outer in compiled.programs for operation in outer.operations for plan in operation.plans)
+    return next(plan for plan in plans if isinstance(plan, LoopPlan) and plan.program is program)
+
+
+def iteration_in(frame: Frame) -> int:
+    """The iteration of a loop's frame."""
+    assert frame.activation is not None, "a loop has one"
+    return frame.activation.iteration
+
+
+def named(layer: Layer) -> str:
+    """A layer for sentences: `MatMul 'proj'`."""
+    return f"{layer.type} '{layer.name}'"
+
+
+def place_text(program: Program, index: int) -> str:
+    """The place of a check for sentences: `after MatMul 'proj' in Loop 'decoder'`."""
+    moments = {BEGUN: "when an iteration begins", closed(program): "when an iteration is closed"}
+    what = moments.get(index) or f"after {named(program.operations[index].layer)}"
+    inside = " > ".join(map(named, program.path))
+    return f"{what} in {inside}" if inside else f"{what} in the model's own graph"

@@ -1,0 +1,148 @@
+"""NaN or Inf appears: in an output of an operation of which no input had one.
+
+What comes into a body (Parameters) was seen where it was computed, so it is reported there and not again; only what the
+run was given from outside counts as new where it is first read. All values of a section are tested at once by a sum,
+which is finite only if everything in it is; only where it is not are they looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stepper.debug.breakpoints.checks import Causes, Check, Guard, Test, iteration_in
+from stepper.debug.breakpoints.kinds import Word
+from stepper.debug.causes.cause import CauseKind, NonFinite
+from stepper.debug.causes.locations import file_of, operation_location
+from stepper.debug.causes.nan_origins import first_element, nan_origin
+from stepper.element_types import FLOATING
+from stepper.engine.frames import Frame
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
+
+_TESTS = {Word.NAN: np.isnan, Word.INF: np.isinf}
+
+
+def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
+    """A check for each operation of the model but the exceptions, as (id of the program, index)."""
+    checks: list[Check] = []
+    for program, given in _given(compiled):
+        guard, file = _guard(program), file_of(compiled)
+        for index, operation in enumerate(program.operations):
+            # What a loop or an If gives out was computed, and seen, inside of it.
+            if (id(program), index) not in exceptions and operation.outputs and not operation.plans:
+                checks.append(Check(program, index, _test(word, program, operation, given, file), guard=guard))
+    return checks
+
+
+def holds_any(word: Word, value: Value | None) -> bool:
+    """Whether an element is NaN (or infinite); values of types that have none have none."""
+    if value is None or value.dtype not in FLOATING:
+        return False
+    return bool(_TESTS[word](value).any())
+
+
+# --- which values come from outside ---------------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """Slots whose values are inputs of the run as they are: `always`, and in iteration 0 `at_first` as well."""
+
+    always: frozenset[int]
+    at_first: frozenset[int] = frozenset()
+
+    def has(self, slot: int, frame: Frame) -> bool:
+        """Whether the value in this slot now is one."""
+        return slot in self.always or (slot in self.at_first and iteration_in(frame) == 0)
+
+
+def _given(compiled: CompiledModel) -> list[tuple[Program, Given]]:
+    """What is given in each program; from the outside inwards, as what is given to a loop is given to its body."""
+    known = {id(compiled.main): Given(frozenset(compiled.main.parameters))}
+    for program in sorted(compiled.programs, key=lambda program: len(program.path)):
+        for operation in program.operations:
+            for plan in operation.plans:
+                known[id(plan.program)] = _passed_on(operation, plan, known[id(program)].always)
+    return [(program, known[id(program)]) for program in compiled.programs if id(program) in known]
+
+
+def _passed_on(operation: Operation, plan: LoopPlan | BranchPlan, given: frozenset[int]) -> Given:
+    def among(entries: Iterable[tuple[int, int]]) -> frozenset[int]:
+        return frozenset(slot for index, slot in entries if operation.inputs[index] in given)
+
+    if isinstance(plan, BranchPlan):
+        return Given(among(plan.inputs))
+    sliced = [(one.input, one.parameter) for one in plan.sliced]
+    invariant = [(one.input, one.parameter) for one in plan.invariant]
+    return Given(among(sliced + invariant), among((one.input, one.parameter) for one in plan.merged))
+
+
+# --- the tests ------------------------------------------------------------------------------------------------------
+
+
+def _guard(program: Program) -> Guard:
+    depth = len(program.path)
+    slots = [operation.outputs for operation in program.operations]
+    sections: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def may_hold(stack: Sequence[Frame], first: int, last: int) -> bool:
+        section = sections.get((first, last))
+        if section is None:
+            section = sections[first, last] = tuple(
+                slot for outputs in slots[max(first, 0) : last + 1] for slot in outputs
+            )
+        return not _all_finite(stack[depth].values, section)
+
+    return Guard(may_hold)
+
+
+def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
+    """Whether surely all of these values are finite; False may be wrong where a sum overflows."""
+    total = 0.0
+    for slot in slots:
+        value = values[slot]
+        if value is None:
+            continue
+        dtype = value.dtype
+        if dtype.kind == "f" and dtype.itemsize > 2:
+            total += value.item() if value.size == 1 else value.sum().item()
+        elif dtype in FLOATING and not np.isfinite(value).all():
+            return False
+    return total - total == 0.0
+
+
+def _test(word: Word, program: Program, operation: Operation, given: Given, file: str) -> Test:
+    depth = len(program.path)
+
+    def test(stack: Sequence[Frame]) -> Causes | None:
+        frame = stack[depth]
+        output = next((slot for slot in operation.outputs if holds_any(word, frame.values[slot])), None)
+        if output is None:
+            return None
+        dirty = [slot for slot in operation.inputs if holds_any(word, frame.values[slot])]
+        if not all(given.has(slot, frame) for slot in dirty):
+            return None
+        return (_cause(word, stack[: depth + 1], operation, output, file, given=bool(dirty)),)
+
+    return test
+
+
+def _cause(
+    word: Word, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
+) -> NonFinite:
+    value = np.asarray(frames[-1].values[slot])
+    mask = _TESTS[word](value)
+    element = first_element(mask)
+    origin = nan_origin(frames[-1], operation, operation.outputs.index(slot), element, file)
+    return NonFinite(
+        kind=CauseKind(word),
+        location=operation_location(frames, file, operation, slot),
+        element=element,
+        count=int(mask.sum()),
+        size=int(value.size),
+        operands=origin.operands,
+        given=given,
+        arithmetic=origin.arithmetic,
+        formula=origin.formula,
+    )

@@ -1,0 +1,182 @@
+"""The frames of earlier iterations, and of loops and Ifs that were left: fetched by replays beside the run.
+
+A seat says where in a run a frame is: for each graph from the model's own inwards the operation (by index) that holds
+the next one, and the iteration of it (None: of an If). The run itself stays where it is; all goes on in a twin of it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import before_iteration
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.program import LoopPlan, Program
+from stepper.errors import Paused, UsageError
+
+Seat = tuple[tuple[int, int | None], ...]
+
+_FIRST_STRETCH: Final = 4
+_WIDER: Final = 8
+_LONGEST_STRETCH: Final = 1024
+"""Iterations that are fetched in one replay."""
+_MOST_BYTES: Final = 2**26
+"""Of the values of the frames that are kept of one stretch."""
+_FIRST_TICKS: Final = 64
+
+
+class EarlierFrames:
+    """The frames of a run up to the present, by their seats."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._scout = copy.copy(timeline)
+        self._scout.machine = timeline.machine.twin()
+        self._scout.machine.watcher = self._scout.machine.on_loop_end = None
+        if self._scout.machine.finished:
+            self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
+        self._present = self._scout.machine.snapshot()
+        self._here = _seat_of(self._present.frames)
+        self._known: dict[Seat, Frame] = dict(zip(_prefixes(self._here), self._present.frames, strict=True))
+        self._closed: dict[Seat, int] = {}
+        self._entered: dict[Seat, tuple[int, Program]] = {}
+        self._stretch: dict[Seat, int] = {}
+        self._owner = timeline.machine
+        self._owner.followers = (*self._owner.followers, self._scout.machine)
+        self._scout.machine.pause_requested = self._owner.pause_requested
+
+    def close(self) -> None:
+        """Be done with it: a pause of the run is no longer heeded here."""
+        self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
+
+    @property
+    def present(self) -> Seat:
+        """Where the run stands."""
+        return self._here
+
+    def at(self, seat: Seat) -> list[Frame]:
+        """Return the frames from the model's own graph to this one: as they are now, or as they were when closed.
+
+        Raise Paused where the run is asked to pause.
+        """
+        if seat not in self._known:
+            self._fetch(seat)
+        return [self._known[at] for at in _prefixes(seat)]
+
+    # --- iterations ----------------------------------------------------------------------------------------------
+
+    def _fetch(self, seat: Seat) -> None:
+        """Replay the iterations up to that of the seat, as many as are likely to be asked for next."""
+        (*outer, (index, last)) = seat
+        assert last is not None, "the frames of an If are known with its outputs"
+        run: Seat = (*outer, (index, None))
+        depth = len(seat)
+        first = max(0, last + 1 - self._stretch.get(run, _FIRST_STRETCH))
+        self._begin(run, depth, first)
+        machine = self._scout.machine
+        found: dict[Seat, Frame] = {}
+
+        def is_last(event: Event) -> bool:
+            frames = machine.stack
+            if event.kind is not EventKind.ITERATION or len(frames) != depth + 1:
+                return False
+            frame = frames[-1]
+            iteration = 0 if frame.activation is None else frame.activation.iteration
+            if iteration >= first:
+                at: Seat = (*outer, (index, iteration))
+                found[at], self._closed[at] = frame.copy(), event.tick
+            return iteration >= last
+
+        self._forward(Every.ITERATION, is_last)
+        size = max(1, sum(_bytes(frame) for frame in list(found.values())[:1]))
+        longest = max(1, min(_LONGEST_STRETCH, _MOST_BYTES // size))
+        self._stretch[run] = min(longest, self._stretch.get(run, _FIRST_STRETCH) * _WIDER)
+        kept = {*_prefixes(self._here), *_prefixes(seat)}
+        self._known = {at: frame for at, frame in self._known.items() if at in kept} | found
+
+    def _begin(self, run: Seat, depth: int, first: int) -> None:
+        """Go to a moment shortly before an iteration of a run of a loop."""
+        machine = self._scout.machine
+        if run not in self._entered:
+            machine.restore(self._present)
+            self._ensure_going(before_iteration(self._scout, depth, first))
+            return
+        tick, program = self._entered[run]
+        # In a body without nested graphs every iteration has as many ticks; others are replayed from the entry.
+        self._scout.goto(tick + first * (len(program.code) + 2) if program.straight else tick)
+
+    # --- what was left -------------------------------------------------------------------------------------------
+
+    def left(self, seat: Seat, index: int) -> tuple[Seat, Frame]:
+        """Return the frame of a loop or If, the operation at this index of the graph of a seat, as it was left.
+
+        Of a loop it is that of its last iteration.
+        """
+        machine, depth = self._scout.machine, len(seat)
+        operation = self.at(seat)[-1].program.operations[index]
+        self._stand_at(seat)
+        last, ticks = machine.tick, _FIRST_TICKS
+        found: list[tuple[int, Frame]] = []
+
+        def see(event: Event) -> bool:
+            activation = event.frame.activation
+            is_here = event.kind is EventKind.LEFT and len(machine.stack) == depth + 1
+            if is_here and activation is not None and activation.operation is operation:
+                found.append((event.tick, event.frame.copy()))
+            return False
+
+        while not found and last > 0:
+            begin = max(0, last - ticks)
+            self._scout.goto(begin)
+            self._forward(Every.LOOP, see, until=last)
+            last, ticks = begin, ticks * _WIDER
+        tick, frame = found[-1]
+        activation = frame.activation
+        assert activation is not None
+        is_loop = isinstance(activation.plan, LoopPlan)
+        inner: Seat = (*seat, (index, activation.iteration if is_loop else None))
+        self._known[inner], self._closed[inner] = frame, tick
+        if not activation.entered:
+            raise UsageError("this run was resumed inside of a loop; what was before is not known")
+        self._entered[(*seat, (index, None))] = (activation.entered, frame.program)
+        return inner, frame
+
+    def _forward(self, every: Every, fits: Callable[[Event], bool], until: int | None = None) -> None:
+        event = self._scout.forward(every, fits, until)
+        if event.kind is EventKind.PAUSED:
+            raise Paused
+
+    def _ensure_going(self, stopped: str) -> None:
+        if stopped:
+            raise Paused
+
+    def _stand_at(self, seat: Seat) -> None:
+        if seat == self._here[: len(seat)]:
+            self._scout.machine.restore(self._present)
+        else:
+            self._scout.goto(self._closed[seat])
+
+
+def _prefixes(seat: Seat) -> list[Seat]:
+    return [seat[:depth] for depth in range(len(seat) + 1)]
+
+
+def _seat_of(frames: Sequence[Frame]) -> Seat:
+    steps = []
+    for outer, frame in pairwise(frames):
+        activation = frame.activation
+        assert activation is not None, "only the model's own graph has none"
+        iteration = activation.iteration if isinstance(activation.plan, LoopPlan) else None
+        steps.append((outer.pc, iteration))
+    return tuple(steps)
+
+
+def _bytes(frame: Frame) -> int:
+    return sum(
+        value.nbytes
+        for value, constant in zip(frame.values, frame.program.template, strict=True)
+        if value is not None and value is not constant
+    )

@@ -1,0 +1,79 @@
+"""Places and values of a running machine as the plain data of causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.causes.cause import Carried, Enclosure, Location, TensorBrief, ValueChange
+from stepper.debug.inspection.text import array_text
+from stepper.engine.frames import Frame
+from stepper.engine.loops import MergedInput
+from stepper.engine.program import CompiledModel, Operation, Program, Value
+from stepper.ir.model import Body, Layer
+from stepper.ir.sites import layer_site
+
+
+def file_of(compiled: CompiledModel) -> str:
+    """Return the XML file of a model, as causes name it."""
+    return str(compiled.model.path)
+
+
+def location_of(frames: Sequence[Frame], file: str, layer: Layer | None = None, output: int | None = None) -> Location:
+    """Return the place of a layer in the innermost of these frames, of which the first is the model's own graph."""
+    site = None if layer is None else layer_site(layer, file)
+    return Location(site, output, tuple(_enclosure(frame, file) for frame in frames[1:]))
+
+
+def _enclosure(frame: Frame, file: str) -> Enclosure:
+    activation = frame.activation
+    assert activation is not None, "only the model's own graph has none"
+    layer = activation.operation.layer
+    iteration = activation.iteration if layer.is_loop and activation.iteration >= 0 else None
+    return Enclosure(layer_site(layer, file), body_of_frame(frame).role, iteration)
+
+
+def body_of_frame(frame: Frame) -> Body:
+    """Return the body of a loop or If that runs in a frame."""
+    activation = frame.activation
+    assert activation is not None, "only the model's own graph has none"
+    return next(body for body in activation.operation.layer.bodies if body.graph is frame.program.graph)
+
+
+def operation_location(frames: Sequence[Frame], file: str, operation: Operation, slot: int) -> Location:
+    """Return the place of the value in a slot that an operation computes; its output is named where it has several."""
+    output = operation.outputs.index(slot) if len(operation.outputs) > 1 else None
+    return location_of(frames, file, operation.layer, output)
+
+
+def carried_of(program: Program, entry: MergedInput, file: str) -> Carried:
+    """Return the back edge of an entry of a body's port map."""
+    result = program.graph.results[program.results.index(entry.result)]
+    return Carried(layer_site(result, file), layer_site(program.parameter(entry.parameter), file), entry.line)
+
+
+def shown(value: Value) -> str:
+    """Return a value in few words: its number alone where it is one of rank 0, else with type and shape."""
+    return str(value.item()) if value.ndim == 0 and value.dtype.names is None else array_text(value)
+
+
+def brief_of(value: Value) -> TensorBrief:
+    """Return type, shape and, where they are few, the numbers of a value."""
+    return TensorBrief(element_types.name_of(value.dtype), tuple(value.shape), shown(value))
+
+
+def change_of(before: Value, now: Value) -> ValueChange:
+    """Return how a value differs from what it was."""
+    old, new = brief_of(before), brief_of(now)
+    if now.size == 1 or now.shape != before.shape or now.dtype != before.dtype:
+        return ValueChange(old, new)
+    a, b = np.asarray(before), np.asarray(now)
+    with np.errstate(all="ignore"):
+        differs = ~((a == b) | ((a != a) & (b != b))) if a.dtype.names is None else a != b
+    places = np.flatnonzero(differs)
+    if not places.size:
+        return ValueChange(old, new, 0, int(now.size))
+    first = tuple(int(index) for index in np.unravel_index(int(places[0]), now.shape))
+    return ValueChange(old, new, int(places.size), int(now.size), first, str(a[first]), str(b[first]))

@@ -1,0 +1,512 @@
+"""Why a run stopped, in words: the one place where sentences are written from causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import singledispatch
+from typing import Final
+
+from stepper.debug.causes.cause import (
+    Arithmetic,
+    Became,
+    Carried,
+    Cause,
+    CauseKind,
+    Chain,
+    Changed,
+    Differs,
+    Element,
+    FormChanged,
+    Grown,
+    Link,
+    LinkKind,
+    Location,
+    LoopEnds,
+    Moved,
+    NonFinite,
+    OperandValue,
+    Reached,
+    Repeats,
+    RunFailed,
+    Scalar,
+    Stuck,
+    Trigger,
+    Unevaluated,
+    ValueChange,
+    What,
+)
+from stepper.debug.causes.nan_reasons import number_text
+from stepper.engine.loops import EndReason
+from stepper.ir.sites import LayerSite
+
+# --- a stop ---------------------------------------------------------------------------------------------------------
+
+
+def stop_sentences(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Return all that is to be said of why a run stopped, each sentence with what waited for it."""
+    return tuple(f"{heading(cause)}{text}" for cause in causes for text in sentences(cause))
+
+
+def heading(cause: Cause) -> str:
+    """Return what stands before a sentence: `breakpoint 2: `, `anomaly: `; empty for the aim of a movement."""
+    return f"{name_of(cause)}: " if name_of(cause) else ""
+
+
+def name_of(cause: Cause) -> str:
+    """Return what waited for it: `breakpoint 2`, `anomaly`; empty for the aim of a movement."""
+    if cause.trigger is Trigger.BREAKPOINT:
+        return f"breakpoint {cause.number}"
+    return str(cause.trigger) if cause.trigger is Trigger.ANOMALY else ""
+
+
+def title(cause: Cause, *, is_short: bool = False) -> str:
+    """Return what happened in a few words, without names: `NaN appears in Divide in iteration 2 of Loop`.
+
+    `is_short` leaves out where.
+    """
+    inside = where(cause.location, named=False)
+    return _title(cause).replace(f" {inside}", "") if is_short else _title(cause)
+
+
+def further(cause: Cause) -> tuple[str, ...]:
+    """Return what the sentences say beside the title."""
+    first, *others = sentences(cause)
+    beside = first.partition(": ")[2]
+    return (*([beside] if beside else []), *others)
+
+
+@singledispatch
+def sentences(cause: Cause) -> tuple[str, ...]:
+    """Return what held, in sentences; the first says what, the others how it came to it."""
+    raise TypeError(f"there are no words for {type(cause).__name__}")
+
+
+@singledispatch
+def _title(cause: Cause) -> str:
+    return sentences(cause)[0].partition(": ")[0]
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _name(layer: LayerSite) -> str:
+    return layer.name
+
+
+def where(location: Location, *, named: bool = True) -> str:
+    """Return the innermost graph: `in iteration 7 of Loop 'decoder'`; not `named`: `in iteration 7 of Loop`."""
+    if not location.path:
+        return "in the model's own graph"
+    inner = location.path[-1]
+    text = str(inner.layer) if named else inner.layer.type
+    return f"in iteration {inner.iteration} of {text}" if inner.body == "body" else f"in {text}"
+
+
+def element_text(element: Element | None) -> str:
+    """Return the index of an element: `[0,3]`; empty for that of a scalar, and for none."""
+    return f"[{','.join(map(str, element))}]" if element else ""
+
+
+def scalar_text(value: Scalar | None) -> str:
+    """Return an element in four digits."""
+    if isinstance(value, str):
+        return value.replace("Infinity", "Inf")
+    if isinstance(value, float):
+        return number_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _listed(operands: Sequence[OperandValue]) -> str:
+    return ", ".join(f"{one.input} ({one.layer})" for one in operands)
+
+
+def _edge(carried: Carried | None, address: str) -> str:
+    return address if carried is None else f"the carried value '{carried.parameter.name}'"
+
+
+def change_text(change: ValueChange) -> str:
+    """Return from what to what: of several elements the first that differs, and how many."""
+    if change.first is None and change.size:
+        return "in nothing but the sign of a zero or the bits of a NaN"
+    if change.first is None:
+        return f"from {change.before.text} to {change.now.text}"
+    at = f"[{','.join(map(str, change.first))}]"
+    numbers = f"from {change.first_before} to {change.first_now}"
+    return f"{change.count} of {change.size} elements, the first at {at} {numbers}"
+
+
+# --- places and expressions -----------------------------------------------------------------------------------------
+
+
+@sentences.register
+def _reached(cause: Reached) -> tuple[str, ...]:
+    reason = f", and '{cause.condition}' is true" if cause.condition else ""
+    text = f"{_happened(cause, named=True)}{reason}"
+    if cause.edge is None or cause.passing is None:
+        return (text,)
+    passes = f"carries it from iteration {cause.passing} to {cause.passing + 1}"
+    return (f"the back edge on line {cause.edge.line} {passes}", text)
+
+
+@_title.register
+def _reached_title(cause: Reached) -> str:
+    return _happened(cause, named=False)
+
+
+def _happened(cause: Reached, *, named: bool) -> str:
+    layer = cause.location.operation
+    assert layer is not None, "a place has one"
+    text = str(layer) if named else layer.type
+    if cause.what is What.BEGAN and cause.location.path:
+        return f"iteration {cause.location.path[-1].iteration} of {text} begins"
+    return f"{text} {cause.what} {where(cause.location, named=named)}"
+
+
+@sentences.register
+def _became(cause: Became) -> tuple[str, ...]:
+    return (f"'{cause.expression}' {'became' if cause.was_false else 'is'} true {where(cause.location)}",)
+
+
+@_title.register
+def _became_title(cause: Became) -> str:
+    is_true = "became" if cause.was_false else "is"
+    return f"'{cause.expression}' {is_true} true {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _unevaluated(cause: Unevaluated) -> tuple[str, ...]:
+    return (f"the condition '{cause.expression}' cannot be evaluated here: {cause.message}",)
+
+
+# --- NaN and Inf ----------------------------------------------------------------------------------------------------
+
+_WORDS: Final = {CauseKind.NAN: "NaN", CauseKind.INF: "Inf"}
+
+
+def word_of(kind: CauseKind) -> str:
+    """Return NaN or Inf."""
+    return _WORDS[kind]
+
+
+def _appears(cause: NonFinite, *, named: bool) -> str:
+    operation, output = cause.location.operation, cause.location.output
+    assert operation is not None, "NaN and Inf appear in one"
+    text = str(operation) if named else operation.type
+    port = f", output {output}" if output is not None and named else ""
+    return f"{_WORDS[cause.kind]} appears in {text}{port} {where(cause.location, named=named)}"
+
+
+@sentences.register
+def _non_finite(cause: NonFinite) -> tuple[str, ...]:
+    at = f"[{','.join(map(str, cause.element))}]"
+    first = f"{_appears(cause, named=True)}: element {at}, {cause.count} of {cause.size} elements"
+    others = how_sentence(cause), inputs_sentence(cause), chain_sentence(cause.chain), clean_sentence(cause)
+    return (first, *filter(None, others))
+
+
+@_title.register
+def _non_finite_title(cause: NonFinite) -> str:
+    return _appears(cause, named=False)
+
+
+def how_sentence(cause: NonFinite) -> str:
+    """Return how it is made: `Inf / Inf gives NaN`; empty where an input has it already, or nothing is known."""
+    return "" if cause.given else reason_text(cause.arithmetic, cause.formula, _WORDS[cause.kind])
+
+
+def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str:
+    """Return a reason with what it gives; an overflow, which says what it exceeds, as it is."""
+    if not formula or arithmetic is None:
+        return ""
+    return formula if arithmetic is Arithmetic.OVERFLOW else f"{formula} gives {result}"
+
+
+def operands_text(operands: Sequence[OperandValue]) -> str:
+    """Return what went into an element: `Subtract 'stepped' is 0`, or only the name where that is no one element."""
+    return ", ".join(
+        str(one.layer) if one.value is None else f"{one.layer} is {scalar_text(one.value)}" for one in operands
+    )
+
+
+def inputs_sentence(cause: NonFinite) -> str:
+    """Return which inputs have NaN or Inf, and which are clean: have neither."""
+    if not cause.operands:
+        return "the operation has no inputs"
+    clean = [one for one in cause.operands if one.is_finite]
+    if len(clean) == len(cause.operands):
+        return f"all its inputs were clean: {_listed(clean)}"
+    parts = []
+    with_nan = [one for one in cause.operands if one.nan]
+    with_inf = [one for one in cause.operands if one.inf]
+    for word, dirty in (("NaN", with_nan), ("Inf", with_inf)):
+        if dirty:
+            given = ", as the run was given it" if cause.given and word == _WORDS[cause.kind] else ""
+            parts.append(f"{word} was in input {_listed(dirty)} already{given}")
+    return "; ".join([*parts, f"clean: {_listed(clean)}" if clean else "no input was clean"])
+
+
+def clean_sentence(cause: NonFinite) -> str:
+    """Return which operation before what was born gave finite numbers last; empty where that is not known."""
+    if cause.last_clean is None:
+        return ""
+    return f"the last operation before with finite results is {cause.last_clean.operation} {where(cause.last_clean)}"
+
+
+# --- chains ---------------------------------------------------------------------------------------------------------
+
+
+_LINKS: Final[dict[LinkKind, str]] = {
+    LinkKind.BACK_EDGE: "came over the back edge",
+    LinkKind.INITIAL: "the initial value of what the loop carries",
+    LinkKind.SLICE: "a slice of an input of the loop",
+    LinkKind.INVARIANT: "an input of the loop, the same in every iteration",
+    LinkKind.BRANCH_INPUT: "an input of the If",
+    LinkKind.BRANCH_OUTPUT: "what the branch gave",
+    LinkKind.LAST_VALUE: "the value of the last iteration",
+    LinkKind.SCAN: "joined from the pieces of all iterations",
+    LinkKind.NO_ITERATION: "no iteration ran, so it is the initial value",
+    LinkKind.NUMBER: "the number of the iteration",
+    LinkKind.GIVEN: "as the run was given it",
+    LinkKind.CONSTANT: "a constant of the model",
+    LinkKind.STATE: "kept from an earlier call",
+    LinkKind.EDITED: "set by the user",
+}
+_PASSING: Final = {
+    LinkKind.BACK_EDGE: "came over the back edge to '{0}' on line {1}",
+    LinkKind.INITIAL: "was the initial value of '{0}' (line {1})",
+    LinkKind.SLICE: "came in as a slice, '{0}' (line {1})",
+    LinkKind.INVARIANT: "came in from outside of the loop, as '{0}' (line {1})",
+    LinkKind.LAST_VALUE: "came out of '{0}' after its last iteration (line {1})",
+    LinkKind.SCAN: "came out of '{0}' in a scan output (line {1})",
+}
+"""How a value passes a border, for a sentence about a whole chain."""
+
+
+def result_word(value: Scalar | None) -> str:
+    """Return NaN or Inf for an element that is one."""
+    return "NaN" if value == "NaN" else "Inf"
+
+
+def chain_lines(chain: Chain) -> list[str]:
+    """Return a chain, a line for each link, and why it ends where that is not its beginning."""
+    lines = [link_text(link) for link in chain.links]
+    return [*lines, chain.stopped] if chain.stopped else lines
+
+
+def link_text(link: Link) -> str:
+    """Return a link in one line: `@7 Exp 'exp_key'[0,3] = Inf: born here: exp(89.2) > f32 maximum exp(88.72)`."""
+    value = "" if link.value is None else f" = {scalar_text(link.value)}"
+    words = _link_words(link)
+    return f"{moment_text(link.location)} {value_text(link)}{value}{f': {words}' if words else ''}"
+
+
+def moment_text(location: Location) -> str:
+    """Return the iterations around a place: `@7`, `@2,@0`; `model` outside of every loop."""
+    numbers = [f"@{one.iteration}" for one in location.path if one.iteration is not None]
+    return ",".join(numbers) or "model"
+
+
+def value_text(link: Link) -> str:
+    """Return whose output a link is of, and which element."""
+    port = "" if link.location.output is None else f":{link.location.output}"
+    return f"{link.location.operation}{port}{element_text(link.element)}"
+
+
+def _link_words(link: Link) -> str:
+    line = f" (line {link.line})" if link.line else ""
+    if link.kind is LinkKind.BORN:
+        return f"born here{_reason(link)}"
+    if link.kind is LinkKind.COMPUTED:
+        return reason_text(link.arithmetic, link.formula, result_word(link.value))
+    if link.through is not None:
+        first, last = link.through
+        iterations = f"iteration {first}" if first == last else f"iterations {first} to {last}"
+        return f"{_LINKS[link.kind]}{line}, as it did into {iterations}"
+    return f"{_LINKS[link.kind]}{line}"
+
+
+def _passing(link: Link, named: Callable[[LayerSite], str]) -> str:
+    operation = link.location.operation
+    return _PASSING[link.kind].format("" if operation is None else named(operation), link.line)
+
+
+def _reason(link: Link) -> str:
+    text = reason_text(link.arithmetic, link.formula, result_word(link.value))
+    return f": {text}" if text else ", of finite inputs"
+
+
+def chain_sentence(chain: Chain) -> str:
+    """Return where what was in the inputs of the first link came from, in one sentence; empty where nothing was."""
+    if len(chain.links) < 2:
+        return ""
+    followed, last, ways = chain.links[1], chain.links[-1], _ways(chain)
+    which = f"the {result_word(followed.value)} in input {chain.links[0].follows}"
+    inside = where(last.location)
+    element = f", element {element_text(last.element)}" if last.element else ""
+    site = f"{last.location.operation} {inside}{element}"
+    if chain.stopped:
+        end = f"{chain.stopped}: {site}"
+    elif last.kind is LinkKind.BORN:
+        end = f"was born in {site}{_reason(last)}"
+    else:
+        end = f"is in {site}: {_LINKS[last.kind]}"
+    return f"{which} {', '.join(ways)}{' and ' if ways else ''}{end}"
+
+
+def chain_facts(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[tuple[str, str]]:
+    """Return the same in few words, each part behind a word for it: `born`, `came`; nothing where nothing was.
+
+    `named` gives the names of operations.
+    """
+    if len(chain.links) < 2:
+        return []
+    last = chain.links[-1]
+    site = f"{brief(last.location, named)}{element_text(last.element)}"
+    if chain.stopped:
+        facts = [("from", f"{site}: {chain.stopped}")]
+    elif last.kind is LinkKind.BORN:
+        facts = [("born", f"{site}{_reason(last)}")]
+    else:
+        facts = [("from", f"{site}: {_LINKS[last.kind]}")]
+    ways = ", ".join(_ways(chain, named)).removeprefix("came ")
+    return [*facts, ("came", ways)] if ways else facts
+
+
+def brief(location: Location, named: Callable[[LayerSite], str] = _name) -> str:
+    """Return a place in few words: `exp_key@7`."""
+    name = "the model" if location.operation is None else named(location.operation)
+    return f"{name}{'' if location.iteration is None else f'@{location.iteration}'}"
+
+
+def _ways(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[str]:
+    """How a value passed the borders of bodies; of many the first and the last."""
+    ways = list(dict.fromkeys(_passing(link, named) for link in chain.links if link.kind in _PASSING))
+    return [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]] if len(ways) > 3 else ways
+
+
+# --- shapes and loops -----------------------------------------------------------------------------------------------
+
+
+@sentences.register
+def _form_changed(cause: FormChanged) -> tuple[str, ...]:
+    forms = "; ".join(f"{one.before} became {one.now}" for one in cause.outputs)
+    return (f"the shape or type of {cause.location.operation} changed {where(cause.location)}: {forms}",)
+
+
+@_title.register
+def _form_changed_title(cause: FormChanged) -> str:
+    operation = cause.location.operation
+    assert operation is not None, "one operation has changed"
+    return f"the shape or type of {operation.type} changed {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _loop_ends(cause: LoopEnds) -> tuple[str, ...]:
+    turned = (f"the condition became false {where(cause.location)}",) if cause.turned else ()
+    is_limit = cause.ended in (EndReason.TRIP_COUNT, EndReason.SLICES)
+    reason = f"{cause.ended} ({cause.limit})" if is_limit else str(cause.ended)
+    count = cause.executed
+    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
+    return (*turned, f"{cause.loop} is about to end {ran}: {reason}")
+
+
+@_title.register
+def _loop_ends_title(cause: LoopEnds) -> str:
+    if cause.turned:
+        return f"the condition became false {where(cause.location, named=False)}"
+    count = cause.executed
+    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
+    return f"{cause.loop.type} is about to end {ran}"
+
+
+@sentences.register
+def _stuck(cause: Stuck) -> tuple[str, ...]:
+    came = f"is stuck: {where(cause.location)} it came out as it went in"
+    return (f"{_edge(cause.carried, '')} {came}, {cause.value.text}",)
+
+
+@_title.register
+def _stuck_title(cause: Stuck) -> str:
+    return "the carried value is stuck"
+
+
+@sentences.register
+def _repeats(cause: Repeats) -> tuple[str, ...]:
+    before = cause.iteration - cause.period
+    again = f"all carried values of {cause.loop} are after iteration {cause.iteration} what they were after {before}"
+    what = f"{again}: they repeat with period {cause.period}"
+    if cause.varies:
+        return (what, "its other inputs are not the same in each iteration, so it may leave this course")
+    if cause.limit is None:
+        return (what, "nothing else goes into its iterations, so the loop can never end")
+    return (what, f"nothing else goes into its iterations, so only the trip count ({cause.limit}) ends the loop")
+
+
+@_title.register
+def _repeats_title(cause: Repeats) -> str:
+    return f"the carried values of {cause.loop.type} repeat with period {cause.period}"
+
+
+@sentences.register
+def _grown(cause: Grown) -> tuple[str, ...]:
+    numbers = f"{cause.magnitude:g}", f"{cause.first:g} at first"
+    if cause.carried is None:
+        beyond = f"{cause.address} has grown beyond {cause.factor:g} times its first value {where(cause.location)}"
+        return (f"{beyond}: {numbers[0]}, {numbers[1]}",)
+    text = f"{_edge(cause.carried, '')} has grown beyond {cause.factor:g} times what it began with"
+    return (f"{text}: {numbers[0]} {where(cause.location)}, {numbers[1]}",)
+
+
+@_title.register
+def _grown_title(cause: Grown) -> str:
+    what = "the carried value" if cause.carried is not None else cause.address
+    return f"{what} has grown beyond {cause.factor:g} times what it began with"
+
+
+@sentences.register
+def _moved(cause: Moved) -> tuple[str, ...]:
+    text = f"{_edge(cause.carried, cause.address)} changed by {cause.distance:g} {where(cause.location)}"
+    return (f"{text}, more than {cause.limit:g}: {change_text(cause.change)}",)
+
+
+@_title.register
+def _moved_title(cause: Moved) -> str:
+    what = "the carried value" if cause.carried is not None else cause.address
+    return f"{what} changed by {cause.distance:g} {where(cause.location, named=False)}, more than {cause.limit:g}"
+
+
+@sentences.register
+def _changed(cause: Changed) -> tuple[str, ...]:
+    if cause.change is None:
+        came = "is there for the first time" if cause.appeared else "is no longer there"
+        return (f"{cause.address} {came} {where(cause.location)}",)
+    return (f"{cause.address} changed {where(cause.location)} {change_text(cause.change)}",)
+
+
+@_title.register
+def _changed_title(cause: Changed) -> str:
+    return f"{cause.address} changed {where(cause.location, named=False)}"
+
+
+@sentences.register
+def _differs(cause: Differs) -> tuple[str, ...]:
+    operation, inside = cause.location.operation, where(cause.location)
+    if cause.distance is None:
+        shapes = f"{list(cause.change.now.shape)} against {list(cause.change.before.shape)}"
+        return (f"{operation} has another shape than in {cause.reference} {inside}: {shapes}",)
+    text = f"{operation} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
+    return (f"{text}: {change_text(cause.change)}",)
+
+
+@_title.register
+def _differs_title(cause: Differs) -> str:
+    operation, inside = cause.location.operation, where(cause.location, named=False)
+    assert operation is not None, "one operation differs"
+    if cause.distance is None:
+        return f"{operation.type} has another shape than in {cause.reference} {inside}"
+    return f"{operation.type} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
+
+
+@sentences.register
+def _run_failed(cause: RunFailed) -> tuple[str, ...]:
+    return (cause.message,)

@@ -1,0 +1,438 @@
+"""Why a value is NaN or infinite: the way back to where that was born, over operations, back edges and port maps.
+
+Only elements that are NaN or infinite are followed. Earlier iterations, and loops that were left, are looked at in
+replays beside the run, which stays where it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper import element_types
+from stepper.debug.branches.edits import ConstantEdit, ValueEdit
+from stepper.debug.causes.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.locations import body_of_frame, file_of, location_of
+from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
+from stepper.debug.iterations.slots import is_current, why_absent
+from stepper.debug.timeline import Timeline
+from stepper.element_types import FLOATING, Array
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import ConcatenatedOutput
+from stepper.engine.program import BranchPlan, Kind, LoopPlan, Operation
+from stepper.errors import Paused, UsageError
+from stepper.ir.model import Layer
+from stepper.ops.axes import normalize_axis, shape_text
+from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
+
+FARTHEST: Final = 20_000
+"""Iterations back over which `why` looks."""
+FARTHEST_AT_A_STOP: Final = 500
+"""Iterations back over which a breakpoint looks for what was in the inputs of its operation."""
+_NEAR: Final = 16
+"""Operations among which the last one with finite results is looked for."""
+_MOST_LINKS: Final = 1000
+"""Of a chain, those left out not counted."""
+
+
+def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST) -> Chain:
+    """Return where the value at an address comes from. A NaN or Inf is followed to its birth, else it is one link.
+
+    Without an index it is the first element that is NaN, else infinite. `farthest` is over how many iterations back is
+    looked. Raise UsageError for what has no value here.
+    """
+    address = address_given(address)
+    with closing(_Walk(timeline, farthest)) as walk:
+        seat, target = _seat_of(walk.frames, timeline, address)
+        value = walk.frames.at(seat)[-1].values[target.slot]
+        if value is None:
+            raise NoValueYet(f"'{address}' has no value here")
+        return walk.chain(_Spot(seat, target.slot, _element(np.asarray(value), address)))
+
+
+def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
+    """Return the causes of a stop, with the way back of what was NaN or infinite in the inputs of an operation."""
+    return tuple(_with_origin(timeline, cause) if isinstance(cause, NonFinite) else cause for cause in causes)
+
+
+def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
+    with closing(_Walk(timeline, FARTHEST_AT_A_STOP)) as walk:
+        return _with_chain(walk, cause)
+
+
+def _with_chain(walk: _Walk, cause: NonFinite) -> NonFinite:
+    seat = walk.frames.present
+    frame = walk.frames.at(seat)[-1]
+    operation = frame.program.operations[frame.pc - 1] if frame.pc else None
+    site = cause.location.operation
+    if operation is None or site is None or operation.layer.id != site.id:
+        return cause
+    chain = walk.chain(_Spot(seat, operation.outputs[cause.location.output or 0], cause.element))
+    return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
+
+
+def _seat_of(frames: EarlierFrames, timeline: Timeline, address: Address) -> tuple[Seat, Target]:
+    """Return the frame that an address means: one that runs now, in the iteration that is named or else the present."""
+    stack = frames.at(frames.present)
+    target = resolve(replace(address, index=()), timeline.machine.compiled, stack[-1].program)
+    depth = len(target.program.path)
+    if depth >= len(stack) or stack[depth].program is not target.program:
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
+    seat = frames.present[:depth]
+    for place, asked in enumerate(target.iterations):
+        now = seat[place][1]
+        if asked is None or asked == now or now is None:
+            continue
+        if not isinstance(asked, int) or asked < 0 or asked > now:
+            raise UsageError(f"'{address}': iterations 0 to {now} have run here")
+        if place < depth - 1:
+            raise UsageError(f"'{address}': go there first, for another run of the inner loop is meant")
+        seat = (*seat[:place], (seat[place][0], asked))
+    if seat == frames.present[:depth] and not is_current(stack[depth], target.slot):
+        raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(stack[depth], target.slot)}")
+    return seat, target
+
+
+def _element(value: Array, address: Address) -> Element | None:
+    """Return the element that an address names; without one the first that is NaN, else infinite; None for none."""
+    if address.index:
+        index = numpy_index(address.index)
+        try:
+            chosen = np.arange(value.size).reshape(value.shape)[index]
+        except IndexError:
+            problem = f"there is no such element in the shape {shape_text(value.shape)}"
+            raise UsageError(f"'{address}': {problem}") from None
+        among = np.zeros(value.size, bool)
+        among[chosen] = True
+        if np.size(chosen) == 1:
+            return first_element(among.reshape(value.shape))
+    else:
+        among = np.ones(value.size, bool)
+    if value.dtype not in FLOATING:
+        return None
+    for test in (np.isnan, np.isinf):
+        bad = test(value) & among.reshape(value.shape)
+        if bad.any():
+            return first_element(bad)
+    return None
+
+
+class NoValueYet(UsageError):
+    """A value that is not computed at this moment."""
+
+
+class _NotKept(Exception):
+    """A value on the way is gone: a recorded run that was resumed keeps only what is still read."""
+
+
+class _Spot(NamedTuple):
+    """An element (None: all) of what a slot holds in a frame."""
+
+    seat: Seat
+    slot: int
+    element: Element | None
+
+
+class _Walk:
+    """One walk back. It makes a link of each spot and says which spot is the next."""
+
+    def __init__(self, timeline: Timeline, farthest: int) -> None:
+        self._timeline = timeline
+        self._farthest = farthest
+        self._file = file_of(timeline.machine.compiled)
+        self._edits = [edit for made in timeline.edits.values() for edit in made]
+        self.frames = EarlierFrames(timeline)
+        self._last: _Spot | None = None
+
+    def close(self) -> None:
+        """Be done with it."""
+        self.frames.close()
+
+    def chain(self, spot: _Spot) -> Chain:
+        """Return all links from a spot to where it begins."""
+        laps = _Laps()
+        try:
+            return self._walked(spot, laps)
+        except Paused:
+            self._timeline.machine.request_pause(wanted=False)
+            return Chain(laps.links(), "paused before its beginning was found")
+        except _NotKept:
+            return Chain(laps.links(), "what it was computed of was not kept by the run")
+
+    def _walked(self, spot: _Spot, laps: _Laps) -> Chain:
+        following: _Spot | None = spot
+        edges = 0
+        while following is not None:
+            here = self._last = following
+            link, following = self._link(here)
+            if not self._is_bad(here):
+                following = None
+            edges += link.kind is LinkKind.BACK_EDGE
+            stopped = self._stopped(edges, laps) if following is not None else ""
+            laps.add(here, link, is_last=following is None or bool(stopped))
+            if stopped:
+                return Chain(laps.links(), stopped)
+        return Chain(laps.links())
+
+    def last_clean(self, chain: Chain) -> Location | None:
+        """Return the operation that gave finite numbers last before the birth at the end of a chain just made."""
+        birth = chain.birth
+        if (
+            birth is None
+            or len(chain.links) < 2
+            or birth.kind not in (LinkKind.BORN, LinkKind.EDITED)
+            or self._last is None
+        ):
+            return None
+        frames = self.frames.at(self._last.seat)
+        frame, program = frames[-1], frames[-1].program
+        before = program.computed_at.get(self._last.slot, 0)
+        for operation in reversed(program.operations[max(before - _NEAR, 0) : before]):
+            values = [frame.values[slot] for slot in operation.outputs]
+            if values and not any(map(is_non_finite, values)):
+                return location_of(frames, self._file, operation.layer)
+        return None
+
+    def _stopped(self, edges: int, laps: _Laps) -> str:
+        """Why the walk ends before the beginning; empty where it goes on."""
+        machine = self._timeline.machine
+        if machine.pause_requested:
+            machine.request_pause(wanted=False)
+            return f"paused, having looked back over {edges} iterations"
+        if edges >= self._farthest or len(laps) >= _MOST_LINKS:
+            return f"looked back over {edges} iterations, in the earliest of which it was so already"
+        return ""
+
+    def _is_bad(self, spot: _Spot) -> bool:
+        """True if the element is NaN or infinite."""
+        value = np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot])
+        return spot.element is not None and value.dtype in FLOATING and not bool(np.isfinite(value[spot.element]))
+
+    # --- links ---------------------------------------------------------------------------------------------------
+
+    def _link(self, spot: _Spot) -> tuple[Link, _Spot | None]:
+        frames = self.frames.at(spot.seat)
+        frame, program = frames[-1], frames[-1].program
+        value = frame.values[spot.slot]
+        if value is None:
+            raise _NotKept
+        layer, output = _producer(frame, spot.slot)
+        array = np.asarray(value)
+        link = Link(
+            location=location_of(frames, self._file, layer, output if len(layer.outputs) > 1 else None),
+            type=element_types.name_of(array.dtype),
+            shape=tuple(array.shape),
+            element=spot.element,
+            value=None if spot.element is None else scalar_of(array[spot.element]),
+            kind=LinkKind.CONSTANT,
+        )
+        contents = [edit for edit in self._edits if isinstance(edit, ValueEdit | ConstantEdit)]
+        if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in contents):
+            return replace(link, kind=LinkKind.EDITED), None
+        operation = _operation(frame, spot.slot)
+        if operation is not None and operation.plans:
+            return (
+                self._out_of(spot, link, operation)
+                if self._is_bad(spot)
+                else (_unfollowed(link, operation, spot), None)
+            )
+        if operation is not None:
+            return self._computed(spot, link, frame, operation)
+        if spot.slot in program.parameters:
+            return self._into(spot, link, frame)
+        return link, None
+
+    def _computed(self, spot: _Spot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, _Spot | None]:
+        output = operation.outputs.index(spot.slot)
+        if spot.element is None or not self._is_bad(spot):
+            return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
+        if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
+            raise _NotKept
+        origin = nan_origin(frame, operation, output, spot.element, self._file)
+        link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
+        if origin.follows is None:
+            step = LinkKind.STATE if operation.kind is Kind.STATEFUL else LinkKind.BORN
+            return replace(link, kind=step), None
+        element = next(one.element for one in origin.operands if one.input == origin.follows)
+        following = _Spot(spot.seat, operation.inputs[origin.follows], element)
+        return replace(link, kind=LinkKind.COMPUTED, follows=origin.follows), following
+
+    # --- into a body ---------------------------------------------------------------------------------------------
+
+    def _into(self, spot: _Spot, link: Link, frame: Frame) -> tuple[Link, _Spot | None]:
+        """Of a Parameter: what it got from outside, or over a back edge."""
+        activation = frame.activation
+        if activation is None:
+            return replace(link, kind=LinkKind.GIVEN), None
+        outside = spot.seat[:-1]
+        operation, plan, line = activation.operation, activation.plan, _entry_line(frame, spot.slot)
+        if isinstance(plan, BranchPlan):
+            index = next((one for one, slot in plan.inputs if slot == spot.slot), None)
+            step, following = LinkKind.BRANCH_INPUT, None if index is None else operation.inputs[index]
+        else:
+            step, following, line = self._entering(spot, activation, plan, line)
+            if step is LinkKind.BACK_EDGE and following is not None:
+                (*around, (index, _iteration)) = spot.seat
+                before: Seat = (*around, (index, activation.iteration - 1))
+                return self._carried(replace(link, kind=step, line=line), spot, _Spot(before, following, spot.element))
+        link = replace(link, kind=step, line=line)
+        if following is None:
+            return link, None
+        element = spot.element
+        if step is LinkKind.SLICE and element is not None:
+            taken = next(one for one in activation.slices if one.parameter == spot.slot)
+            axis, begin = taken.walk.axis, taken.walk.range(activation.iteration)[0]
+            element = (*element[:axis], element[axis] + begin, *element[axis + 1 :])
+        return self._carried(link, spot, _Spot(outside, following, element))
+
+    def _entering(
+        self, spot: _Spot, activation: Activation, plan: LoopPlan, line: int
+    ) -> tuple[LinkKind, int | None, int]:
+        """How a Parameter of a loop gets its value, from which slot, and the line that says so."""
+        inputs = activation.operation.inputs
+        for merged in plan.merged:
+            if merged.parameter == spot.slot:
+                if activation.iteration > 0:
+                    return LinkKind.BACK_EDGE, merged.result, merged.line
+                return LinkKind.INITIAL, inputs[merged.input], line
+        for sliced in plan.sliced:
+            if sliced.parameter == spot.slot:
+                return LinkKind.SLICE, inputs[sliced.input], line
+        for invariant in plan.invariant:
+            if invariant.parameter == spot.slot:
+                return LinkKind.INVARIANT, inputs[invariant.input], line
+        return LinkKind.NUMBER, None, line
+
+    def _carried(self, link: Link, spot: _Spot, following: _Spot) -> tuple[Link, _Spot | None]:
+        """The next spot of what is handed over as it is; but for its type and rank, which a Parameter may fix."""
+        frame = self.frames.at(following.seat)[-1]
+        if frame.values[following.slot] is None:
+            raise _NotKept
+        source = np.asarray(frame.values[following.slot])
+        element = following.element
+        if element is not None and len(element) != source.ndim:
+            element = (0,) * source.ndim if source.size == 1 else None
+        following = following._replace(element=element)
+        if spot.element is None or not self._is_bad(spot):
+            return link, None
+        if element is not None and source.dtype in FLOATING and not self._is_bad(following):
+            formula = f"{float(source[element]):.4g} becomes {link.type}"
+            return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
+        return link, following
+
+    # --- out of a body -------------------------------------------------------------------------------------------
+
+    def _out_of(self, spot: _Spot, link: Link, operation: Operation) -> tuple[Link, _Spot | None]:
+        """Of an output of a loop or If: the Result of the iteration, or of the branch, that gave it."""
+        program = self.frames.at(spot.seat)[-1].program
+        output = operation.outputs.index(spot.slot)
+        inner, frame = self.frames.left(spot.seat, program.operations.index(operation))
+        activation = frame.activation
+        assert activation is not None, "a body has one"
+        plan = activation.plan
+        line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
+        if isinstance(plan, BranchPlan):
+            result = next(slot for index, slot in plan.outputs if index == output)
+            return replace(link, kind=LinkKind.BRANCH_OUTPUT, line=line), _Spot(inner, result, spot.element)
+        for last in plan.last_values:
+            if last.output != output:
+                continue
+            if activation.iteration >= 0:
+                return replace(link, kind=LinkKind.LAST_VALUE, line=line), _Spot(inner, last.result, spot.element)
+            merged = next((one for one in plan.merged if one.parameter == last.merged), None)
+            following = None if merged is None else _Spot(spot.seat, operation.inputs[merged.input], spot.element)
+            return replace(link, kind=LinkKind.NO_ITERATION, line=line), following
+        entry = next(one for one in plan.concatenated if one.output == output)
+        link = replace(link, kind=LinkKind.SCAN, line=line)
+        if spot.element is None or activation.iteration < 0:
+            return link, None
+        iteration, element = _piece(activation, plan, entry, spot.element)
+        (*around, (index, _last)) = inner
+        return link, _Spot((*around, (index, iteration)), entry.result, element)
+
+
+def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:
+    """Return the iteration that gave an element of a concatenated output, and the element of its piece."""
+    scan = activation.scans[plan.concatenated.index(entry)]
+    order = range(scan.length) if entry.slicing.stride > 0 else range(scan.length - 1, -1, -1)
+    axis = normalize_axis(entry.slicing.axis, len(element))
+    offset = element[axis]
+    for iteration in order:
+        piece = scan.piece(iteration)
+        size = piece.shape[axis] if piece.ndim else 1
+        if offset < size:
+            return iteration, ((*element[:axis], offset, *element[axis + 1 :]) if piece.ndim else ())
+        offset -= size
+    raise UsageError("the pieces of the output do not make it up")
+
+
+class _Laps:
+    """The links of a chain, those left out of iterations that only repeat what the one after them says."""
+
+    def __init__(self) -> None:
+        self._links: list[Link] = []
+        self._lap: list[Link] = []
+        self._begun: tuple[int, Element | None, int] | None = None
+        self._before: list[tuple[str, int, Element | None]] = []
+
+    def __len__(self) -> int:
+        return len(self._links) + len(self._lap)
+
+    def add(self, spot: _Spot, link: Link, *, is_last: bool) -> None:
+        """Take the next link; a lap ends with a back edge."""
+        self._lap.append(link)
+        if link.kind is not LinkKind.BACK_EDGE or is_last:
+            return
+        said = [(str(one.location.operation), one.line, one.element) for one in self._lap]
+        depth = len(spot.seat)
+        begun = (spot.slot, spot.element, depth)
+        edge = next((one for one in reversed(self._links) if one.kind is LinkKind.BACK_EDGE), None)
+        if edge is not None and self._links[-1] is edge and begun == self._begun and self._before[-len(said) :] == said:
+            iteration = link.location.iteration or 0
+            last = iteration if edge.through is None else edge.through[1]
+            self._links[-1] = replace(edge, through=(iteration, last))
+        else:
+            self._links += self._lap
+        self._begun, self._before, self._lap = begun, said, []
+
+    def links(self) -> tuple[Link, ...]:
+        """All that were not left out."""
+        return (*self._links, *self._lap)
+
+
+def _unfollowed(link: Link, operation: Operation, spot: _Spot) -> Link:
+    """The link of an output of a loop or If that is not followed into it."""
+    plan, output = operation.plans[0], operation.outputs.index(spot.slot)
+    if isinstance(plan, BranchPlan):
+        return replace(link, kind=LinkKind.BRANCH_OUTPUT)
+    is_last = any(one.output == output for one in plan.last_values)
+    return replace(link, kind=LinkKind.LAST_VALUE if is_last else LinkKind.SCAN)
+
+
+def _producer(frame: Frame, slot: int) -> tuple[Layer, int]:
+    """The layer that computes the value of a slot, and at which output."""
+    graph = frame.program.graph
+    return next(
+        (graph.by_id[layer], output)
+        for (layer, output), known in frame.program.slots.items()
+        if known == slot and graph.by_id[layer].type != "Result"
+    )
+
+
+def _operation(frame: Frame, slot: int) -> Operation | None:
+    """The operation that computes a slot, also one that was computed once, from constants."""
+    program = frame.program
+    index = program.computed_at.get(slot)
+    if index is not None:
+        return program.operations[index]
+    return next((operation for operation in program.folded if slot in operation.outputs), None)
+
+
+def _entry_line(frame: Frame, slot: int) -> int:
+    """The line of the `<input>` of the port map that feeds a Parameter."""
+    parameter = frame.program.parameter(slot)
+    return next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)

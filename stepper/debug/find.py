@@ -1,0 +1,222 @@
+"""The moments of a run where an expression holds: `find`.
+
+In each iteration (of a branch: each time it runs) there is one moment at which the expression is asked: as soon as the
+last value that it names in that graph has been computed. So every iteration is asked once, with values that belong
+together.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from stepper.arguments import text, whole_number
+from stepper.debug.found import Found, Moment
+from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Spot, before_iteration, excursion, walk
+from stepper.engine.frames import Activation, Frame, place
+from stepper.engine.program import Program
+from stepper.errors import StepperError, UsageError
+from stepper.query.addresses import Address, Target
+from stepper.query.expressions import Expression, parse
+
+MOST_FOUND: Final = 1000
+
+
+class Which(StrEnum):
+    """Which of the moments: of the whole run, or counted from the present."""
+
+    FIRST = "first"
+    NEXT = "next"
+    PREVIOUS = "previous"
+    LAST = "last"
+    ALL = "all"
+
+
+def find(
+    timeline: Timeline,
+    expression: str | Expression,
+    which: str | Which = Which.FIRST,
+    *,
+    limit: int | None = None,
+    until: int | None = None,
+) -> Found:
+    """The moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
+
+    The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
+    a pause. Raises UsageError (ExpressionError for its text) for an expression that can hold nowhere.
+    """
+    expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
+    which = _which(which)
+    limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
+    machine = timeline.machine
+    present = machine.tick
+    search = _Search(timeline, expression, which, limit)
+    with excursion(timeline):
+        stopped = _to_begin(timeline, search, which)
+        last = present - 1 if which is Which.PREVIOUS else until
+        search.after = present if which is Which.NEXT else -1
+        if not stopped and (last is None or last >= machine.tick):
+            stopped = walk(timeline, search.spot, search.visit, until=last)
+        if not (stopped or search.finished or machine.finished) and which is not Which.PREVIOUS:
+            stopped = f"tick {until} is reached"
+    return Found(tuple(search.found), search.asked, search.more, stopped, search.failures, search.failure)
+
+
+def _which(which: str | Which) -> Which:
+    try:
+        return Which(which)
+    except ValueError:
+        raise UsageError(f"there is no '{which}' moment; there are {', '.join(Which)}") from None
+
+
+def _to_begin(timeline: Timeline, search: _Search, which: Which) -> str:
+    """Go to where the search begins; a little earlier where prev() needs the iteration before. PAUSED, else empty."""
+    if which is not Which.NEXT:
+        timeline.goto(0)
+        return ""
+    stack = timeline.machine.stack
+    depth = len(search.spot.program.path)
+    is_running = depth < len(stack) and stack[depth].program is search.spot.program
+    if search.remembers and is_running and innermost_loop(stack[: depth + 1]) == depth:
+        return before_iteration(timeline, depth, max(iteration_now(stack[: depth + 1]) - 1, 0))
+    return ""
+
+
+def ensure_no_reference(expression: Expression) -> None:
+    """Raise UsageError for an expression that asks for the run that this one is compared with."""
+    if expression.references:
+        raise UsageError("there is no reference run here, so ref() cannot be asked for")
+
+
+def ensure_any_iteration(targets: Sequence[Target]) -> None:
+    """Raise UsageError where a name says of which iteration it is."""
+    if any(asked is not None for target in targets for asked in target.iterations):
+        raise UsageError("every iteration is asked, so the names may not say which one; prev(x) is the one before")
+
+
+def ensure_together(target: Target, program: Program) -> None:
+    """A value is there in the innermost graph where it belongs to that or to one around it. Raises UsageError."""
+    path = target.program.path
+    if program.path[: len(path)] != path or (len(program.path) == len(path) and target.program is not program):
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}")
+
+
+class _Search:
+    """Asks the expression at each moment; its own scope."""
+
+    def __init__(self, timeline: Timeline, expression: Expression, which: Which, limit: int) -> None:
+        machine = timeline.machine
+        self._stack_of = machine
+        self._expression = expression
+        self._names = Names(machine.compiled)
+        self._where = machine.stack[-1].program if machine.stack else machine.compiled.main
+        self._wanted = limit if which is Which.ALL else 1
+        self._ends_at_first = which in (Which.FIRST, Which.NEXT)
+        self._keeps_last = which in (Which.LAST, Which.PREVIOUS)
+        self._before: tuple[Activation | None, int, dict[Address, Any]] = (None, -1, {})
+        self.found: deque[Moment] = deque(maxlen=self._wanted)
+        self.after = -1
+        self.asked = self.failures = 0
+        self.failure = ""
+        self.more = self.finished = False
+        self.spot = self._spot()
+
+    @property
+    def remembers(self) -> bool:
+        """Whether values of the iteration before are needed."""
+        return bool(self._expression.previous)
+
+    # --- where ---------------------------------------------------------------------------------------------------
+
+    def _spot(self) -> Spot:
+        """Where the last of the values that the expression names is computed."""
+        ensure_no_reference(self._expression)
+        targets = [self._names.target(address, self._where) for address in self._expression.addresses]
+        ensure_any_iteration(targets)
+        program = max((target.program for target in targets), key=lambda program: len(program.path), default=None)
+        program = self._innermost() if program is None else program
+        for target in targets:
+            ensure_together(target, program)
+        here = [target.program.computed_at.get(target.slot, -1) for target in targets if target.program is program]
+        return Spot(program, max(here, default=-1))
+
+    def _innermost(self) -> Program:
+        stack = self._stack_of.stack
+        depth = innermost_loop(stack)
+        if depth is None:
+            raise UsageError("the expression names no value, and here is no loop; go into the loop that is meant")
+        return stack[depth].program
+
+    # --- moments -------------------------------------------------------------------------------------------------
+
+    def visit(self, _frame: Frame, tick: int) -> bool:
+        """Ask here; whether the search is over."""
+        if tick > self.after:
+            self.asked += 1
+            if self._holds():
+                if len(self.found) == self._wanted and not self._keeps_last:
+                    self.more = self.finished = True
+                    return True
+                self._add(tick)
+        if self.remembers:
+            self._remember()
+        return self.finished
+
+    def _add(self, tick: int) -> None:
+        stack = self._stack_of.stack
+        is_inside = innermost_loop(stack) is not None
+        self.found.append(Moment(tick, iteration_now(stack) if is_inside else None, place(stack)))
+        self.finished = self._ends_at_first
+
+    def _holds(self) -> bool:
+        try:
+            return self._expression.truth(self)
+        except StepperError as error:
+            self.failures += 1
+            self.failure = self.failure or str(error)
+            return False
+
+    def _remember(self) -> None:
+        """Keep what prev() will need in the next iteration of this loop."""
+        stack = self._stack_of.stack
+        depth = innermost_loop(stack)
+        activation = None if depth is None else stack[depth].activation
+        values: dict[Address, Any] = {}
+        for address in self._expression.previous:
+            try:
+                values[address] = self.value(address)
+            except StepperError:
+                continue
+        self._before = (activation, -1 if activation is None else activation.iteration, values)
+
+    # --- the scope of the expression -----------------------------------------------------------------------------
+
+    def value(self, address: Address, /) -> Any:
+        """The value now."""
+        return value_now(self._stack_of.stack, self._names.target(address, self._where))
+
+    def previous(self, address: Address, /) -> Any:
+        """The value one iteration before."""
+        activation, iteration, values = self._before
+        stack = self._stack_of.stack
+        depth = innermost_loop(stack)
+        is_next = depth is not None and stack[depth].activation is activation
+        if not is_next or iteration + 1 != iteration_now(stack) or address not in values:
+            raise UsageError(f"'{address}' has no value one iteration before")
+        return values[address]
+
+    def reference(self, address: Address, /) -> Any:
+        """Refused when the search begins."""
+        raise UsageError(f"there is no reference run for '{address}'")
+
+    def iteration(self) -> int:
+        """The iteration of the innermost loop."""
+        return iteration_now(self._stack_of.stack)
+
+    def iteration_of(self, loop: str, /) -> int:
+        """The iteration of the loop of a name around."""
+        return iteration_now(self._stack_of.stack, loop)

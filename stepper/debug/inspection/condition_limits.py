@@ -1,0 +1,181 @@
+"""How often a loop's condition lets it run at most, where it compares a counter with a number: `i < 24`.
+
+Alone or as one of several that must all hold. Nothing is guessed: a counter is the current iteration, or a carried
+Parameter to which the body adds a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stepper.debug.inspection.views import ConditionLimit
+from stepper.engine.frames import Frame
+from stepper.engine.interventions import CONDITION, CONSTANTS
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+
+_DEEPEST: Final = 24
+_COMPARISONS: Final = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+_PASSING: Final = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
+"""Operations that leave the one element of their first input as it is."""
+
+
+class _Term(NamedTuple):
+    """A whole number: what a slot of the body's program holds (None: nothing) and a constant."""
+
+    slot: int | None
+    constant: int
+
+
+class _Scope(NamedTuple):
+    """A program, and what its Parameters are in the body's; None: it is the body's own."""
+
+    program: Program
+    bound: Mapping[int, _Term] | None = None
+
+
+class _Comparison(NamedTuple):
+    """A counter with a constant added, a sign, and a number."""
+
+    term: _Term
+    sign: str
+    bound: int
+
+
+def condition_limit(frame: Frame) -> ConditionLimit | None:
+    """The tightest limit of the loop that runs in this frame; None where its condition has none that is certain."""
+    activation = frame.activation
+    plan = None if activation is None else activation.plan
+    if activation is None or not isinstance(plan, LoopPlan) or plan.condition_result is None:
+        return None
+    if activation.iteration < 0 or activation.changed & {CONDITION, CONSTANTS}:
+        return None
+    scope = _Scope(frame.program)
+    found = []
+    for comparison in _conjuncts(scope, plan.condition_result, _DEEPEST):
+        more = _iterations_until_false(frame, plan, comparison)
+        if more is not None:
+            found.append(ConditionLimit(activation.iteration + more + 1, _text(frame.program, comparison)))
+    return min(found, default=None)
+
+
+def _text(program: Program, comparison: _Comparison) -> str:
+    term = comparison.term
+    assert term.slot is not None
+    added = f" {'+' if term.constant > 0 else '-'} {abs(term.constant)}" if term.constant else ""
+    return f"{program.parameter(term.slot).name}{added} {comparison.sign} {comparison.bound}"
+
+
+# --- what must hold -------------------------------------------------------------------------------------------------
+
+
+def _conjuncts(scope: _Scope, slot: int, depth: int) -> Iterator[_Comparison]:
+    """The comparisons that must all hold for the value in this slot to be true."""
+    operation = _operation(scope, slot)
+    if operation is None or not depth:
+        return
+    kind = operation.layer.type
+    if kind in _COMPARISONS:
+        left, right = (_term(scope, one, depth - 1) for one in operation.inputs)
+        if left is not None and right is not None:
+            yield from _comparison(left, _COMPARISONS[kind], right)
+    elif kind == "LogicalAnd":
+        for one in operation.inputs:
+            yield from _conjuncts(scope, one, depth - 1)
+    elif kind in _PASSING:
+        yield from _conjuncts(scope, operation.inputs[0], depth - 1)
+    elif kind == "If":
+        yield from _of_branch(scope, operation, slot, depth)
+
+
+def _of_branch(scope: _Scope, operation: Operation, slot: int, depth: int) -> Iterator[_Comparison]:
+    """`a if b else False` is `a and b`."""
+    then, other = operation.plans
+    assert isinstance(then, BranchPlan) and isinstance(other, BranchPlan)
+    output = operation.outputs.index(slot)
+    otherwise = [other.program.template[result] for place, result in other.outputs if place == output]
+    if not otherwise or otherwise[0] is None or bool(np.any(otherwise[0])):
+        return
+    yield from _conjuncts(scope, operation.inputs[0], depth - 1)
+    terms = {parameter: _term(scope, operation.inputs[place], depth - 1) for place, parameter in then.inputs}
+    inside = _Scope(then.program, {parameter: term for parameter, term in terms.items() if term is not None})
+    for place, result in then.outputs:
+        if place == output:
+            yield from _conjuncts(inside, result, depth - 1)
+
+
+def _comparison(left: _Term, sign: str, right: _Term) -> Iterator[_Comparison]:
+    if left.slot is not None and right.slot is None:
+        yield _Comparison(left, sign, right.constant)
+    elif right.slot is not None and left.slot is None:
+        yield _Comparison(right, _MIRRORED[sign], left.constant)
+
+
+def _operation(scope: _Scope, slot: int) -> Operation | None:
+    index = scope.program.computed_at.get(slot)
+    return None if index is None else scope.program.operations[index]
+
+
+def _term(scope: _Scope, at: int, depth: int) -> _Term | None:
+    """A slot as a Parameter of the body with a constant added; None where it is something else."""
+    constant = _whole(scope.program.template[at])
+    if constant is not None:
+        return _Term(None, constant)
+    if at in scope.program.parameters:
+        return _Term(at, 0) if scope.bound is None else scope.bound.get(at)
+    operation = _operation(scope, at)
+    if operation is None or not depth:
+        return None
+    kind = operation.layer.type
+    if kind in _PASSING:
+        return _term(scope, operation.inputs[0], depth - 1)
+    if kind not in ("Add", "Subtract"):
+        return None
+    left, right = (_term(scope, one, depth - 1) for one in operation.inputs)
+    if left is None or right is None or (right.slot is not None and (left.slot is not None or kind == "Subtract")):
+        return None
+    slot = right.slot if left.slot is None else left.slot
+    return _Term(slot, left.constant + (right.constant if kind == "Add" else -right.constant))
+
+
+def _whole(value: Value) -> int | None:
+    """A single whole number; None for anything else."""
+    if value is None:
+        return None
+    array = np.asarray(value)
+    return int(array.item()) if array.size == 1 and array.dtype.kind in "iu" else None
+
+
+# --- how long it holds ----------------------------------------------------------------------------------------------
+
+
+def _iterations_until_false(frame: Frame, plan: LoopPlan, comparison: _Comparison) -> int | None:
+    """After how many more iterations than the present one it is false; None where that is not certain."""
+    slot = comparison.term.slot
+    now = None if slot is None else _whole(frame.values[slot])
+    step = None if slot is None else _step(frame.program, plan, slot)
+    if now is None or step is None:
+        return None
+    gap = comparison.bound - now - comparison.term.constant
+    if comparison.sign == "!=":
+        return gap // step if step and gap % step == 0 and gap // step >= 0 else None
+    if comparison.sign in (">", ">="):
+        gap, step = -gap, -step
+    gap += comparison.sign in ("<=", ">=")
+    if gap <= 0:
+        return 0
+    return -(-gap // step) if step > 0 else None
+
+
+def _step(program: Program, plan: LoopPlan, slot: int) -> int | None:
+    """By how much a Parameter grows with every iteration."""
+    if any(slot == counter for counter, _ in plan.current_iteration):
+        return 1
+    for parameter, result in plan.carried:
+        if parameter == slot:
+            term = _term(_Scope(program), result, _DEEPEST)
+            return term.constant if term is not None and term.slot == slot else None
+    return None

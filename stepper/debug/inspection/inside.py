@@ -1,0 +1,58 @@
+"""A frame of a loop or branch and the frame around it, as the parts of an inspection look at them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from stepper.debug.inspection.values import result_view, value_view
+from stepper.debug.inspection.views import LevelView, ValueView
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.program import LoopPlan
+from stepper.engine.rules import Rules
+from stepper.ir.model import Body, Layer, Source
+
+
+def body_of(frame: Frame) -> Body:
+    """The body (of an If the side) that the frame of a loop or branch runs."""
+    assert frame.activation is not None
+    return next(body for body in frame.activation.operation.layer.bodies if body.graph is frame.program.graph)
+
+
+class Inside(Struct, frozen=True):
+    """The frame of a loop or branch with the frame around it, and what belongs to the two."""
+
+    frame: Frame
+    outer: Frame
+    level: LevelView
+    rules: Rules
+    activation: Activation
+    layer: Layer
+    body: Body
+
+    @classmethod
+    def of(cls, frame: Frame, outer: Frame, level: LevelView, rules: Rules) -> Inside:
+        """What belongs to the frame of a loop or branch and the one around it."""
+        assert frame.activation is not None
+        return cls(frame, outer, level, rules, frame.activation, frame.activation.operation.layer, body_of(frame))
+
+    @property
+    def plan(self) -> LoopPlan:
+        """The loop's plan."""
+        assert isinstance(self.activation.plan, LoopPlan)
+        return self.activation.plan
+
+    def inner(self, identity: int) -> ValueView:
+        """The value of a Parameter or Result of the body, by id."""
+        layer = self.body.graph.by_id[identity]
+        return result_view(self.frame, layer) if layer.type == "Result" else value_view(self.frame, Source(identity, 0))
+
+    def output(self, index: int | None) -> ValueView | None:
+        """The value at an output of the outer layer; None for no output."""
+        return None if index is None else value_view(self.outer, Source(self.layer.id, index))
+
+    def name(self, slot: int | None) -> str | None:
+        """The name of the Result in a slot."""
+        if slot is None:
+            return None
+        program = self.frame.program
+        return program.graph.results[program.results.index(slot)].name

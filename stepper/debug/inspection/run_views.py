@@ -1,0 +1,107 @@
+"""What a screen shows beside a stop, as plain frozen data: breakpoints and where they sit, watches, a run under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from msgspec import Struct
+
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.readings import Reading
+from stepper.debug.watches import Watch
+from stepper.engine.frames import Frame, LoopRun
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+from stepper.records import Brief
+
+MOST_PLACES: Final = 50
+"""Of a breakpoint that are told one by one."""
+
+
+class BreakView(Brief, Struct, frozen=True, eq=False):
+    """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
+
+    Of one that waits for something about values wherever it happens there are none. `first_places` are the first of
+    them with their programs, as a Check has them. `ignored` is how many moments of those that it is to ignore have gone
+    by.
+    """
+
+    unshown: ClassVar = ("places", "first_places")
+
+    number: int
+    kind: BreakKind
+    text: str
+    sentence: str
+    conditional: bool
+    enabled: bool
+    hits: int
+    ignored: int
+    description: BreakDescription
+    places: frozenset[tuple[int, int]]
+    first_places: tuple[tuple[Program, int], ...] = ()
+
+    def is_at(self, program: Program, index: int) -> bool:
+        """Whether it sits at this operation."""
+        return (id(program), index) in self.places
+
+
+def break_views(breakpoints: Iterable[Breakpoint]) -> tuple[BreakView, ...]:
+    """All breakpoints of a run."""
+    return tuple(_break_view(breakpoint) for breakpoint in breakpoints)
+
+
+def _break_view(breakpoint: Breakpoint) -> BreakView:
+    description = breakpoint.description
+    checks = breakpoint.checks if description.kind is not BreakKind.WHEN else ()
+    return BreakView(
+        number=breakpoint.number,
+        kind=description.kind,
+        text=description.text,
+        sentence=str(description),
+        conditional=bool(description.condition or description.hit),
+        enabled=description.enabled,
+        hits=breakpoint.hits,
+        ignored=breakpoint.counts[1].seen,
+        description=description,
+        places=frozenset((id(check.program), check.index) for check in checks),
+        first_places=tuple((check.program, check.index) for check in checks[:MOST_PLACES]),
+    )
+
+
+class WatchView(Struct, frozen=True, eq=False):
+    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped."""
+
+    number: int
+    text: str
+    now: Reading | None
+    iterations: tuple[Reading, ...]
+
+
+def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
+    """All watches; `run` is that of the loop whose iterations are wanted."""
+    return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
+
+
+def _readings(watch: Watch, run: LoopRun | None) -> tuple[Reading, ...]:
+    found = {
+        reading.iteration: reading for reading in watch.readings if reading.iteration is not None and reading.run == run
+    }
+    return tuple(found[iteration] for iteration in sorted(found))
+
+
+class Glance(Struct, frozen=True):
+    """Where a run is while it goes on: integers that were read one after another, so they may be of near moments."""
+
+    tick: int
+    iterations: tuple[int | None, ...]
+
+
+def glance(machine: Machine) -> Glance:
+    """How far a machine has come; may be asked from any thread while another one runs it, and never waits."""
+    return Glance(machine.tick, tuple(_iteration(frame) for frame in list(machine.stack)))
+
+
+def _iteration(frame: Frame) -> int | None:
+    activation = frame.activation
+    return activation.iteration if activation is not None and activation.operation.layer.is_loop else None

@@ -1,0 +1,189 @@
+"""What a stop shows, in lines of text; each function gives the lines of one part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.inspection import explanations
+from stepper.debug.inspection.views import (
+    BackEdgeView,
+    BranchView,
+    InputView,
+    LevelView,
+    LoopView,
+    OperationView,
+    OutputView,
+    ScanView,
+    StopView,
+    ValueView,
+)
+from stepper.element_types import Array
+from stepper.engine.partners import legend
+from stepper.ir.excerpts import excerpt
+from stepper.plain_values import storable
+from stepper.query.expression_values import described
+
+_MOST_NUMBERS = 6
+_LONGEST_VALUE = 100
+_MOST_PRINTED: Final = 200
+_NARROWEST: Final = 20
+
+WIDTH: Final = 80
+"""Columns for values where there is no terminal that has others."""
+
+
+def stop_lines(view: StopView) -> list[str]:
+    """Everything that a stop shows."""
+    if view.outputs is not None:
+        outputs = [f"  output {index}: {array_text(output)}" for index, output in enumerate(view.outputs)]
+        return [f"tick {view.tick}: the run has ended", *outputs]
+    lines = [f"tick {view.tick}: {view.place}", *stack_lines(view.levels)]
+    lines += operation_lines("done", view.done) if view.done else []
+    lines += operation_lines("next", view.next) if view.next else []
+    lines += branch_lines(view.branch) if view.branch else []
+    return lines + (loop_lines(view.loop) if view.loop else [])
+
+
+def stack_lines(levels: Iterable[LevelView]) -> list[str]:
+    """The frame stack, from the model's own graph inwards."""
+    return [f"  {level.depth}  {_title(level)}: {level.phase}" for level in levels]
+
+
+def _title(level: LevelView) -> str:
+    if level.depth == 0:
+        return "model"
+    count = f", iteration {level.count}" if level.iteration is not None else ""
+    return f"{level.kind} '{level.name}'{count}"
+
+
+def operation_lines(word: str, operation: OperationView) -> list[str]:
+    """An operation with its inputs and outputs; `word` says what about it: done or next."""
+    lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'{by_text(operation.computed_by)}"]
+    lines += [f"  input {index}: {value_text(value)}" for index, value in enumerate(operation.inputs)]
+    return lines + [f"  output {index}: {value_text(value)}" for index, value in enumerate(operation.outputs)]
+
+
+def by_text(computed_by: str) -> str:
+    """Behind an operation or a value: who else computes it, with the mark of that; empty for numpy."""
+    return f"  ({legend(computed_by)})" if computed_by else ""
+
+
+def value_text(value: ValueView) -> str:
+    """A value: what computes it, type and shape, and its numbers where they are few."""
+    shown = value.absent if value.array is None else array_text(value.array)
+    return value.source if shown == value.source else f"{value.source}: {shown}"
+
+
+def array_text(array: Array, room: int | None = None) -> str:
+    """Type and shape of a tensor, and its numbers where they are few; in `room` characters, where that is possible."""
+    text = described(array)
+    if array.size > _MOST_NUMBERS or array.dtype.names is not None:
+        return text
+    if room is None:
+        return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
+    return f"{text} {numbers_text(array, room - len(text) - 1)}".rstrip()
+
+
+def numbers_text(array: Array, room: int) -> str:
+    """The numbers in one line: all of them, or some of the first and last, or none, as there is room."""
+    for edge in (_MOST_NUMBERS, 2, 1):
+        threshold = 1 if edge < _MOST_NUMBERS else _MOST_NUMBERS
+        text = np.array2string(
+            array, separator=", ", precision=6, max_line_width=_LONGEST_VALUE, threshold=threshold, edgeitems=edge
+        )
+        if len(text) <= room:
+            return excerpt(text, _LONGEST_VALUE)
+    return ""
+
+
+def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
+    """A value as `print` shows it, in lines of at most `width`: in full where it is not too large."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return [str(value)]
+    plain = storable(value)
+    shown = np.array2string(
+        plain, separator=", ", threshold=_MOST_PRINTED, precision=digits, max_line_width=max(width, _NARROWEST)
+    )
+    return [f"{described(value)} {shown}"] if np.ndim(value) == 0 else [described(value), *shown.splitlines()]
+
+
+def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
+    """A value with a title: in one line where they fit there, else with the numbers below."""
+    joined = f"{title}  {' '.join(lines)}" if title else " ".join(lines)
+    if len(joined) <= width or len(lines) == 1:
+        return [joined]
+    return [f"{title}  {lines[0]}" if title else lines[0], *(f"  {line}" for line in lines[1:])]
+
+
+def loop_lines(loop: LoopView) -> list[str]:
+    """A loop: its count and condition, its port map, back edges and scan outputs."""
+    lines = [f"loop: {loop.layer.type} '{loop.layer.name}', iteration {loop.level.count}"]
+    lines += trip_lines(loop)
+    lines += port_lines(loop)
+    lines += [line for edge in loop.back_edges for line in edge_lines(edge)]
+    return lines + [line for scan in loop.scans for line in scan_lines(scan)]
+
+
+def trip_lines(loop: LoopView) -> list[str]:
+    """How often the loop runs, and its condition."""
+    trip = loop.trip
+    maximum = "unlimited" if trip.maximum is None else f"at most {explanations.iterations(trip.maximum)}"
+    if trip.maximum is not None and trip.total == trip.maximum:
+        maximum = explanations.iterations(trip.maximum)
+    lines = [f"  trip count: {maximum} ({trip.origin}); {trip.executed} done; {trip.sentence}"]
+    return lines + ([f"  condition: {loop.condition.sentence}"] if loop.condition else [])
+
+
+def port_lines(loop: LoopView | BranchView) -> list[str]:
+    """The port map, two lines an entry: what it is, and what it does in this iteration."""
+    lines: list[str] = []
+    for entry in loop.inputs:
+        lines += _input_lines(entry)
+    for output in loop.outputs:
+        lines += _output_lines(output)
+    return lines
+
+
+def _input_lines(entry: InputView) -> list[str]:
+    source = "" if entry.outer is None else f"input {entry.input}, {value_text(entry.outer)} -> "
+    inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
+    return [f"  {entry.role}: {source}{entry.inner.source}: {inner}  (line {entry.line})", f"    {entry.why}"]
+
+
+def _output_lines(entry: OutputView) -> list[str]:
+    target = "" if entry.output is None else f" -> output {entry.output}"
+    inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
+    return [f"  {entry.role}: Result '{entry.inner.name}': {inner}{target}  (line {entry.line})", f"    {entry.why}"]
+
+
+def edge_lines(edge: BackEdgeView) -> list[str]:
+    """A back edge with the values at both ends."""
+    lines = [f"  back edge: Result '{edge.result.name}' -> Parameter '{edge.parameter.name}'  (line {edge.line})"]
+    values = (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
+    shown = [f"{word} {array_text(array)}" for word, array in values if array is not None]
+    if edge.change is not None and edge.change.max_abs is not None:
+        shown.append(f"largest difference {edge.change.max_abs:.6g}")
+    lines += [f"    {'; '.join([*shown, *edge.marks])}"] if shown else []
+    return [*lines, f"    {edge.why}"]
+
+
+def scan_lines(scan: ScanView) -> list[str]:
+    """A concatenated output as far as it has grown."""
+    final = explanations.shape(scan.final_shape)
+    declared = " as declared" if scan.declared else ""
+    now = "no piece yet" if scan.shape is None else f"{scan.pieces} pieces, now {explanations.shape(scan.shape)}"
+    if scan.pieces and scan.shape is None:
+        now = f"{scan.pieces} pieces that cannot be joined"
+    return [
+        f"  scan: output {scan.output}, Result '{scan.result}' along axis {scan.axis}  (line {scan.line})",
+        f"    {now}, at the end {final}{declared}: {scan.order}",
+    ]
+
+
+def branch_lines(branch: BranchView) -> list[str]:
+    """A side of an If: why it runs, and its port map."""
+    title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
+    return [title, f"  {branch.condition.sentence}", *port_lines(branch)]

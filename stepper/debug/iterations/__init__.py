@@ -1,0 +1,1 @@
+"""A value over the iterations of a loop: series, statistics, tiles."""

@@ -1,0 +1,286 @@
+"""One value over the iterations of a loop (an element, a part, a statistic), and what it was one iteration before.
+
+Each question is one excursion: to where the asked iterations begin, forward through them, and back.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, field
+
+from stepper.debug.found import PreviousValue, Series
+from stepper.debug.iterations import slots
+from stepper.debug.scopes import value_now
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Spot, before_iteration, excursion, walk
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.errors import UsageError
+from stepper.ops.limits import LARGEST_TENSOR
+from stepper.query import expression_values
+from stepper.query.addresses import (
+    Address,
+    IterationRange,
+    Target,
+    address_given,
+    numpy_index,
+    resolve,
+)
+from stepper.query.expression_values import FUNCTIONS, ValueFailure
+from stepper.tensors.differences import differences
+
+MOST_POINTS: Final = 10_000
+MOST_ELEMENTS: Final = 4096
+"""Elements that one iteration may contribute to a series."""
+
+Read = Callable[[Any], Array]
+
+
+def over_iterations(
+    timeline: Timeline,
+    address: str | Address,
+    statistic: str | None = None,
+    *,
+    most: int | None = None,
+    whole: bool = False,
+) -> Series:
+    """A value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
+
+    The address says which iterations (all, if it does not) and which part; a statistic is one of FUNCTIONS. Iterations
+    that are still to come are computed. With more than `most`, every second, fourth, ... is kept; with `whole` all are,
+    however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raises UsageError where no loop
+    that computes the value runs here, and for a part or statistic that fails.
+    """
+    address = address_given(address)
+    target = _target(timeline, address)
+    depth = _loop_of(timeline, target)
+    begin, end = _asked(timeline, target, depth)
+    most = sys.maxsize if whole else MOST_POINTS if most is None else most
+    room = LARGEST_TENSOR.get() if whole else sys.maxsize
+    collected = _Collected(_reader(address, statistic, limited=not whole), begin, end, most, room)
+    with excursion(timeline):
+        machine = timeline.machine
+
+        def visit(frame: Frame, _tick: int) -> bool:
+            return collected.add(_iteration_at(machine.stack, depth, frame), frame.values[target.slot])
+
+        stopped = ""
+        if begin < end:
+            stopped = before_iteration(timeline, depth, begin)
+            stopped = stopped or walk(timeline, _spot(target), visit, least_depth=depth + 1)
+    if collected.problem:
+        raise UsageError(f"{address}: {collected.problem}")
+    name = f"{statistic}({address})" if statistic else str(address)
+    in_branch = len(target.program.path) > depth
+    return Series(
+        name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped, collected.total, in_branch
+    )
+
+
+def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
+    """A value and what it was in the iteration before; unless `compared`, without the change.
+
+    Raises UsageError where there is no iteration before.
+    """
+    address = address_given(address)
+    target = _target(timeline, address)
+    read = _reader(address, None, limited=False)
+    stack = timeline.machine.stack
+    depth = _loop_of(timeline, target)
+    iteration = _iteration_at(stack, depth, stack[depth])
+    try:
+        now = read(value_now(stack, target))
+    except UsageError:
+        now = None
+    before = read(value_before(timeline, target))
+    comparable = compared and now is not None and now.shape == before.shape
+    change = differences(now, before) if comparable else None
+    return PreviousValue(iteration, now, before, change)
+
+
+def value_before(timeline: Timeline, target: Target) -> Any:
+    """What a place held one iteration before. Raises UsageError where that was not computed."""
+    stack = timeline.machine.stack
+    depth = _loop_of(timeline, target)
+    frame = stack[depth]
+    iteration = _iteration_at(stack, depth, frame)
+    if iteration < 1:
+        raise UsageError(f"'{target.named.name}' has no iteration before this one")
+    if frame.program is target.program and (kept := slots.before(frame, target.slot)) is not None:
+        return kept
+    return value_in_iteration(timeline, target, iteration - 1)
+
+
+def value_in(timeline: Timeline, target: Target) -> Any:
+    """What a place holds now, or in the one iteration of the innermost loop that its address names. UsageError."""
+    if all(iterations is None for iterations in target.iterations):
+        return value_now(timeline.machine.stack, target)
+    depth = _loop_of(timeline, target)
+    first, end = _asked(timeline, target, depth)
+    if first >= end:
+        raise UsageError(f"'{target.named.name}' has no value there: the loop has no iteration so early")
+    return value_in_iteration(timeline, target, first)
+
+
+def part_of(address: Address, value: Any) -> Array:
+    """The part of a value that an address names, read-only. UsageError where the value has no such part."""
+    return _reader(address, None, limited=False)(value)
+
+
+def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> Any:
+    """What a place holds in one iteration of the loop that runs here. Raises UsageError where it is not computed."""
+    depth = _loop_of(timeline, target)
+    found: list[Any] = []
+    with excursion(timeline):
+        machine = timeline.machine
+
+        def visit(frame: Frame, _tick: int) -> bool:
+            reached = _iteration_at(machine.stack, depth, frame)
+            if reached == iteration:
+                found[:] = [frame.values[target.slot]]
+            return reached >= iteration
+
+        stopped = before_iteration(timeline, depth, iteration)
+        stopped = stopped or walk(timeline, _spot(target), visit, least_depth=depth + 1)
+    if not found:
+        why = f" ({stopped})" if stopped else ""
+        raise UsageError(f"'{target.named.name}' has no value in iteration {iteration}{why}")
+    return found[0]
+
+
+# --- where ----------------------------------------------------------------------------------------------------------
+
+
+def _target(timeline: Timeline, address: Address) -> Target:
+    stack = timeline.machine.stack
+    if not stack:
+        raise UsageError("the run has ended; go back into a loop first")
+    return resolve(address, timeline.machine.compiled, stack[-1].program)
+
+
+def _loop_of(timeline: Timeline, target: Target) -> int:
+    """The depth of the loop that runs here over whose iterations a place has values: the innermost around it."""
+    path, stack = target.program.path, timeline.machine.stack
+    inner = next((level for level in reversed(range(len(path))) if path[level].is_loop), None)
+    if inner is None:
+        raise UsageError(f"'{target.named.name}' is in no loop, so it has one value only")
+    depth = inner + 1
+    if depth >= len(stack) or stack[depth].program.path != path[:depth]:
+        raise UsageError(
+            f"'{target.named.name}' is in {path[inner].type} '{path[inner].name}', which does not run here"
+        )
+    return depth
+
+
+def _iteration_at(stack: Sequence[Frame], depth: int, frame: Frame) -> int:
+    """The iteration of the loop at this depth; `frame` itself where the loop has ended meanwhile."""
+    activation = stack[depth].activation if depth < len(stack) else frame.activation
+    assert activation is not None
+    return activation.iteration
+
+
+def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
+    """The iterations that an address names, as a half-open range; for those from the end all must be known."""
+    level = next(level for level in reversed(range(len(target.iterations))) if target.program.path[level].is_loop)
+    if any(iterations is not None for iterations in target.iterations[:level]):
+        raise UsageError("iterations are asked for of the innermost loop only")
+    asked = target.iterations[level]
+    if asked is None:
+        return 0, np.inf
+    if isinstance(asked, int):
+        asked = IterationRange(asked, asked + 1 if asked != -1 else None)
+    if min(asked.start or 0, asked.stop or 0) < 0:
+        numbers = asked.numbers(iterations_in_all(timeline, depth))
+        return numbers.start, numbers.stop
+    return asked.start or 0, np.inf if asked.stop is None else asked.stop
+
+
+def iterations_in_all(timeline: Timeline, depth: int) -> int:
+    """How many iterations the loop at this depth runs in the end; those to come are computed."""
+    machine = timeline.machine
+    frame = machine.stack[depth]
+    last = 0
+    with excursion(timeline):
+
+        def visit(_frame: Frame, _tick: int) -> bool:
+            nonlocal last
+            last = _iteration_at(machine.stack, depth, _frame) + 1
+            return False
+
+        stopped = walk(timeline, Spot(frame.program, -1), visit, least_depth=depth + 1)
+    activation = frame.activation
+    assert activation is not None
+    if stopped:
+        raise UsageError(f"how many iterations there are is not known: {stopped}")
+    return max(last, activation.iteration + 1)
+
+
+def _spot(target: Target) -> Spot:
+    return Spot(target.program, target.program.computed_at.get(target.slot, -1))
+
+
+# --- what -----------------------------------------------------------------------------------------------------------
+
+
+def _reader(address: Address, statistic: str | None, *, limited: bool = True) -> Read:
+    """What is kept of a value: the part that the address names, or one number."""
+    if statistic is not None and statistic not in FUNCTIONS:
+        raise UsageError(f"there is no statistic '{statistic}'; there are {', '.join(sorted(FUNCTIONS))}")
+    index = numpy_index(address.index)
+    function = None if statistic is None else expression_values.call(statistic)
+
+    def read(value: Any) -> Array:
+        try:
+            part = expression_values.element(value, index) if index else value
+            found = np.asarray(part if function is None else function(part))
+        except ValueFailure as error:
+            raise UsageError(f"{address}: {error}") from None
+        if limited and found.size > MOST_ELEMENTS:
+            raise UsageError(f"{address} has {found.size} elements in an iteration; ask for a part, or a statistic")
+        return slots.read_only(found.copy() if limited else found)
+
+    return read
+
+
+class _Collected(Struct):
+    """The values of a series so far, from iteration `begin` up to but not `end`; every `step`-th is kept."""
+
+    read: Read
+    begin: int
+    end: float
+    most: int
+    room: int
+    step: int = 1
+    total: int = 0
+    problem: str = ""
+    iterations: list[int] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+
+    def add(self, iteration: int, value: Any) -> bool:
+        """Add the value of an iteration; whether nothing more is wanted."""
+        asked = self.begin <= iteration < self.end
+        self.total += asked
+        if asked and (iteration - self.begin) % self.step == 0:
+            try:
+                self.values.append(self.read(value))
+            except UsageError as error:
+                self.problem = str(error)
+                return True
+            self.room -= self.values[-1].nbytes
+            if self.room < 0:
+                self.problem = f"takes more than {LARGEST_TENSOR.get() / 2**20:,.0f} MB; ask for fewer iterations"
+                return True
+            self.iterations.append(iteration)
+            if len(self.values) > self.most:
+                self._thin_out()
+        return iteration + 1 >= self.end
+
+    def _thin_out(self) -> None:
+        self.step *= 2
+        kept = [place for place, at in enumerate(self.iterations) if (at - self.begin) % self.step == 0]
+        self.iterations = [self.iterations[place] for place in kept]
+        self.values = [self.values[place] for place in kept]

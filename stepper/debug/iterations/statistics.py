@@ -1,0 +1,315 @@
+"""What the operations of a body gave in the last iterations, one number each: kept as the run goes by, and bounded.
+
+At each stop the frames are looked at: an operation's slot holds what it gave now or one iteration before, so moving on
+by iterations costs no replay. What was jumped over is filled in by an excursion, when whoever asks has time for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
+from stepper.debug.stop import iteration_of
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
+from stepper.element_types import Array
+from stepper.engine.frames import Frame, Phase
+from stepper.engine.program import LoopPlan, Program, Value
+from stepper.errors import UsageError
+from stepper.ir.model import Layer
+from stepper.plain_values import storable
+from stepper.records import Brief
+
+MOST_ITERATIONS: Final = 64
+_AHEAD: Final = 8
+"""Iterations after the present that a history has, too, where one has been there."""
+MOST_POINTS: Final = 100_000
+MOST_RUNS: Final = 32
+MOST_SHAPES: Final = 2**16
+
+
+# --- one number for a tensor ----------------------------------------------------------------------------------------
+
+
+def _rms(numbers: Array) -> float:
+    return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
+
+
+STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
+    "rms": _rms,
+    "mean": lambda numbers: float(numbers.mean()),
+    "min": lambda numbers: float(numbers.min()),
+    "max": lambda numbers: float(numbers.max()),
+    "peak": lambda numbers: float(np.abs(numbers).max()),
+}
+"""By name: root of the mean square, mean, least, largest, largest magnitude."""
+_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
+_HIDING: Final = ("min", "max")
+"""Those that may be finite where an element is not."""
+
+
+def number_of(value: Value, statistic: str = "rms") -> float | None:
+    """A tensor as one number: NaN where it has one, else infinite where it has one; a single element is itself.
+
+    None for texts and empty tensors.
+    """
+    with np.errstate(all="ignore"):
+        return _number_of(value, statistic)
+
+
+def _number_of(value: Value, statistic: str) -> float | None:
+    """The same where numpy was told already to keep quiet."""
+    array = np.asarray(value)
+    if array.dtype.char not in _REAL:
+        array = storable(array)
+        if array.dtype.kind not in "fiub":
+            return None
+        array = array.astype(np.float64)
+    if array.size <= 1:
+        return float(array.item()) if array.size else None
+    numbers = array.reshape(-1)
+    found = STATISTICS[statistic](numbers)
+    if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
+        return found
+    if np.isnan(numbers).any():
+        return math.nan
+    return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------
+
+
+class CarriedHistory(Brief, Struct, frozen=True, eq=False):
+    """What a carried Parameter was when each iteration began, as one number; `iterations` ascending, with gaps."""
+
+    unshown: ClassVar = ("parameter",)
+
+    parameter: Layer
+    iterations: Array
+    numbers: Array
+
+
+class HistoryView(Struct, frozen=True, eq=False):
+    """The operations of one run of a graph over its last iterations.
+
+    `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`.
+    """
+
+    statistic: str
+    first: int
+    numbers: Array
+    known: Array
+    carried: tuple[CarriedHistory, ...]
+
+    def of(self, index: int, last: int, most: int) -> list[float | None]:
+        """An operation over the iterations up to and with `last`, at most so many; None where it is not known."""
+        begin = max(last - most + 1, 0)
+        found: list[float | None] = []
+        for iteration in range(begin, last + 1):
+            row = iteration - self.first
+            known = 0 <= row < len(self.known) and bool(self.known[row, index])
+            found.append(float(self.numbers[row, index]) if known else None)
+        return found
+
+
+class _Run:
+    """One activation of a program: a number for each operation and iteration, and the carried values of all.
+
+    `ended` is the first iteration that there is not (the loop is over, or fails), where that was found out.
+    """
+
+    def __init__(self, program: Program, carried: tuple[int, ...]) -> None:
+        self.program = program
+        self.carried: dict[int, dict[int, float]] = {slot: {} for slot in carried}
+        self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
+        self.tiles = TileStore(len(self.slots))
+        self.ended: int | None = None
+        self.held: list[Value] = [None] * len(self.slots)
+        self.row = Tile.empty(1, len(self.slots))
+        self.shapes: dict[tuple[int, ...], int] = {}
+
+    def see(self, frame: Frame, statistic: str) -> None:
+        """Take in what the frame holds."""
+        iteration = _iteration(frame)
+        if iteration is None:
+            return
+        if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
+            self._see_carried(frame, iteration)  # all else that it can tell is known
+            return
+        if frame.phase is not Phase.RUNNING:
+            self.see_closed(frame, iteration, statistic)
+            return
+        self._take(frame.values, iteration, 0, frame.pc, statistic)
+        if iteration > 0:
+            self._take(frame.values, iteration - 1, frame.pc, len(self.slots), statistic)
+        self._see_carried(frame, iteration)
+
+    def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
+        """All operations of the iteration have run, and their values are there."""
+        self._take(frame.values, iteration, 0, len(self.slots), statistic)
+        self.tiles.close(iteration)
+        self._see_carried(frame, iteration)
+
+    def _see_carried(self, frame: Frame, iteration: int) -> None:
+        for slot, points in self.carried.items():
+            if iteration not in points and len(points) < MOST_POINTS:
+                number = number_of(frame.values[slot])
+                if number is not None:
+                    points[iteration] = number
+
+    def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> None:
+        """What was not seen yet of an iteration's operations from `begin` up to but not `end`."""
+        missing = self.tiles.missing(iteration, begin, end)
+        if not missing.size:
+            return
+        numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
+        held = self.held
+        with np.errstate(all="ignore"):  # once for all operations: it takes longer than many a number
+            for index in missing.tolist():
+                slot = self.slots[index]
+                value = values[slot] if slot >= 0 else None
+                if value is held[index]:
+                    continue
+                number = None if value is None else _number_of(value, statistic)
+                held[index] = value
+                known[index] = number is not None
+                numbers[index] = 0.0 if number is None else number
+                shapes[index] = -1 if value is None else self._shape(np.shape(value))
+        self.tiles.put(iteration, missing, self.row)
+
+    def _shape(self, shape: tuple[int, ...]) -> int:
+        """A number for a shape; beyond so many, one for all others."""
+        if shape not in self.shapes and len(self.shapes) >= MOST_SHAPES:
+            return MOST_SHAPES
+        return self.shapes.setdefault(shape, len(self.shapes))
+
+
+class IterationStatistics:
+    """The histories of a debugger's run; to be used where the run itself is used."""
+
+    def __init__(self, timeline: Timeline, statistic: str = "rms") -> None:
+        self._timeline = timeline
+        self.statistic = statistic
+        self._runs: OrderedDict[tuple[int, int], _Run] = OrderedDict()
+
+    def choose(self, statistic: str) -> None:
+        """Another number for each tensor; what was known is forgotten. UsageError for one that there is not."""
+        if statistic not in STATISTICS:
+            raise UsageError(f"there is no statistic '{statistic}'; there are {', '.join(STATISTICS)}")
+        self.statistic = statistic
+        self.forget()
+
+    def forget(self) -> None:
+        """The run takes another course."""
+        self._runs.clear()
+
+    def see(self) -> None:
+        """Take in the present moment."""
+        for frame in self._timeline.machine.stack:
+            self._run(frame).see(frame, self.statistic)
+
+    def view(self, depth: int) -> HistoryView:
+        """What is known of the iterations around the present one of the run of the frame at this depth."""
+        frame = self._timeline.machine.stack[depth]
+        run, present = self._run(frame), _iteration(frame) or 0
+        first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
+        part = self._cells(run, first, last).window(first, last - first + 1)
+        carried = tuple(_carried(run.program, slot, points) for slot, points in run.carried.items())
+        return HistoryView(self.statistic, first, part.numbers, part.known, carried)
+
+    def cells(self, depth: int, first: int, last: int) -> CellsView:
+        """What is known of these iterations of the run of the frame at this depth."""
+        return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
+
+    def _cells(self, run: _Run, first: int, last: int) -> CellsView:
+        return CellsView(run.program, self.statistic, run.tiles.view(first, last), dict(run.tiles.firsts), run.ended)
+
+    def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
+        """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not."""
+        present = self._present(depth)
+        return present is not None and self.fill_between(depth, present - back, present - 1, enough)
+
+    def fill_between(self, depth: int, first: int, last: int, enough: Callable[[], bool]) -> bool:
+        """Fetch these iterations of the loop at this depth, where they are not known; whether any was not.
+
+        One excursion, which ends early where `enough` says so, or a pause was asked for. Iterations that are still to
+        come are computed. The present stays.
+        """
+        machine = self._timeline.machine
+        if self._present(depth) is None or not machine.stack[depth].program.operations:
+            return False
+        run = self._run(machine.stack[depth])
+        end = last + 1 if run.ended is None else min(last + 1, run.ended)
+        wanted = [iteration for iteration in range(max(first, 0), end) if run.tiles.lacks(iteration)]
+        if wanted:
+            with excursion(self._timeline):
+                self._fetch(run, depth, wanted[0], wanted[-1], enough)
+        return bool(wanted)
+
+    def _fetch(self, run: _Run, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
+        """Walk through these iterations; the run stays where the walk ended."""
+        frame = self._timeline.machine.stack[depth]
+        key, seen, is_left = _key(frame), first - 1, False
+
+        def visit(now: Frame, _tick: int) -> bool:
+            nonlocal seen, is_left
+            reached = iteration_of(now)
+            if reached is not None and _key(now) == key:
+                run.see_closed(now, reached, self.statistic)
+                seen = max(seen, reached)
+                is_left = reached >= last or enough()
+            return is_left or reached is None
+
+        stopped = before_iteration(self._timeline, depth, first)
+        spot = Spot(frame.program, len(frame.program.operations) - 1)
+        stopped = stopped or walk(self._timeline, spot, visit, least_depth=depth + 1)
+        if not is_left and stopped != PAUSED:
+            run.ended = seen + 1
+
+    def _present(self, depth: int) -> int | None:
+        """The iteration of the loop at this depth; None where there is none."""
+        stack = self._timeline.machine.stack
+        return iteration_of(stack[depth]) if depth < len(stack) else None
+
+    def _run(self, frame: Frame) -> _Run:
+        key = _key(frame)
+        run = self._runs.get(key)
+        if run is None:
+            plan = None if frame.activation is None else frame.activation.plan
+            merged = tuple(entry.parameter for entry in plan.merged) if isinstance(plan, LoopPlan) else ()
+            run = self._runs[key] = _Run(frame.program, merged)
+        self._runs.move_to_end(key)
+        while len(self._runs) > MOST_RUNS or (len(self._runs) > 1 and self._size() > MOST_CELLS):
+            self._runs.popitem(last=False)
+        return run
+
+    def _size(self) -> int:
+        return sum(run.tiles.cells for run in self._runs.values())
+
+
+def _key(frame: Frame) -> tuple[int, int]:
+    return id(frame.program), 0 if frame.activation is None else frame.activation.entered
+
+
+def _iteration(frame: Frame) -> int | None:
+    """The iteration of a loop's frame (None before the first); 0 for a graph that runs once."""
+    if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
+        return 0
+    return iteration_of(frame)
+
+
+def _carried(program: Program, slot: int, points: Mapping[int, float]) -> CarriedHistory:
+    iterations = sorted(points)
+    numbers = [points[iteration] for iteration in iterations]
+    return CarriedHistory(program.parameter(slot), np.array(iterations, np.int64), np.array(numbers, np.float64))
+
+
+def statistic_names() -> tuple[str, ...]:
+    """The numbers that there are, in the order in which they are gone through."""
+    return tuple(STATISTICS)

@@ -1,0 +1,1 @@
+"""Figures as data: boxes, wires, groups and labels of a graph or a run."""

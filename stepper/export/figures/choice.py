@@ -1,0 +1,88 @@
+"""What of a model or a run a figure shows: depth, operations, values, what is highlighted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from stepper.engine.partners import Elsewhere
+from stepper.errors import UsageError
+from stepper.export.figures.body_graph import Folding
+from stepper.ir.model import Graph, Layer
+from stepper.name_patterns import Pattern, PatternError, regex
+
+
+class Values(StrEnum):
+    """How much of each value a figure says."""
+
+    NONE = "none"
+    SHAPE = "shape"
+    STATS = "stats"
+    FULL = "full"
+    THUMBNAILS = "thumbnails"
+
+
+class Highlight(Struct, frozen=True):
+    """A layer of one graph and, in an unrolled trace, the iteration (None: all)."""
+
+    graph: Graph
+    layer: int
+    iteration: int | None = None
+
+
+class Choice(Struct, frozen=True):
+    """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
+
+    `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
+    carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
+    not computed here; such boxes have a mark.
+    """
+
+    depth: int = 1
+    only: tuple[Pattern, ...] = ()
+    hide: tuple[Pattern, ...] = ()
+    carried: bool = False
+    values: Values = Values.NONE
+    highlight: Highlight | None = None
+    fold_constants: bool = True
+    fold_accumulators: bool = True
+    elsewhere: Elsewhere = field(default_factory=dict)
+
+    def folding(self, graph: Graph) -> Folding:
+        """What of a graph is folded."""
+        hidden = frozenset(layer.id for layer in graph.layers if not self._shows(layer))
+        return Folding(constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden)
+
+    def _shows(self, layer: Layer) -> bool:
+        if self.carried or any(_fits(pattern, layer) for pattern in self.hide):
+            return False
+        return not self.only or any(_fits(pattern, layer) for pattern in self.only)
+
+    def computed_by(self, graph: Graph, layers: Sequence[int]) -> tuple[str, ...]:
+        """Who computes the layers of a box, where that is somebody else; each once."""
+        who = (self.elsewhere.get((id(graph), layer), "") for layer in layers)
+        return tuple(dict.fromkeys(words for words in who if words))
+
+    def highlights(self, graph: Graph, layers: Sequence[int], iteration: int | None = None) -> bool:
+        """Whether a box that stands for these layers is highlighted."""
+        found = self.highlight
+        if found is None or found.graph is not graph or found.layer not in layers:
+            return False
+        return found.iteration is None or iteration is None or found.iteration == iteration
+
+
+def _fits(pattern: Pattern, layer: Layer) -> bool:
+    return pattern.found_in(layer.name) or pattern.is_whole(layer.type)
+
+
+def patterns(texts: Sequence[str]) -> tuple[Pattern, ...]:
+    """Regular expressions of the command line; UsageError for what is none."""
+    found = []
+    for text in texts:
+        try:
+            found.append(regex(text))
+        except PatternError as error:
+            raise UsageError(f"'{text}' is no regular expression: {error}") from None
+    return tuple(found)

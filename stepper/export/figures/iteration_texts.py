@@ -1,0 +1,138 @@
+"""What the boxes and frames of a body say of one iteration: slices, values, marks, which side of an If ran."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from stepper.engine.roles import output_role, roles_of
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Cluster, Kind, Node, Thumbnail
+from stepper.export.figures.inner_runs import is_idle
+from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
+from stepper.export.figures.parts import DrawnBox
+from stepper.export.figures.value_texts import ValueSummary, thumbnails, value_lines
+from stepper.ir.model import Layer, Source
+
+
+class IterationTexts:
+    """The texts of one trace. `tail` is the part of an id that all iterations share, such as `n12` or `c5.then`."""
+
+    def __init__(self, trace: LoopTrace, choice: Choice) -> None:
+        self.trace, self.choice = trace, choice
+        self.body, self.roles = trace.place.body, roles_of(trace.place.layer)
+        self.pictures = self._pictures()
+
+    def frame(self, trace: IterationTrace, tail: str, cluster: Cluster) -> Cluster:
+        """A frame in an iteration: of a side of an If whether it ran, of a loop how often."""
+        prefix = _prefix(tail)
+        if cluster.kind is not Kind.SIDE:
+            count = trace.loops.get(tail)
+            label = cluster.label if count is None else f"{cluster.label}, {_iterations(count)}"
+            return replace(cluster, label=label, idle=is_idle(prefix, trace.sides))
+        owner, _, side = tail.rpartition(".")
+        within = _prefix(owner)
+        inside = f"{within}{owner.removeprefix(f'{within}c')}{side[0]}."
+        if _is_often(within):
+            return cluster
+        ran = inside in trace.sides
+        return replace(cluster, label=f"{side} {'ran' if ran else 'did not run'}", idle=not ran)
+
+    def box(self, trace: IterationTrace, tail: str, box: DrawnBox, node: Node) -> Node:
+        """A box in an iteration."""
+        prefix = _prefix(tail)
+        if is_idle(prefix, trace.sides):
+            return replace(node, lines=(), highlighted=False, idle=True)
+        if _is_often(prefix):
+            return node
+        own = prefix == ""
+        values = trace.values if own else trace.sides[prefix]
+        layer, layers = box.graph.by_id[box.node.key], box.node.layers
+        source = box.graph.sources[layer.id][0] if layer.type == "Result" else Source(layer.id, 0)
+        value = None if source is None else values.get((source.layer, source.output))
+        lines = [*(self._port_lines(trace, layer) if own else ())]
+        lines += _inner_lines(trace, prefix, layer) if len(layers) == 1 else ()
+        picture = None
+        if value is not None and source is not None and len(layers) == 1:
+            lines += value_lines(value, self.choice.values)
+            picture = self.pictures.get((trace.number, source.layer, source.output)) if own else None
+        return replace(
+            node,
+            lines=tuple(lines),
+            marks=_marks(values, layers) if layer.type != "Result" else (),
+            thumbnail=picture,
+            highlighted=self.choice.highlights(box.graph, layers, trace.number),
+        )
+
+    def _port_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
+        if layer.type == "Parameter":
+            return self._parameter_lines(trace, layer)
+        return self._result_lines(trace, layer) if layer.type == "Result" else ()
+
+    def _parameter_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
+        cut = trace.slices.get(layer.id)
+        if cut is not None:
+            return (f"[{cut.begin}:{cut.end}] of {cut.extent}, axis {cut.axis}",)
+        if layer.id in self.roles.current_iteration:
+            return (f"current iteration: {trace.number}",)
+        if layer.id in self.roles.merged_from:
+            return ("initial value",) if trace.number == 0 else (f"from iteration {trace.number - 1}",)
+        return ("invariant",) if any(entry.parameter == layer.id for entry in self.roles.invariant) else ()
+
+    def _result_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
+        lines = []
+        for entry in self.body.outputs:
+            if entry.result != layer.id:
+                continue
+            if entry.output is not None and entry.slicing is not None:
+                lines.append(f"S[{trace.number}] → output {entry.output}")
+            if output_role(entry).is_condition and trace.condition is not None:
+                lines.append(f"condition: {str(trace.condition).lower()}")
+        return tuple(lines)
+
+    def _pictures(self) -> dict[tuple[int, int, int], Thumbnail | None]:
+        if self.choice.values is not Values.THUMBNAILS:
+            return {}
+        found: dict[tuple[int, int, int], Thumbnail | None] = {}
+        iterations = self.trace.iterations
+        for layer, output in dict.fromkeys(key for item in iterations for key in item.values):
+            values: list[ValueSummary | None] = [item.values.get((layer, output)) for item in iterations]
+            made = thumbnails(None if value is None else value.grid for value in values)
+            found.update({(item.number, layer, output): made[k] for k, item in enumerate(iterations)})
+        return found
+
+
+def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[str]:
+    """What a folded If or loop did."""
+    if layer.type == "If":
+        yield from (f"{side} ran" for side in ("then", "else") if f"{prefix}{layer.id}{side[0]}." in trace.sides)
+    count = trace.loops.get(f"{prefix}c{layer.id}")
+    if count is not None:
+        yield _iterations(count)
+
+
+def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
+    """What is remarkable in a box; of one that stands for several layers in how many values."""
+    found = [value.marks for (layer, _), value in values.items() if layer in layers and value.marks]
+    if len(layers) == 1 or not found:
+        return found[0] if found else ()
+    words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]
+    return tuple(f"{word} in {count} value{'' if count == 1 else 's'}" for word, count in Counter(words).items())
+
+
+def _prefix(tail: str) -> str:
+    """`5t.` of `5t.n7`."""
+    before, dot, _ = tail.rpartition(".")
+    return before + dot
+
+
+def _is_often(prefix: str) -> bool:
+    """Whether a loop is among what the prefix names: what is inside runs often in one iteration."""
+    return any(part.isdigit() for part in prefix.split("."))
+
+
+def _iterations(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"

@@ -1,0 +1,270 @@
+"""One run of one loop, kept for a figure or a table: only the iterations that are to be shown stay in memory."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.inspection.inspect import inspect_loop
+from stepper.debug.inspection.views import LoopView
+from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan, Program
+from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
+from stepper.export.figures.choice import Values
+from stepper.export.figures.inner_runs import InnerRuns
+from stepper.export.figures.places import LoopPlace
+from stepper.export.figures.value_texts import ValueSummary, number_text, summary
+from stepper.recording.choice import Iterations
+
+WHOLE: Final = 8
+"""Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""
+
+ELIDED: Final = "0:3,-1"
+_EVER: Final = 10**15
+_ACTIVATION: Final = re.compile(r"@([0-9]{1,15})")
+
+
+class SliceRange(Struct, frozen=True):
+    """The elements [begin, end) of `extent` along an axis that a Parameter gets."""
+
+    axis: int
+    begin: int
+    end: int
+    extent: int
+
+
+Summaries = Mapping[tuple[int, int], ValueSummary]
+"""What is to be said of values, by (layer id, output)."""
+
+
+class IterationTrace(Struct, frozen=True):
+    """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
+
+    `sides` are the values of the sides of Ifs that ran and `loops` the iterations of inner loops, as inner_runs.py
+    names them.
+    """
+
+    number: int
+    values: Summaries
+    slices: Mapping[int, SliceRange]
+    condition: bool | None
+    sides: Mapping[str, Summaries]
+    loops: Mapping[str, int]
+
+
+class Control(Struct, frozen=True):
+    """What a Loop got as its trip count or initial condition: the index of its input, which of the two, the value."""
+
+    input: int
+    name: str
+    text: str
+
+
+class LoopTrace(Struct, frozen=True):
+    """One activation of a loop: how many iterations it ran, those kept, and what its last moment shows.
+
+    `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
+    none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
+    `failed`. `controls` are trip count and initial condition where something is connected.
+    """
+
+    place: LoopPlace
+    file: str
+    around: tuple[int, ...]
+    count: int
+    iterations: tuple[IterationTrace, ...]
+    view: LoopView | None
+    ended: str
+    by_condition: bool
+    failed: bool = False
+    controls: tuple[Control, ...] = ()
+
+    @property
+    def left_out(self) -> list[tuple[int, int]]:
+        """The ranges [begin, end) of iterations that are not shown."""
+        numbers = [-1, *(iteration.number for iteration in self.iterations), self.count]
+        return [(a + 1, b) for a, b in pairwise(numbers) if b > a + 1]
+
+
+class _Raw(Struct, frozen=True):
+    """An iteration of which it is open whether it is shown: references to its values and to those before."""
+
+    number: int
+    frame_values: list[Any]
+    before: list[Any] | None
+    inner: InnerRuns
+
+
+def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
+    """`passes@1::pairs` asks for the run of `pairs` in iteration 1 of `passes`: the plain name, and the iterations."""
+    if name is None:
+        return None, ()
+    return _ACTIVATION.sub("", name), tuple(int(number) for number in _ACTIVATION.findall(name))
+
+
+class Tracer:
+    """Steps a machine through one activation of a loop; `iterations` None shows short runs whole, long ones elided."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        place: LoopPlace,
+        around: tuple[int, ...] = (),
+        iterations: Iterations | None = None,
+        values: Values = Values.NONE,
+        *,
+        measured: bool = False,
+    ) -> None:
+        if not place.layer.is_loop:
+            raise UsageError(f"{place.title} has no iterations; draw it with --view rolled")
+        loops_around = sum(layer.is_loop for layer in place.around)
+        if len(around) > loops_around:
+            raise UsageError(f"{place.title} is inside of {loops_around} loops, but {len(around)} iterations are named")
+        self.machine, self.place, self.around = machine, place, around
+        self.wanted = iterations
+        self.values, self.measured = values, measured
+        self._entered: Frame | None = None
+        self._around: tuple[int, ...] = ()
+        self._controls: tuple[Control, ...] = ()
+        self._done = 0
+        self._kept: list[IterationTrace] = []
+        self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
+
+    def trace(self) -> LoopTrace:
+        """Run to the end of the activation, or as far as it comes: a run that fails in it is told up to there.
+
+        UsageError where the run never enters the loop; else the run's own errors.
+        """
+        try:
+            return self._walk()
+        except (ExecutionError, LimitReached, UnsupportedOperation) as error:
+            entered = self._entered
+            if entered is None or not self._done:
+                raise
+            depth = next(index for index, frame in enumerate(self.machine.stack) if frame is entered)
+            view = inspect_loop(self.machine, depth)
+            return self._finished(view, entered, f"stopped in iteration {self._done}: {str(error).splitlines()[0]}")
+
+    def _walk(self) -> LoopTrace:
+        before, inner = None, InnerRuns()
+        for event in self.machine.run(Every.ITERATION):
+            entered = self._entered
+            if entered is not None and all(entered is not frame for frame in self.machine.stack):
+                return self._finished(None, entered)  # it left without an iteration
+            if entered is not None and event.kind is EventKind.LEFT:
+                inner.note(event.frame, self._stack_within(entered))
+            frame, activation = event.frame, event.frame.activation
+            if activation is None or activation.operation.layer is not self.place.layer:
+                continue
+            if event.kind is EventKind.ENTERED and entered is None:
+                if self._is_wanted():
+                    self._entered, self._around = frame, self._iterations_around()
+                    self._controls = tuple(_controls(frame, self.machine.stack[-2]))
+            elif event.kind is EventKind.ITERATION and frame is entered:
+                raw = _Raw(activation.iteration, list(frame.values), before, inner)
+                before, inner, self._done = raw.frame_values, InnerRuns(), raw.number + 1
+                self._keep(raw, frame)
+                if activation.ended is not None:
+                    return self._finished(inspect_loop(self.machine), frame)
+        raise UsageError(self._never())
+
+    def _stack_within(self, entered: Frame) -> list[Frame]:
+        stack = self.machine.stack
+        return stack[next(index for index, frame in enumerate(stack) if frame is entered) + 1 :]
+
+    def _is_wanted(self) -> bool:
+        here = self._iterations_around()
+        return not self.around or here[: len(self.around)] == self.around
+
+    def _iterations_around(self) -> tuple[int, ...]:
+        loops = [frame.activation for frame in self.machine.stack[1:-1] if frame.activation is not None]
+        return tuple(activation.iteration for activation in loops if isinstance(activation.plan, LoopPlan))
+
+    def _never(self) -> str:
+        where = f" in iteration {', '.join(map(str, self.around))} of what is around it" if self.around else ""
+        return f"the run never enters {self.place.title}{where}"
+
+    def _keep(self, raw: _Raw, frame: Frame) -> None:
+        sure = self.wanted.includes(raw.number, _EVER) if self.wanted is not None else raw.number < WHOLE
+        if sure:
+            self._kept.append(self._summarised(raw, frame))
+        else:
+            self._open.append(raw)
+
+    def _finished(self, view: LoopView | None, frame: Frame, failure: str = "") -> LoopTrace:
+        kept = [*self._kept, *(self._summarised(raw, frame) for raw in self._open)]
+        activation, count = frame.activation, self._done
+        assert activation is not None
+        chosen = self.wanted
+        if chosen is None:
+            chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
+        ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
+        return LoopTrace(
+            place=self.place,
+            file=str(self.machine.compiled.model.path),
+            around=self._around,
+            count=count,
+            iterations=tuple(item for item in kept if chosen.includes(item.number, count)),
+            view=view,
+            ended=failure or ended,
+            by_condition=activation.ended is EndReason.CONDITION,
+            failed=bool(failure),
+            controls=self._controls,
+        )
+
+    def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
+        activation, program = frame.activation, frame.program
+        assert activation is not None and isinstance(activation.plan, LoopPlan)
+        slices = {
+            program.parameter(taken.parameter).id: SliceRange(
+                taken.walk.axis, *taken.walk.range(raw.number), taken.source.shape[taken.walk.axis]
+            )
+            for taken in activation.slices
+        }
+        condition = activation.plan.condition_result
+        truth = None if condition is None else bool(np.all(raw.frame_values[condition]))
+        return IterationTrace(
+            number=raw.number,
+            values=self._summaries(program, raw.frame_values, raw.before),
+            slices=slices,
+            condition=truth,
+            sides={key: self._summaries(side.program, side.frame_values) for key, side in raw.inner.sides.items()},
+            loops=raw.inner.loops,
+        )
+
+    def _summaries(self, program: Program, now: list[Any], before: list[Any] | None = None) -> Summaries:
+        return {
+            key: summary(now[slot], None if before is None else before[slot], self.values, measured=self.measured)
+            for key, slot in program.slots.items()
+            if now[slot] is not None
+        }
+
+
+def _controls(frame: Frame, outer: Frame) -> Iterator[Control]:
+    """Trip count and initial condition of a loop that was just entered."""
+    activation = frame.activation
+    assert activation is not None
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan):
+        return
+    for index, name in ((plan.trip_count, "trip count"), (plan.condition, "initial condition")):
+        value = None if index is None else outer.values[activation.operation.inputs[index]]
+        if index is not None and value is not None:
+            yield Control(index, name, _control_text(name, np.asarray(value).reshape(-1)[0], activation.limit))
+
+
+def _control_text(name: str, value: Any, limit: int | None) -> str:
+    """Such as `trip count 10`; what converters write where they mean no limit is said so."""
+    if name == "trip count" and value == np.iinfo(np.int64).max:
+        return f"{name}: the largest i64, no limit"
+    unlimited = name == "trip count" and limit is None
+    return f"{name} {number_text(np.asarray(value))}" + (": no limit" if unlimited else "")

@@ -1,0 +1,221 @@
+"""From graphs of the model to nodes, clusters and edges of a figure; bodies inside of their layers, to a depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from stepper.engine.roles import RoleError, output_role, roles_of
+from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Kind, Node
+from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.views.port_texts import input_text, output_text
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Port
+from stepper.ops.axes import shape_text
+
+SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
+
+
+class DrawnBox(NamedTuple):
+    """What a node is drawn of."""
+
+    graph: Graph
+    node: DrawnNode
+
+
+class Parts(Struct):
+    """What a figure is made of, while it is collected; `drawn` says by the id of a node what that stands for."""
+
+    choice: Choice
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
+    drawn: dict[str, DrawnBox] = field(default_factory=dict)
+    _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
+
+    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> BodyGraph:
+        """All of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
+        return self._add(graph, body, layer, None, prefix, cluster, self.choice.depth)
+
+    def add_bodies(self, layer: Layer, outer: Graph, prefix: str, parent: str, depth: int) -> str:
+        """A loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
+        id = f"{prefix}c{layer.id}"
+        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent))
+        for body in layer.bodies:
+            inside = id
+            if len(layer.bodies) > 1:
+                inside = f"{id}.{SIDES[body.role]}"
+                self.clusters.append(Cluster(inside, Kind.SIDE, SIDES[body.role], id))
+            self._add(body.graph, body, layer, outer, body_prefix(prefix, layer, body), inside, depth)
+        return id
+
+    def _add(
+        self,
+        graph: Graph,
+        body: Body | None,
+        layer: Layer | None,
+        outer: Graph | None,
+        prefix: str,
+        cluster: str,
+        depth: int,
+    ) -> BodyGraph:
+        drawn = body_graph(graph, body, self.choice.folding(graph))
+        self._boxes[prefix] = drawn.box_of
+        ports = port_lines(layer, body, outer)
+        open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
+        for node in drawn.nodes:
+            if node.key in open_layers:
+                self.add_bodies(open_layers[node.key], graph, prefix, cluster, depth - 1)
+            else:
+                self.nodes.append(self._node(graph, node, ports.get(node.key, ()), prefix, cluster))
+        self._add_edges(graph, drawn, open_layers, prefix)
+        for edge in drawn.back_edges:
+            source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
+            self.edges.append(Edge(source, target, EdgeKind.BACK, edge.name))
+        return drawn
+
+    def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> Node:
+        layer, id = graph.by_id[node.key], f"{prefix}n{node.key}"
+        self.drawn[id] = DrawnBox(graph, node)
+        if self.choice.values is not Values.NONE and len(node.layers) == 1:
+            lines = (*lines, *declared_lines(layer))
+        if node.kind is NodeKind.ACCUMULATOR:
+            lines = (*lines, "Parameter → Concat → Result")
+        computed_by = self.choice.computed_by(graph, node.layers)
+        return Node(
+            id=id,
+            kind=Kind(node.kind),
+            label=excerpt(node.label),
+            lines=lines,
+            title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
+            cluster=cluster,
+            computed_by=computed_by,
+            highlighted=self.choice.highlights(graph, node.layers),
+        )
+
+    def _add_edges(self, graph: Graph, drawn: BodyGraph, opened: Mapping[int, Layer], prefix: str) -> None:
+        for edge in drawn.edges:
+            if edge.target in opened:
+                continue
+            for source, kind, label in self._sources(edge.source, edge.output, opened, prefix):
+                self._add_edge(Edge(source, f"{prefix}n{edge.target}", kind, label, edge.output))
+        for layer in opened.values():
+            for index, tensor in enumerate(graph.sources[layer.id]):
+                if tensor is None or (drawn.box_of[tensor.layer] == layer.id and tensor.layer != layer.id):
+                    continue
+                found = self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix)
+                for source, _, _ in found:
+                    for target, label in self._targets(layer, index, prefix):
+                        self._add_edge(Edge(source, target, EdgeKind.PORT, label, tensor.output))
+
+    def _add_edge(self, edge: Edge) -> None:
+        if edge not in self.edges[-8:]:
+            self.edges.append(edge)
+
+    def _sources(
+        self, key: int, output: int, opened: Mapping[int, Layer], prefix: str
+    ) -> Iterator[tuple[str, EdgeKind, str]]:
+        """Where a tensor comes from: a node, or the Results of an opened layer, with the role of the port."""
+        if key not in opened:
+            yield f"{prefix}n{key}", EdgeKind.DATA, ""
+            return
+        layer = opened[key]
+        for body in layer.bodies:
+            for entry in body.outputs:
+                if entry.output == output:
+                    role = output_role(entry) if layer.is_loop else ""
+                    yield self._inner(prefix, layer, body, entry.result), EdgeKind.PORT, role
+
+    def _targets(self, layer: Layer, index: int, prefix: str) -> Iterator[tuple[str, str]]:
+        """The Parameters that an opened layer's input leads to; the cluster where it is a trip count or condition."""
+        reached = False
+        for body in layer.bodies:
+            for entry in body.inputs:
+                if entry.input == index:
+                    reached = True
+                    yield self._inner(prefix, layer, body, entry.parameter), input_role(layer, entry)
+        if not reached:
+            yield f"{prefix}c{layer.id}", "control"
+
+    def _inner(self, prefix: str, layer: Layer, body: Body, identity: int) -> str:
+        """The box of a Parameter or Result of an opened layer's body."""
+        inside = body_prefix(prefix, layer, body)
+        return f"{inside}n{self._boxes[inside][identity]}"
+
+
+def _opens(node: DrawnNode, depth: int) -> bool:
+    return depth > 0 and node.kind in (NodeKind.LOOP, NodeKind.BRANCH)
+
+
+def body_prefix(prefix: str, layer: Layer, body: Body) -> str:
+    """What the ids in a body begin with."""
+    side = SIDES[body.role][0] if len(layer.bodies) > 1 else ""
+    return f"{prefix}{layer.id}{side}."
+
+
+def kind_of(layer: Layer) -> Kind:
+    """Loop or branch."""
+    return Kind.LOOP if layer.is_loop else Kind.BRANCH
+
+
+def loop_label(layer: Layer) -> str:
+    """Such as `Loop 'decoder'`."""
+    return f"{layer.type} '{shortened(excerpt(layer.name), 40)}'"
+
+
+def input_role(layer: Layer, entry: InputMapping) -> str:
+    """The role of an input of a port map; empty for an If, which has none."""
+    if not layer.is_loop:
+        return ""
+    try:
+        return str(roles_of(layer).role_of(entry))
+    except RoleError:
+        return "cannot be played"
+
+
+def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> dict[int, tuple[str, ...]]:
+    """For each Parameter and Result of a loop's body, what its entries in the port map do."""
+    lines: dict[int, tuple[str, ...]] = {}
+    if layer is None or body is None or not layer.is_loop:
+        return lines
+    for entry in body.inputs:
+        text = input_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
+        lines[entry.parameter] = (*lines.get(entry.parameter, ()), text)
+    for output in body.outputs:
+        lines[output.result] = (*lines.get(output.result, ()), output_text(output_role(output), output.slicing))
+    for back in body.back_edges:
+        lines.setdefault(back.from_layer, ("carried",))
+    return {key: tuple(dict.fromkeys(texts)) for key, texts in lines.items()}
+
+
+def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
+    """What feeds an entry of a port map, in short."""
+    source = None if entry.input is None or outer is None else outer.sources[layer.id][entry.input]
+    if source is None or outer is None:
+        return ""
+    return f" ← {shortened(excerpt(labels_of(outer)[source.layer]), 20)}"
+
+
+def declared_lines(layer: Layer) -> tuple[str, ...]:
+    """The type and shape that the file declares for each output (of a Result: for its input)."""
+    ports = layer.inputs[:1] if layer.type == "Result" else layer.outputs
+    return tuple(dict.fromkeys(declared_text(port) for port in ports))
+
+
+def declared_text(port: Port) -> str:
+    """Such as `f32[1,?,16]`."""
+    name = port.element_type.name if port.element_type is not None else "?"
+    return f"{name}{shape_text(port.dims).replace('-1', '?')}"
+
+
+def node_title(graph: Graph, node: DrawnNode) -> str:
+    """A box in full: type, name and id of its layer, or of all that it stands for."""
+    shown = [str(graph.by_id[key]) for key in sorted(node.layers)[:12]]
+    if len(node.layers) > 12:
+        shown.append(f"and {len(node.layers) - 12} more")
+    constants = [f"Constant '{excerpt(graph.by_id[key].name)}'" for key in node.constants[:6]]
+    return "; ".join(shown) + (f"; reads {', '.join(constants)}" if constants else "")

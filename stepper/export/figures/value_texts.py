@@ -1,0 +1,142 @@
+"""What a figure says of one value in one iteration: lines of text, marks of what is remarkable, a thumbnail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.element_types import STRING_DTYPE, Array
+from stepper.export.figures.choice import Values
+from stepper.export.figures.figure import Thumbnail
+from stepper.ir.excerpts import excerpt
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+from stepper.tensors.statistics import Statistics, statistics
+
+MOST_ELEMENTS: Final = 12
+"""Elements of a tensor that is written out."""
+
+_THUMBNAIL: Final = (6, 24)
+_LONGEST: Final = 60
+
+Grid = tuple[tuple[float, ...], ...]
+
+
+class ValueSummary(Struct, frozen=True):
+    """One value: type and shape, statistics where they were asked for, all numbers where they are few.
+
+    `marks` are those of NaN, Inf, shape changed that hold. `grid` is what a thumbnail is made of.
+    """
+
+    type: str
+    shape: tuple[int, ...]
+    marks: tuple[str, ...]
+    statistics: Statistics | None = None
+    numbers: str = ""
+    grid: Grid | None = None
+
+    @property
+    def described(self) -> str:
+        """Such as `f32[1,16]`."""
+        return f"{self.type}{shape_text(self.shape)}"
+
+
+def summary(value: Any, before: Any, values: Values, *, measured: bool = False) -> ValueSummary:
+    """What is to be said of a value; `before` is that of the iteration before (None: there was none).
+
+    `measured`: with statistics, whatever is shown.
+    """
+    array = np.asarray(value)
+    found = statistics(array) if measured or values in (Values.STATS, Values.FULL) else None
+    small = array.size <= MOST_ELEMENTS and (measured or values in (Values.STATS, Values.FULL, Values.THUMBNAILS))
+    return ValueSummary(
+        type=element_types.name_of(array.dtype),
+        shape=array.shape,
+        marks=tuple(_marks(array, before, found)),
+        statistics=found,
+        numbers=number_text(array) if small else "",
+        grid=_grid(array) if values is Values.THUMBNAILS and array.size > 1 else None,
+    )
+
+
+def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[str]:
+    if array.dtype != STRING_DTYPE and element_types.is_floating(array.dtype):
+        if found is None and array.size and not bool(np.isfinite(array).all()):
+            found = statistics(array)
+        if found is not None and found.nan:
+            yield f"{found.nan} NaN"
+        if found is not None and found.positive_infinity + found.negative_infinity:
+            yield f"{found.positive_infinity + found.negative_infinity} Inf"
+    if before is not None and np.shape(before) != array.shape:
+        yield f"shape was {shape_text(np.shape(before))}"
+
+
+def value_lines(value: ValueSummary, values: Values) -> tuple[str, ...]:
+    """The lines that stand in the value's box."""
+    if values is Values.NONE:
+        return ()
+    if values is Values.SHAPE:
+        return (value.described,)
+    scalar = all(size == 1 for size in value.shape)
+    if value.numbers and (scalar or values is Values.FULL):
+        return (f"{value.described} {value.numbers}",) if scalar else (value.described, value.numbers)
+    if values is Values.THUMBNAILS or value.statistics is None:
+        return (value.described,)
+    return (value.described, statistics_text(value.statistics))
+
+
+def statistics_text(found: Statistics) -> str:
+    """Such as `-0.93 to 0.71, mean 0.02`, or `all 0`; of the finite elements."""
+    if found.min is None or found.max is None or found.mean is None:
+        return "no finite element" if found.size else "empty"
+    if found.min == found.max:
+        return f"all {_number(found.min)}"
+    return f"{_number(found.min)} to {_number(found.max)}, mean {_number(found.mean)}"
+
+
+def number_text(array: Array) -> str:
+    """All numbers of a small tensor, rows in brackets."""
+    plain = storable(array)
+    return excerpt(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()), _LONGEST)
+
+
+def _nested(item: Any) -> str:
+    return f"[{' '.join(map(_nested, item))}]" if isinstance(item, list) else _number(item)
+
+
+def _number(item: Any) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    return f"{item:.4g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
+
+
+def _grid(array: Array) -> Grid | None:
+    """Not more cells than a thumbnail has, each the mean of a part of the tensor."""
+    if array.dtype == STRING_DTYPE:
+        return None
+    plain = storable(array).astype(np.float64)
+    flat = (
+        plain.reshape(1, -1)
+        if plain.ndim == 1 or max(plain.shape) == plain.size
+        else plain.reshape(-1, plain.shape[-1])
+    )
+    rows, columns = (min(most, size) for most, size in zip(_THUMBNAIL, flat.shape, strict=True))
+    parts = [np.array_split(part.mean(axis=0), columns) for part in np.array_split(flat, rows)]
+    return tuple(tuple(float(cell.mean()) for cell in row) for row in parts)
+
+
+def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
+    """The thumbnails of one value over the iterations, shades on one scale."""
+    kept = list(grids)
+    numbers = [cell for grid in kept if grid is not None for row in grid for cell in row if np.isfinite(cell)]
+    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+    span = high - low or 1.0
+
+    def shade(cell: float) -> float | None:
+        return (cell - low) / span if np.isfinite(cell) else None
+
+    return [None if grid is None else Thumbnail(tuple(tuple(map(shade, row)) for row in grid)) for grid in kept]

@@ -1,0 +1,131 @@
+"""A port map laid out: outside on the left, the body in the middle, outputs and the next iteration on the right."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Final
+
+from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Figure, Node
+from stepper.export.layout.drawing import SMALL, BoxShape, Drawing, FrameShape, Line, Text, columns, largest, size_of
+from stepper.export.layout.layered import title_width
+from stepper.export.layout.model import Segment
+
+GAP: Final = 2
+TOP: Final = 5
+FRAME: Final = 3
+STEP: Final = 2
+
+
+def arrange_columns(figure: Figure) -> Drawing:
+    """One row an edge; a box that has several edges is as high as they need."""
+    return _Columns(figure).drawing
+
+
+class _Columns:
+    """A port map while it is laid out."""
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure, self.drawing = figure, Drawing()
+        self.inside = tuple(node for cluster in figure.clusters for node in figure.nodes_in[cluster.id])
+        self.into = [edge for edge in figure.edges if edge.source not in {node.id for node in self.inside}]
+        self.out = [edge for edge in figure.edges if edge not in self.into]
+        left = [figure.by_id[id] for id in dict.fromkeys(edge.source for edge in self.into)]
+        right = [figure.by_id[id] for id in dict.fromkeys(edge.target for edge in self.out)]
+        titles = max((title_width(cluster) - 2 * GAP for cluster in figure.clusters), default=0)
+        self.widths = [_width(left), max(_width(self.inside), titles), _width(right)]
+        self.elbows = [_elbows([edge.source for edge in self.into]), _elbows([edge.target for edge in self.out])]
+        self.gaps = [
+            _labels(edges) + STEP * len(elbows)
+            for edges, elbows in zip((self.into, self.out), self.elbows, strict=True)
+        ]
+        self.middle = self.widths[0] + self.gaps[0]
+        self.right = self.middle + self.widths[1] + self.gaps[1]
+        self.rows: dict[str, tuple[int, int]] = {}
+        self._draw(left, right)
+
+    def _draw(self, left: list[Node], right: list[Node]) -> None:
+        y = TOP
+        for cluster in self.figure.clusters:
+            begin = y - FRAME
+            y = self._rows(cluster, y)
+            frame = FrameShape(cluster, self.middle - GAP, begin, self.widths[1] + 2 * GAP, y - begin)
+            self.drawing.frames.append(frame)
+            self.drawing.height = y + 1
+            y += 1 + FRAME
+        self.drawing.width = self.right + (self.widths[2] if right else 0)
+        following = any(edge.kind is EdgeKind.BACK for edge in self.out)
+        for x, text in ((0, "outside"), (self.right, "outside and next iteration" if following else "outside")):
+            if left if x == 0 else right:
+                self.drawing.texts.append(Text(x, 0, text, "title", "start"))
+
+    def _rows(self, cluster: Cluster, y: int) -> int:
+        """The boxes of one body with all that leads in and out; the row below the last."""
+        for node in self.figure.nodes_in[cluster.id]:
+            into = [edge for edge in self.into if edge.target == node.id]
+            out = [edge for edge in self.out if edge.source == node.id]
+            height = size_of(node)[1]
+            rows = y
+            for edge in [*into, *out]:
+                other = edge.source if edge in into else edge.target
+                if other not in self.rows:
+                    column = 0 if edge in into else self.right
+                    self._box(self.figure.by_id[other], column, rows, self.widths[0 if edge in into else 2])
+                self._line(edge, rows, inwards=edge in into)
+                rows += max(size_of(self.figure.by_id[other])[1], 2) + 1
+            tall = max(height, rows - y - 1)
+            self._box(node, self.middle, y, self.widths[1], tall)
+            y += tall + 1
+        return y
+
+    def _box(self, node: Node, x: int, y: int, width: int, height: int | None = None) -> None:
+        tall = height or size_of(node)[1]
+        self.rows[node.id] = (y, tall)
+        self.drawing.boxes.append(BoxShape(node, x, y, width, tall))
+
+    def _line(self, edge: Edge, row: int, *, inwards: bool) -> None:
+        """An edge in its row; where its other end stands in another row, it bends there first."""
+        begin, end = (self.widths[0] - 1, self.middle - 1)
+        if not inwards:
+            begin, end = self.middle + self.widths[1] - 1, self.right - 1
+        y = row + 1
+        top, tall = self.rows[edge.source if inwards else edge.target]
+        segments = [Segment(begin, y, end, y)]
+        if inwards and not top <= y < top + tall:
+            elbow = begin + 1 + STEP * self.elbows[0][edge.source]
+            segments = [
+                Segment(begin, top + 1, elbow, top + 1),
+                Segment(elbow, top + 1, elbow, y),
+                Segment(elbow, y, end, y),
+            ]
+        if not inwards and not top <= y < top + tall:
+            elbow = end - 2 - STEP * self.elbows[1][edge.target]
+            low, high = sorted((top + 1, y))
+            segments = [
+                Segment(begin, y, elbow, y),
+                Segment(elbow, low, elbow, high),
+                Segment(elbow, top + 1, end, top + 1),
+            ]
+            self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
+        else:
+            self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
+        role, _, details = edge.label.partition(": ")
+        middle = (begin + end) / 2
+        self.drawing.texts.append(Text(middle, y - 0.85, role, "small"))
+        if details:
+            self.drawing.texts.append(Text(middle, y + 0.6, details, "small"))
+
+
+def _width(nodes: list[Node] | tuple[Node, ...]) -> int:
+    return largest([(0, 0), *(size_of(node) for node in nodes)])[0]
+
+
+def _labels(edges: list[Edge]) -> int:
+    """Room for the longest label of a column's edges: the role above the line, the details below."""
+    texts = [text for edge in edges for text in edge.label.split(": ")]
+    return max((math.ceil(columns(text) * SMALL) for text in texts), default=4) + 8
+
+
+def _elbows(ends: list[str]) -> dict[str, int]:
+    """Numbers for what has several edges, which bend beside it: each in a column of its own."""
+    return {id: index for index, id in enumerate(id for id, count in Counter(ends).items() if count > 1)}

@@ -1,0 +1,141 @@
+"""A figure laid out on a grid of cells by our own layout: frames, boxes, lines and texts, for those who write SVG."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from stepper.export.figures.figure import Cluster, EdgeKind, Node
+from stepper.export.layout.model import Segment
+
+SMALL: Final = 11 / 13
+"""How large the further lines of a box are, beside its label."""
+
+PADDING: Final = 4
+
+
+class BoxShape(NamedTuple):
+    """A node's rectangle, in cells."""
+
+    node: Node
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+class FrameShape(NamedTuple):
+    """A cluster's rectangle, in cells; `beside`: its title stands in the left margin, wires run over its top."""
+
+    cluster: Cluster
+    x: int
+    y: int
+    width: int
+    height: int
+    beside: bool = False
+
+
+class Line(NamedTuple):
+    """All segments of one tensor's wire (or of one edge), and the cells of its arrow heads, each above what it enters.
+
+    `stubs` are cells where it begins at the lower edge, not in the middle: it leaves a frame there. `rights` are heads
+    that point to the right, each in the cell before what it enters; `joins` are cells where it runs into another line.
+    `idle`: it is in a side of an If that did not run.
+    """
+
+    kind: EdgeKind
+    segments: tuple[Segment, ...]
+    heads: tuple[tuple[int, int], ...]
+    title: str = ""
+    stubs: tuple[tuple[int, int], ...] = ()
+    rights: tuple[tuple[int, int], ...] = ()
+    joins: tuple[tuple[int, int], ...] = ()
+    idle: bool = False
+
+
+class Text(NamedTuple):
+    """A text of its own; `x` and `y` are the cell of its middle (of its beginning where `anchor` is start)."""
+
+    x: float
+    y: float
+    text: str
+    style: str
+    anchor: str = "middle"
+
+
+class Drawing(Struct):
+    """Shapes on a grid, sizes in cells."""
+
+    width: int = 0
+    height: int = 0
+    frames: list[FrameShape] = field(default_factory=list)
+    boxes: list[BoxShape] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+
+    def include(self, other: Drawing, dx: int, dy: int) -> None:
+        """Put another drawing into this one, moved."""
+        self.frames += [frame._replace(x=frame.x + dx, y=frame.y + dy) for frame in other.frames]
+        self.boxes += [box._replace(x=box.x + dx, y=box.y + dy) for box in other.boxes]
+        self.lines += [moved(line, dx, dy) for line in other.lines]
+        self.texts += [text._replace(x=text.x + dx, y=text.y + dy) for text in other.texts]
+
+    def renamed(self, nodes: dict[str, Node], clusters: dict[str, Cluster]) -> Drawing:
+        """The same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
+        frames = [frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames]
+        idle = [frame for frame in frames if frame.cluster.idle]
+        return replace(
+            self,
+            frames=frames,
+            boxes=[box._replace(node=nodes[box.node.id]) for box in self.boxes],
+            lines=[line._replace(idle=any(_is_in(line, frame) for frame in idle)) for line in self.lines],
+            texts=list(self.texts),
+        )
+
+
+def _is_in(line: Line, frame: FrameShape) -> bool:
+    right, bottom = frame.x + frame.width, frame.y + frame.height
+    return all(
+        frame.x <= part.x0 and part.x1 < right and frame.y <= part.y0 and part.y1 < bottom for part in line.segments
+    )
+
+
+def moved(line: Line, dx: int, dy: int) -> Line:
+    """A line somewhere else."""
+    segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
+    heads = tuple((x + dx, y + dy) for x, y in line.heads)
+    others = (line.stubs, line.rights, line.joins)
+    stubs, rights, joins = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
+    return line._replace(segments=segments, heads=heads, stubs=stubs, rights=rights, joins=joins)
+
+
+def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:
+    """A segment between two cells of one row or column, in either order."""
+    return Segment(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+
+
+def columns(text: str) -> int:
+    """How many cells a text takes: wide characters two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def size_of(node: Node) -> tuple[int, int]:
+    """Width and height of a node's box in cells."""
+    label, *others = node.texts
+    width = max([columns(label), *(math.ceil(columns(text) * SMALL) for text in others)])
+    height = len(node.texts) + 1
+    if node.thumbnail is not None:
+        width = max(width, min(24, 2 * max(map(len, node.thumbnail.rows), default=0)), 8)
+        height += node.thumbnail.height
+    return width + PADDING, height
+
+
+def largest(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """The size that all of these fit in."""
+    found: Sequence[tuple[int, int]] = list(sizes)
+    return max(width for width, _ in found), max(height for _, height in found)

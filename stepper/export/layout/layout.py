@@ -1,0 +1,73 @@
+"""Layered layout of an acyclic graph on a grid of character cells: orthogonal wires, no dependencies, linear time.
+
+Four steps, a file each: rank (layout_rank), order (layout_order), place (layout_place), route (layout_route). One
+tensor is one wire: the edges from one output of a node share a trunk, so a wide fan-out costs one cell a rank.
+
+What holds of every layout: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that
+cross at right angles, each edge ends in an arrow head in the cell above its target's box. x grows to the right and y
+downwards, both from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from stepper.export.layout.model import Box, Edge, Head, Lane, Lanes, Layout, N, Segment, Wire
+from stepper.export.layout.order import order_ranks
+from stepper.export.layout.place import place_ranks
+from stepper.export.layout.rank import rank_nodes, ranks_of_cells
+from stepper.export.layout.route import route_ranks
+
+__all__ = ["Box", "Edge", "Head", "Lane", "Lanes", "Layout", "Segment", "Wire", "back_lanes", "lay_out"]
+
+SWEEPS = 8
+LANE_STEP = 3
+
+
+def lay_out(
+    sizes: Mapping[N, tuple[int, int]],
+    edges: Iterable[Edge[N]],
+    first: Iterable[N] = (),
+    last: Iterable[N] = (),
+) -> Layout[N]:
+    """Lay the graph out; `sizes` are width and height in cells by node, in an order that breaks ties.
+
+    `first` and `last` are held on the top and the bottom rank. A box grows wider than asked where its wires need it.
+    Raises ValueError for edges in a cycle, for ends without a size, for edges into `first` and out of `last`.
+    """
+    unique = list(dict.fromkeys(edges))
+    ranks = rank_nodes(sizes, unique, set(first), set(last))
+    rows = ranks_of_cells(sizes, unique, ranks)
+    order_ranks(rows, SWEEPS)
+    place_ranks(rows, SWEEPS)
+    return route_ranks(rows)
+
+
+def back_lanes(layout: Layout[N], back_edges: Sequence[tuple[N, N]]) -> Lanes[N]:
+    """Wires of back edges (tail, head) round the right side of a layout that holds heads first and tails last.
+
+    One lane each, the rightmost tail's innermost. Rows above the layout are negative: the consumer adds `above` to
+    every y. The arrow head is the last cell of the last segment, right above the head's box.
+    """
+    by_tail = sorted(range(len(back_edges)), key=lambda i: (-layout.boxes[back_edges[i][0]].centre, i))
+    into: dict[N, list[int]] = {}
+    for index in by_tail:
+        into.setdefault(back_edges[index][1], []).append(index)
+    lanes = []
+    for number, index in enumerate(by_tail):
+        tail, head = back_edges[index]
+        begin, end = layout.boxes[tail], layout.boxes[head]
+        several = into[head]
+        enters = end.x + end.width * (2 * several.index(index) + 1) // (2 * len(several))
+        column = layout.width + 1 + LANE_STEP * number
+        below, above = layout.height + number, -2 - number
+        segments = (
+            Segment(begin.centre, begin.y + begin.height - 1, begin.centre, below),
+            Segment(begin.centre, below, column, below),
+            Segment(column, above, column, below),
+            Segment(enters, above, column, above),
+            Segment(enters, above, enters, end.y - 1),
+        )
+        lanes.append(Lane(index, tail, head, column, above, below, segments))
+    count = len(lanes)
+    return Lanes(tuple(lanes), layout.width + (2 + LANE_STEP * (count - 1) if count else 0), count + 1 if count else 0)

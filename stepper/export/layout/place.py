@@ -1,0 +1,128 @@
+"""Third step of the layout: the column of every cell; least squares in each rank, then trunks slid straight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepper.export.layout.model import Cell, N
+
+GAP = 2
+TRUNK_WEIGHT = 8.0
+LONELY_WEIGHT = 0.05
+
+
+def place_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
+    """Set `left` of every cell; the order within a rank stays, with GAP free cells between neighbours."""
+    for row in rows:
+        x = 0.0
+        for cell in row:
+            cell.x = x + cell.width / 2
+            x += cell.width + GAP
+    for sweep in range(sweeps):
+        down = sweep % 2 == 0
+        for row in rows[1:] if down else rows[-2::-1]:
+            _settle(row, [cell.above if down else cell.below for cell in row])
+    for row in rows:
+        _settle(row, [cell.above + cell.below for cell in row])
+    _snap(rows)
+    _close_gaps(rows)
+    for _ in range(2):
+        for row in rows[1:]:
+            _straighten(row, down=True)
+        for row in rows[-2::-1]:
+            _straighten(row, down=False)
+
+
+def _settle(row: Sequence[Cell[N]], near: Sequence[list[Cell[N]]]) -> None:
+    """The best centres for one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
+    offset = 0.0
+    offsets: list[float] = []
+    sums: list[float] = []  # of a block: weight * target, weight, number of cells
+    weights: list[float] = []
+    counts: list[int] = []
+    for cell, others in zip(row, near, strict=True):
+        offset += cell.width / 2
+        offsets.append(offset)
+        want, weight = _target(cell, others)
+        total, count = (want - offset) * weight, 1
+        while sums and sums[-1] * weight > total * weights[-1]:
+            total += sums.pop()
+            weight += weights.pop()
+            count += counts.pop()
+        sums.append(total)
+        weights.append(weight)
+        counts.append(count)
+        offset += cell.width / 2 + GAP
+    index = 0
+    for total, weight, count in zip(sums, weights, counts, strict=True):
+        at = total / weight
+        for cell in row[index : index + count]:
+            cell.x = at + offsets[index]
+            index += 1
+
+
+def _target(cell: Cell[N], others: list[Cell[N]]) -> tuple[float, float]:
+    """The median of the neighbours, and how much it counts."""
+    if not others:
+        return cell.x, LONELY_WEIGHT
+    xs = sorted([other.x for other in others])
+    middle = len(xs) // 2
+    want = xs[middle] if len(xs) % 2 else (xs[middle - 1] + xs[middle]) / 2
+    if cell.trunk is not None and any(other.trunk is not None for other in others):
+        return want, TRUNK_WEIGHT
+    return want, 1.0 + len(xs)
+
+
+def _snap(rows: list[list[Cell[N]]]) -> None:
+    """To whole columns from 0 on, keeping the gaps."""
+    origin = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0)
+    for row in rows:
+        free = 0
+        for cell in row:
+            cell.left = max(round(cell.x - origin - cell.width / 2), free)
+            free = cell.left + cell.width + GAP
+
+
+def _close_gaps(rows: list[list[Cell[N]]]) -> None:
+    """Move parts of the graph that nothing connects to each other to the left, each as far as the others allow."""
+    part_of: dict[Cell[N], int] = {}
+    parts: list[list[Cell[N]]] = []
+    for row in rows:
+        for start in row:
+            if start not in part_of:
+                part_of[start] = len(parts)
+                parts.append([start])
+                for cell in parts[-1]:  # grows while it is read
+                    for other in (*cell.above, *cell.below):
+                        if other not in part_of:
+                            part_of[other] = part_of[cell]
+                            parts[-1].append(other)
+    if len(parts) < 2:
+        return
+    before = {cell: row[index - 1] if index else None for row in rows for index, cell in enumerate(row)}
+    for part in sorted(parts, key=lambda part: min(cell.left for cell in part)):
+        free = min(_room(cell, before[cell]) for cell in part if _stands_apart(cell, before[cell], part_of))
+        for cell in part:
+            cell.left -= free
+
+
+def _stands_apart(cell: Cell[N], neighbour: Cell[N] | None, part_of: dict[Cell[N], int]) -> bool:
+    return neighbour is None or part_of[neighbour] != part_of[cell]
+
+
+def _room(cell: Cell[N], neighbour: Cell[N] | None) -> int:
+    return cell.left if neighbour is None else cell.left - neighbour.left - neighbour.width - GAP
+
+
+def _straighten(row: Sequence[Cell[N]], *, down: bool) -> None:
+    """Slide each trunk under (over) its neighbour on the wire, as far as those beside it allow."""
+    for index, cell in enumerate(row):
+        near = cell.above if down else cell.below
+        if cell.trunk is None or len(near) != 1:
+            continue
+        other = near[0]
+        want = other.left if other.trunk is not None else other.left + other.width // 2
+        low = row[index - 1].left + row[index - 1].width + GAP if index else 0
+        if index + 1 < len(row):
+            want = min(want, row[index + 1].left - GAP - 1)
+        cell.left = max(want, low)

@@ -1,0 +1,101 @@
+"""First step of the layout: which rank each node stands in, and the cells of every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stepper.export.layout.model import Cell, Edge, N, Net
+
+
+def rank_nodes(nodes: Mapping[N, object], edges: Sequence[Edge[N]], first: set[N], last: set[N]) -> dict[N, int]:
+    """Longest path from the sources; then what only feeds one consumer sinks to just above it."""
+    outs: dict[N, list[N]] = {node: [] for node in nodes}
+    ins: dict[N, list[N]] = {node: [] for node in nodes}
+    for source, target, _ in edges:
+        if source not in outs or target not in outs:
+            raise ValueError(f"an edge from {source!r} to {target!r}, but one of them has no size")
+        outs[source].append(target)
+        ins[target].append(source)
+    _check_pins(outs, ins, first, last)
+    rank = dict.fromkeys(nodes, 0)
+    order = _topological(outs, ins)
+    for node in order:
+        for target in outs[node]:
+            rank[target] = max(rank[target], rank[node] + 1)
+    _sink(order, outs, ins, rank, first)
+    rank.update(dict.fromkeys(last, max(rank.values(), default=0)))
+    return rank
+
+
+def _check_pins(outs: dict[N, list[N]], ins: dict[N, list[N]], first: set[N], last: set[N]) -> None:
+    for node in first:
+        if ins[node]:
+            raise ValueError(f"{node!r} is to be in the first rank but has an edge from {ins[node][0]!r}")
+    for node in last:
+        if outs[node]:
+            raise ValueError(f"{node!r} is to be in the last rank but has an edge to {outs[node][0]!r}")
+
+
+def _topological(outs: dict[N, list[N]], ins: dict[N, list[N]]) -> list[N]:
+    left = {node: len(sources) for node, sources in ins.items()}
+    order = [node for node, count in left.items() if not count]
+    for node in order:  # grows while it is read
+        for target in outs[node]:
+            left[target] -= 1
+            if not left[target]:
+                order.append(target)
+    if len(order) < len(outs):
+        raise ValueError(f"the edges form a cycle through {next(node for node in outs if left[node])!r}")
+    return order
+
+
+def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], rank: dict[N, int], first: set[N]) -> None:
+    """Let float down what no wire would get longer by: nodes none of whose ancestors has another consumer."""
+    floats: set[N] = set()
+    for node in order:
+        if node not in first and all(source in floats and len(outs[source]) == 1 for source in ins[node]):
+            floats.add(node)
+    for node in reversed(order):
+        if node in floats and outs[node]:
+            rank[node] = min(rank[target] for target in outs[node]) - 1
+
+
+def ranks_of_cells(
+    sizes: Mapping[N, tuple[int, int]], edges: Sequence[Edge[N]], rank: Mapping[N, int]
+) -> list[list[Cell[N]]]:
+    """The cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
+    rows: list[list[Cell[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    cells: dict[N, Cell[N]] = {}
+    for node, (width, height) in sizes.items():
+        cells[node] = cell = Cell(node, None, width, height)
+        rows[rank[node]].append(cell)
+    nets: dict[tuple[N, int, int], Net[N]] = {}
+    for source, target, output in edges:
+        net = nets.get((source, output, rank[source]))
+        if net is None:
+            nets[source, output, rank[source]] = net = _net(cells[source], output)
+        for passed in range(rank[source] + 1, rank[target]):
+            after = nets.get((source, output, passed))
+            if after is None:
+                trunk = Cell(source, output, 1, 0)
+                rows[passed].append(trunk)
+                _join(net, trunk)
+                nets[source, output, passed] = after = _net(trunk, output)
+            net = after
+        _join(net, cells[target])
+    for cell in cells.values():  # each wire gets a column of its own, and a free one beside it
+        cell.width = max(cell.width, 2 * max(len(cell.ins), len(cell.outs)) + 1)
+    return rows
+
+
+def _net(top: Cell[N], output: int) -> Net[N]:
+    net = Net(output, top)
+    top.outs.append(net)
+    return net
+
+
+def _join(net: Net[N], end: Cell[N]) -> None:
+    net.ends.append(end)
+    end.ins.append(net)
+    end.above.append(net.top)
+    net.top.below.append(end)

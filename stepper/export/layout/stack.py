@@ -1,0 +1,328 @@
+"""The unrolled trace laid out: one iteration is laid out once, repeated downwards, and joined by wires in between.
+
+Outer inputs stand above, outputs below. What leads past iterations runs in buses: slices on the left, pieces of
+concatenated outputs on the right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct, field
+
+from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Figure, Kind, Node
+from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, columns, largest, segment, size_of
+from stepper.export.layout.layered import SIDE, arrange_level, title_width
+from stepper.export.layout.model import Segment
+from stepper.export.layout.tracks import Bend, tracks
+
+BUS_STEP = 3
+ELLIPSIS_HEIGHT = 2
+
+
+class _Net(Struct):
+    """A wire of one channel: where it leaves, where it enters, and how far beyond the channel it goes at both ends."""
+
+    kind: EdgeKind
+    column: int
+    begin: int
+    ends: dict[int, int | None] = field(default_factory=dict)
+    title: str = ""
+
+
+def arrange_stack(figure: Figure) -> Drawing:
+    """The whole figure, iterations under each other."""
+    return _Stack(figure).drawing
+
+
+class _Stack:
+    """An unrolled figure while it is laid out. Columns are settled first, rows from the top downwards."""
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure, self.drawing = figure, Drawing()
+        self.stages = list(figure.clusters_in[""])
+        self.shown = [cluster for cluster in self.stages if cluster.kind is Kind.ITERATION]
+        self.out: dict[str, list[Edge]] = {}
+        for edge in figure.edges:
+            self.out.setdefault(edge.source, []).append(edge)
+        self.sliced: dict[tuple[str, str], list[Edge]] = {}
+        for edge in figure.edges:
+            if edge.kind is EdgeKind.SLICE:
+                self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
+        self.controls = [edge for edge in figure.edges if edge.kind is EdgeKind.PORT and not edge.back_edge]
+        self.controls = [edge for edge in self.controls if edge.target in figure.clusters_by_id]
+        self.kinds = self._kinds()
+        self.template, self.positions = self._template()
+        self.inputs = [node for node in figure.nodes_in[""] if node.kind is Kind.INPUT]
+        self.outputs = [node for node in figure.nodes_in[""] if node.kind is not Kind.INPUT]
+        self._settle_columns()
+        self._draw()
+
+    # --- columns ---------------------------------------------------------------------------------------------------
+
+    def _template(self) -> tuple[Drawing, dict[str, BoxShape]]:
+        """One iteration's drawing with room for the values of all, and its boxes by the part of the id they share."""
+        if not self.shown:
+            return Drawing(), {}
+        sizes: dict[str, list[tuple[int, int]]] = {}
+        for cluster in self.shown:
+            for node in _nodes_within(self.figure, cluster.id):
+                sizes.setdefault(_tail(node.id), []).append(size_of(node))
+            for inner in _clusters_within(self.figure, cluster.id):
+                sizes.setdefault(_tail(inner.id), []).append((title_width(inner), 0))
+        first = self.shown[0]
+        least = {f"{first.id}.{tail}": largest(found) for tail, found in sizes.items()}
+        drawing = arrange_level(self.figure, first.id, least)
+        return drawing, {_tail(box.node.id): box for box in drawing.boxes}
+
+    def _settle_columns(self) -> None:
+        """Buses of slices on the left, the body beside its title, buses of pieces on the right."""
+        sliced = [edge.source for edge in self.figure.edges if edge.kind is EdgeKind.SLICE]
+        pieces = [edge.target for edge in self.figure.edges if edge.kind is EdgeKind.PIECE]
+        self.left = {id: 1 + BUS_STEP * k for k, id in enumerate(dict.fromkeys(sliced))} if len(self.stages) > 1 else {}
+        self.frame_x = BUS_STEP * len(self.left)
+        margin = max((columns(cluster.label) for cluster in self.shown), default=0) + 2 * SIDE
+        self.body_x = self.frame_x + margin
+        label = max((columns(stage.label) for stage in self.stages), default=0)
+        self.frame_width = max(margin + self.template.width + SIDE, label + 2 * SIDE)
+        begin = self.frame_x + self.frame_width + 2
+        self.right = {id: begin + BUS_STEP * k for k, id in enumerate(dict.fromkeys(pieces))}
+        self.enters = {tail: self.body_x + box.x + box.width // 2 for tail, box in self.positions.items()}
+
+    def _leave_column(self, edge: Edge) -> int:
+        """Where an edge leaves its source: kinds (and outputs) at columns of their own."""
+        tail = _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
+        box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
+        if box is None or not wanted or (edge.kind is EdgeKind.ENDS and edge.source not in self.figure.by_id):
+            return self.frame_x + SIDE  # from the element as a whole
+        key = (edge.kind, edge.target if edge.kind is not EdgeKind.CARRIED else "")
+        index = wanted.index(key) if key in wanted else 0
+        return self.body_x + box.x + box.width * (2 * index + 1) // (2 * len(wanted))
+
+    def _kinds_leaving(self, tail: str) -> list[tuple[EdgeKind, str]]:
+        return list(self.kinds.get(tail, ()))
+
+    def _kinds(self) -> dict[str, dict[tuple[EdgeKind, str], None]]:
+        """The kinds (and outputs) of what leaves a box of some iteration, by the part of the id that these share."""
+        found: dict[str, dict[tuple[EdgeKind, str], None]] = {}
+        for edge in self.figure.edges:
+            source = self.figure.by_id.get(edge.source)
+            if source is not None and source.cluster and edge.kind is not EdgeKind.DATA:
+                target = edge.target if edge.kind is not EdgeKind.CARRIED else ""
+                found.setdefault(_tail(edge.source), {})[edge.kind, target] = None
+        return found
+
+    def _enter_column(self, edge: Edge) -> int:
+        if edge in self.controls:
+            return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
+        tail = _tail(edge.target) if edge.target in self.figure.by_id else f"n{edge.back_edge.split('>')[1]}"
+        return self.enters[tail]
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        boxes = self._row(self.inputs, self._input_wishes())
+        y = 0
+        for box in boxes.values():
+            self.drawing.boxes.append(BoxShape(box.node, box.x, y, box.width, box.height))
+        top = max((box.height for box in boxes.values()), default=0)
+        nets = [self._input_net(node, boxes[node.id], 0) for node in self.inputs]
+        for index, stage in enumerate(self.stages):
+            y = self._channel(nets, top, self._entry_depth(stage))
+            height = self._draw_stage(stage, y)
+            top = y + height
+            nets = self._nets_below(index, stage, y, height)
+        self._draw_outputs(nets, top)
+        self.drawing.width = max(
+            [
+                self.frame_x + self.frame_width,
+                *(box.x + box.width for box in self.drawing.boxes),
+                *(part.x1 + 2 for line in self.drawing.lines for part in line.segments),
+            ],
+            default=0,
+        )
+
+    def _row(self, nodes: list[Node], wishes: Mapping[str, float]) -> dict[str, BoxShape]:
+        """Boxes side by side, each as near as may be to the column that it wishes for; y is set by the caller."""
+        found: list[BoxShape] = []
+        free = 0
+        for node in sorted(nodes, key=lambda node: wishes.get(node.id, 0)):
+            width, height = size_of(node)
+            x = max(free, round(wishes.get(node.id, 0) - width / 2), 0)
+            found.append(BoxShape(node, x, 0, width, height))
+            free = x + width + 2
+        limit = max(self.frame_x + self.frame_width, sum(box.width + 2 for box in found) - 2)
+        for index in reversed(range(len(found))):  # back to the left, as far as they stand out at the right
+            box = found[index]
+            found[index] = box._replace(x=min(box.x, limit - box.width))
+            limit = found[index].x - 2
+        return {box.node.id: box for box in found}
+
+    def _input_wishes(self) -> dict[str, float]:
+        wishes: dict[str, float] = {}
+        for node in self.inputs:
+            found = [self._enter_column(edge) for edge in self.out.get(node.id, [])]
+            wishes[node.id] = self.left.get(node.id, sum(found) / len(found) if found else self.body_x)
+        return wishes
+
+    def _input_net(self, node: Node, box: BoxShape, y: int) -> _Net:
+        """From an outer input into the first element of the stack, and into its bus."""
+        net = _Net(EdgeKind.PORT, box.x + box.width // 2, y + box.height - 1, title=node.label)
+        for edge in self.out.get(node.id, []):
+            if edge.kind is EdgeKind.SLICE:
+                net.kind = EdgeKind.SLICE
+            if self._stage_of(edge.target) == self.stages[0].id:
+                depth = -1 if edge in self.controls else self._entry_depth(self.stages[0])
+                net.ends[self._enter_column(edge)] = depth
+        if node.id in self.left:
+            net.ends[self.left[node.id]] = None
+        return net
+
+    def _stage_of(self, id: str) -> str:
+        while id in self.figure.by_id or self.figure.clusters_by_id[id].parent:
+            id = self.figure.parent(id)
+        return id
+
+    def _entry_depth(self, stage: Cluster) -> int:
+        """How many rows of an element wires go down through to reach what they enter."""
+        return 1 if stage.kind is Kind.ITERATION else -1
+
+    def _draw_stage(self, stage: Cluster, y: int) -> int:
+        if stage.kind is Kind.ELLIPSIS:
+            node = Node(stage.id, Kind.ELLIPSIS, stage.label)
+            self.drawing.boxes.append(BoxShape(node, self.frame_x, y, self.frame_width, ELLIPSIS_HEIGHT))
+            return ELLIPSIS_HEIGHT
+        height = self.template.height + 3
+        self.drawing.frames.append(FrameShape(stage, self.frame_x, y, self.frame_width, height))
+        own = {f"{self.shown[0].id}.{_tail(node.id)}": node for node in _nodes_within(self.figure, stage.id)}
+        clusters = {f"{self.shown[0].id}.{_tail(inner.id)}": inner for inner in _clusters_within(self.figure, stage.id)}
+        self.drawing.include(self.template.renamed(own, clusters), self.body_x, y + 2)
+        return height
+
+    def _nets_below(self, index: int, stage: Cluster, y: int, height: int) -> list[_Net]:
+        """All wires that leave an element of the stack downwards or run past it."""
+        following = self.stages[index + 1] if index + 1 < len(self.stages) else None
+        nets = self._passing(index, y, following)
+        mine: dict[int, _Net] = {}
+        for edge in self._edges_from(stage):
+            column = self._leave_column(edge)
+            begin = y + height - 1 if stage.kind is Kind.ELLIPSIS or edge.source == stage.id else self._bottom(edge, y)
+            net = mine.setdefault(column, _Net(edge.kind, column, begin, title=edge.label))
+            if edge.kind is EdgeKind.CARRIED and following is not None:
+                net.ends[self._enter_column(edge)] = self._entry_depth(following)
+            elif edge.kind is EdgeKind.PIECE and following is not None:
+                net.ends[self.right[edge.target]] = None
+        if following is not None:
+            return [*nets, *(net for net in mine.values() if net.ends)]
+        return [*nets, *mine.values()]
+
+    def _bottom(self, edge: Edge, y: int) -> int:
+        box = self.positions[_tail(edge.source)]
+        return y + 2 + box.y + box.height - 1
+
+    def _edges_from(self, stage: Cluster) -> Iterable[Edge]:
+        """Edges that leave an element of the stack, from its nodes or from itself."""
+        sources = [stage.id, *(node.id for node in self.figure.nodes_in[stage.id])]
+        leaving = (EdgeKind.CARRIED, EdgeKind.PIECE, EdgeKind.PORT, EdgeKind.ENDS)
+        return [
+            edge
+            for source in sources
+            for edge in self.out.get(source, [])
+            if edge.kind in leaving and self._stage_of_end(edge.target) != stage.id
+        ]
+
+    def _stage_of_end(self, id: str) -> str:
+        return "" if id in self.figure.by_id and not self.figure.by_id[id].cluster else self._stage_of(id)
+
+    def _passing(self, index: int, row: int, following: Cluster | None) -> list[_Net]:
+        """The buses: slices down to the last element of the stack, pieces from the first on."""
+        nets = []
+        if following is not None:
+            for source, column in self.left.items():
+                net = _Net(EdgeKind.SLICE, column, row, title=self.figure.by_id[source].label)
+                for edge in self.sliced.get((source, following.id), []):
+                    net.ends[self._enter_column(edge)] = self._entry_depth(following)
+                if index + 2 < len(self.stages):
+                    net.ends[column] = None
+                nets.append(net)
+        if index > 0:
+            nets += [_Net(EdgeKind.PIECE, column, row, {column: None}) for column in self.right.values()]
+        return nets
+
+    def _draw_outputs(self, nets: list[_Net], top: int) -> None:
+        """The row of outputs below the last element, and the wires into it."""
+        into: dict[str, list[_Net]] = {node.id: [] for node in self.outputs}
+        columns_of = {column: id for id, column in self.right.items()}
+        direct = {self._leave_column(edge): edge for edge in (self._edges_from(self.stages[-1]) if self.stages else [])}
+        for net in nets:
+            if net.column in columns_of and net.kind is EdgeKind.PIECE and net.ends:
+                into[columns_of[net.column]].append(net)
+            elif net.column in direct:
+                into[direct[net.column].target].append(net)
+            net.ends.clear()
+        wishes = {id: sum(net.column for net in found) / len(found) for id, found in into.items() if found}
+        boxes = self._row(self.outputs, wishes)
+        for id, found in into.items():
+            box = boxes[id]
+            for k, net in enumerate(sorted(found, key=lambda net: net.column)):
+                net.ends[box.x + box.width * (2 * k + 1) // (2 * len(found))] = 0
+        y = self._channel([net for net in nets if net.ends], top, 0)
+        for box in boxes.values():
+            self.drawing.boxes.append(BoxShape(box.node, box.x, y, box.width, box.height))
+        self.drawing.height = y + max((box.height for box in boxes.values()), default=0)
+
+    # --- wires -----------------------------------------------------------------------------------------------------
+
+    def _channel(self, nets: list[_Net], top: int, depth: int) -> int:
+        """Draw the wires between row `top` and what follows; the row where that begins."""
+        bends, count = tracks([(net.column, list(net.ends)) for net in nets])
+        bottom = top + count
+        passing = {net.column for net in nets if net.ends == {net.column: None}}
+        for net, bend in zip(nets, bends, strict=True):
+            self._draw_net(net, bend, top, bottom, passing)
+        return bottom + 1
+
+    def _draw_net(self, net: _Net, bend: Bend, top: int, bottom: int, passing: set[int]) -> None:
+        parts = [segment(net.column, net.begin, net.column, top)]
+        row, column = top, net.column
+        if bend.track is not None:
+            row = top + bend.track
+            if bend.dogleg is not None:
+                aside, upper = bend.dogleg
+                parts.append(segment(column, top, column, top + upper))
+                parts.append(segment(column, top + upper, aside, top + upper))
+                parts.append(segment(aside, top + upper, aside, row))
+                column = aside
+            else:
+                parts.append(segment(column, top, column, row))
+            reach = [column, *net.ends]
+            parts.append(Segment(min(reach), row, max(reach), row))
+        heads, joins = [], []
+        for end, depth in net.ends.items():
+            if depth is None and end in passing and end != net.column:
+                joins.append((end, row))
+                continue
+            if depth is None:  # a bus goes on beside the next element of the stack
+                parts.append(segment(end, row, end, bottom + 1))
+                continue
+            last = bottom + max(depth + 1, 0) if depth > 0 else bottom
+            parts.append(segment(end, row, end, last))
+            heads.append((end, last))
+        self.drawing.lines.append(Line(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins)))
+
+
+def _tail(id: str) -> str:
+    """The part of an id that iterations share: `i3.n12` and `i7.n12` are `n12`."""
+    return id.partition(".")[2]
+
+
+def _nodes_within(figure: Figure, cluster: str) -> Iterable[Node]:
+    yield from figure.nodes_in[cluster]
+    for inner in figure.clusters_in[cluster]:
+        yield from _nodes_within(figure, inner.id)
+
+
+def _clusters_within(figure: Figure, cluster: str) -> Iterable[Cluster]:
+    for inner in figure.clusters_in[cluster]:
+        yield inner
+        yield from _clusters_within(figure, inner.id)

@@ -1,0 +1,1 @@
+"""A model as a program in plain numpy."""

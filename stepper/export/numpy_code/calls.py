@@ -1,0 +1,81 @@
+"""An operation as a call of the product's own kernel: what serves where nothing shorter says the same."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import typing
+from typing import Final
+
+from stepper import ops
+from stepper.errors import UsageError
+from stepper.export.numpy_code.expressions import Expression, call
+from stepper.export.numpy_code.literals import attribute
+from stepper.export.numpy_code.sites import Site
+from stepper.ir.model import Layer
+from stepper.ops.families import FAMILIES
+from stepper.ops.registry import Kernel, read_attribute
+
+PACKAGE: Final = "stepper.ops"
+
+
+def kernel_of(layer: Layer) -> Kernel:
+    """The kernel of a layer. UsageError where there is none."""
+    found = None if layer.definition is None else ops.find(layer.type, layer.definition)
+    if found is None:
+        raise UsageError(
+            f"{layer} has no kernel, so there is no numpy code for it; in a run a partner such as OpenVINO computes it"
+        )
+    return found
+
+
+def kernel_call(site: Site, kernel: Kernel, *state: str) -> Expression:
+    """The call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
+    module, name = _place(kernel)
+    site.needs.add(f"{PACKAGE}.{module}")
+    arguments = [site.argument(index).text if site.has(index) else "None" for index in range(len(site))]
+    while arguments and arguments[-1] == "None":
+        arguments.pop()
+    keywords = {}
+    annotations = typing.get_type_hints(kernel.function)
+    given = {name.replace("-", "_"): text for name, text in site.layer.attributes.items()}
+    for parameter, signature in kernel.attributes.items():
+        if parameter not in given:
+            continue
+        value = read_attribute(parameter, given[parameter], annotations[parameter])
+        if value != signature.default:
+            keywords[parameter] = attribute(value)
+    if any("ELEMENT_TYPES" in text for text in keywords.values()):
+        site.needs.add("ELEMENT_TYPES")
+    return call(f"{module}.{name}", *state, *arguments, **keywords)
+
+
+def outputs_given(kernel: Kernel) -> int | None:
+    """How many outputs the kernel gives; None where it is as many as the layer has."""
+    hint = typing.get_type_hints(kernel.function)["return"]
+    parts = typing.get_args(hint)
+    return None if Ellipsis in parts or typing.get_origin(hint) is not tuple else len(parts)
+
+
+def _place(kernel: Kernel) -> tuple[str, str]:
+    """The module and the name by which the kernel's function can be called."""
+    prefix = f"{PACKAGE}."
+    return _places(tuple(sorted(name for name in sys.modules if name.startswith(prefix))))[id(kernel.function)]
+
+
+@functools.lru_cache(maxsize=1)
+def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
+    """Of what the loaded modules hold; families of kernels are loaded when the first of them is asked for."""
+    found: dict[int, tuple[str, str]] = {}
+    for name in loaded:
+        for attribute_name, value in vars(sys.modules[name]).items():
+            if callable(value) and not attribute_name.startswith("_"):
+                own = getattr(value, "__module__", None) == name
+                if own or id(value) not in found:
+                    found[id(value)] = (name.removeprefix(f"{PACKAGE}."), attribute_name)
+    return found
+
+
+def module_names() -> list[str]:
+    """Names by which the modules with kernels are imported; no variable may have them."""
+    return sorted(FAMILIES)

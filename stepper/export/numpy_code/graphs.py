@@ -1,0 +1,397 @@
+"""One graph as statements: an assignment for each operation, in the order in which the machine runs them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from stepper.element_types import Array, is_of_numpy
+from stepper.engine.program import BranchPlan, Kind, Operation, Program
+from stepper.errors import UsageError
+from stepper.export.numpy_code import arithmetic as numpy_arithmetic
+from stepper.export.numpy_code import cells as numpy_cells
+from stepper.export.numpy_code import movement as numpy_movement
+from stepper.export.numpy_code.calls import kernel_call, kernel_of, module_names, outputs_given
+from stepper.export.numpy_code.expressions import Expression, literal
+from stepper.export.numpy_code.literals import dtype_text, is_writable, text, typed
+from stepper.export.numpy_code.names import Names, described, identifier, is_automatic, name_for
+from stepper.export.numpy_code.sites import Operand, Site
+from stepper.ir.model import Layer, Port
+
+MAKERS: Final = {**numpy_arithmetic.MAKERS, **numpy_movement.MAKERS, **numpy_cells.MAKERS}
+
+_DEEPEST: Final = 95
+_DEEPEST_LOOPS: Final = 20
+_LONGEST_PART: Final = 45
+_SHORT: Final = 4
+_WIDEST: Final = 116
+_CELLS: Final = ("LSTMCell",)
+_OUTPUTS: Final = {"LSTMCell": ("hidden", "cell"), "TopK": ("largest", "indices")}
+_HELPERS: Final = (
+    "storable",
+    "given",
+    "outputs",
+    "softmax",
+    "sigmoid",
+    "iterations",
+    "ELEMENT_TYPES",
+    "Path",
+    "constants",
+    "state",
+    "piece",
+    "INPUTS",
+    "OUTPUTS",
+)
+
+
+class Writer:
+    """The lines of one function, and what they need around them. `write_loop` writes those of a loop."""
+
+    def __init__(self, write_loop: Callable[[Scope, Operation], None]) -> None:
+        self.write_loop = write_loop
+        self.lines: list[str] = []
+        self.names = Names((*_HELPERS, *module_names()))
+        self.needs: set[str] = set()
+        self.constants: dict[str, tuple[Array, str]] = {}
+        """Tensors too large for the text, by the names of their variables, each with a note."""
+        self.literals: dict[str, tuple[str, str]] = {}
+        """Small tensors that are not single numbers: the text of each, and a note."""
+        self.known: dict[str, str] = {}
+        """The names of these, by their texts."""
+        self._depth, self._loops = 1, 0
+
+    def line(self, text: str, note: str = "") -> None:
+        """A statement; the note is a comment after it, or before it where the line would be long."""
+        begin = "    " * self._depth
+        if note and len(begin) + len(text) + len(note) > _WIDEST:
+            self.lines.append(f"{begin}# {note}")
+            note = ""
+        self.lines.append(f"{begin}{text}{f'  # {note}' if note else ''}".rstrip())
+
+    @contextmanager
+    def indented(self, *, loops: int = 0) -> Iterator[None]:
+        """What is written in this block belongs to the statement before it, which begins so many loops."""
+        self._depth, self._loops = self._depth + 1, self._loops + loops
+        if self._loops > _DEEPEST_LOOPS or self._depth > _DEEPEST:
+            raise UsageError("loops and branches are nested deeper than Python compiles: 20 loops, 95 levels in all")
+        before = len(self.lines)
+        yield
+        self._loops -= loops
+        if len(self.lines) == before or all(not line.strip() or line.strip()[0] == "#" for line in self.lines[before:]):
+            self.line("pass")
+        self._depth -= 1
+
+
+class Scope:
+    """One graph within the function: what its values are called. `presets` are names that values are to get."""
+
+    def __init__(self, writer: Writer, program: Program) -> None:
+        self.writer, self.program = writer, program
+        self.operands: dict[int, Operand] = {}
+        self.presets: dict[int, str] = {}
+        self._uses = Counter([slot for operation in program.operations for slot in operation.inputs])
+        self._uses.update(program.results)
+        self._results = set(program.results)
+        self._readers = {slot: operation for operation in program.operations for slot in operation.inputs if slot >= 0}
+        self.ports = _ports(program)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def bind(self, slot: int, operand: Operand) -> None:
+        """The value of a slot is this."""
+        self.operands[slot] = operand
+
+    def bind_name(self, slot: int, name: str, like: Operand | None = None) -> None:
+        """The value of a slot is in this variable; its type is that of another operand, else as declared."""
+        operand = self.declared(slot)
+        operand.expression = Expression(name)
+        if like is not None and like.dtype is not None:
+            operand.dtype = like.dtype
+        self.operands[slot] = operand
+
+    def is_read(self, slot: int) -> bool:
+        """Whether anything reads the value."""
+        return self._uses[slot] > 0 or slot in self.presets
+
+    def declared(self, slot: int) -> Operand:
+        """Type and dimensions of a slot as the file has them, without a value."""
+        layer, port = self.ports[slot]
+        dtype = None if port is None or port.element_type is None else port.element_type.dtype
+        return Operand(None, None, dtype, () if port is None else port.dims, name_for(layer))
+
+    def operand(self, slot: int) -> Operand:
+        """The value of a slot."""
+        found = self.operands.get(slot)
+        if found is None:
+            found = self.declared(slot)
+            value = self.program.template[slot]
+            assert value is not None, "a constant, or an operation has given it"
+            layer = self.ports[slot][0]
+            found.value, found.dtype, found.dims = value, value.dtype, value.shape
+            found.note = described(layer)
+            found.is_unnamed = is_automatic(layer)
+            found.wanted_name = "constant" if found.is_unnamed else found.wanted_name
+            self.operands[slot] = found
+        return found
+
+    def value(self, slot: int) -> Any:
+        """The value of a slot where it is a constant, else None."""
+        return self.operand(slot).value
+
+    def embed(self, operand: Operand) -> Expression:
+        """An operand as a part of an expression; a constant gets a name unless it is a single number."""
+        if operand.expression is None:
+            self._write_constant(operand)
+        assert operand.expression is not None
+        return operand.expression
+
+    def name(self, operand: Operand) -> Expression:
+        """An operand as a variable."""
+        expression = self.embed(operand)
+        if operand.is_deferred:
+            name = self.writer.names.new(operand.wanted_name)
+            self.writer.line(f"{name} = {expression.text}", operand.note)
+            operand.expression, operand.is_deferred = Expression(name), False
+        return self.embed(operand)
+
+    def text(self, slot: int) -> str:
+        """The variable (or number) that a slot's value is in."""
+        return self.name(self.operand(slot)).text
+
+    def initial(self, slot: int) -> str:
+        """What a variable begins as: a constant stands where it is assigned, however many numbers it has."""
+        operand = self.operand(slot)
+        if operand.expression is None and operand.value is not None and is_writable(operand.value):
+            return self._typed(operand.value)
+        return self.text(slot)
+
+    def _typed(self, value: Any) -> str:
+        text = typed(value)
+        if "ml_dtypes." in text:
+            self.writer.needs.add("ml_dtypes")
+        return text
+
+    def _write_constant(self, operand: Operand) -> None:
+        writer, value = self.writer, operand.value
+        if value.ndim == 0 and value.dtype.names is None and value.dtype.kind != "T":
+            operand.expression = literal(self._typed(value))
+            return
+        if is_writable(value) and value.size <= _SHORT and operand.is_unnamed:
+            operand.expression = Expression(self._typed(value))
+            return
+        if is_writable(value) and len(written := self._typed(value)) < _WIDEST:
+            name = writer.known.get(written) or writer.names.new(operand.wanted_name)
+            writer.known[written] = name
+            writer.literals.setdefault(name, (written, operand.note))
+        else:
+            name = writer.names.new(operand.wanted_name)
+            writer.constants[name] = (value, operand.note)
+            if not is_of_numpy(value.dtype) and "ml_dtypes" in dtype_text(value.dtype):
+                writer.needs.add("ml_dtypes")
+        operand.expression = Expression(name)
+
+    # --- operations ----------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """The statements of all operations."""
+        for operation in self.program.operations:
+            if operation.kind is Kind.LOOP:
+                self.writer.write_loop(self, operation)
+            elif operation.kind is Kind.BRANCH:
+                self._write_branch(operation)
+            else:
+                self._write_operation(operation)
+
+    def _write_operation(self, operation: Operation) -> None:
+        layer, writer = operation.layer, self.writer
+        kernel = kernel_of(layer)
+        site = self._site(operation)
+        if operation.kind is Kind.STATEFUL:
+            self._assign_stateful(operation, site)
+            return
+        maker = MAKERS.get(layer.type)
+        made = None if maker is None else maker(site)
+        if made is None:
+            site.lines.clear()
+            site.results.clear()
+            made = kernel_call(site, kernel)
+        for line in site.lines:
+            writer.line(line, described(layer) if line is site.lines[0] else "")
+        if site.results:
+            self._assign_each(operation, site.results, noted=not site.lines)
+        elif kernel.several_outputs:
+            self._assign_several(operation, made, noted=not site.lines)
+        elif self._is_passed_on(operation, made):
+            self.operands[operation.outputs[0]] = self._alias(operation, made)
+        else:
+            self._assign(operation, made, noted=not site.lines)
+
+    def _site(self, operation: Operation) -> Site:
+        operands = [None if slot < 0 else self.operand(slot) for slot in operation.inputs]
+        names = self.writer.names
+        return Site(operation.layer, operands, self.embed, self.name, self.writer.needs, names.new)
+
+    def _is_passed_on(self, operation: Operation, made: Expression) -> bool:
+        """Whether the output is an input as it is: no statement is needed."""
+        return made.text.isidentifier() and operation.outputs[0] not in self.presets
+
+    def _alias(self, operation: Operation, made: Expression) -> Operand:
+        operand = self.declared(operation.outputs[0])
+        source = self.operand(operation.inputs[0])
+        operand.expression, operand.dtype = made, source.dtype if operand.dtype is None else operand.dtype
+        return operand
+
+    def _assign(self, operation: Operation, made: Expression, *, noted: bool) -> None:
+        (slot,) = operation.outputs
+        operand = self.declared(slot)
+        if self._may_wait(operation, slot, made):
+            operand.expression, operand.note, operand.is_deferred = made, described(operation.layer), True
+        else:
+            name = self.presets.get(slot) or self.writer.names.new(operand.wanted_name)
+            is_obvious = not noted or name == operation.layer.name
+            self.writer.line(f"{name} = {made.text}", "" if is_obvious else described(operation.layer))
+            operand.expression = Expression(name)
+        self.operands[slot] = operand
+
+    def _may_wait(self, operation: Operation, slot: int, made: Expression) -> bool:
+        """Whether the formula may become part of that of its only reader, in place of a variable nobody named."""
+        if slot in self.presets or self._uses[slot] != 1 or slot in self._results:
+            return False
+        reader = self._readers[slot]
+        short = len(made.text) <= _LONGEST_PART and operation.layer.type in _PARTS
+        return short and is_automatic(operation.layer) and reader.kind is Kind.KERNEL and reader.layer.type in MAKERS
+
+    def _assign_several(self, operation: Operation, made: Expression, noted: bool) -> None:
+        """All outputs at once; those that nobody reads are left aside."""
+        names = self._output_names(operation)
+        given = outputs_given(kernel_of(operation.layer))
+        if made.strength and given is not None and given > len(names):
+            names.append("*_")
+        targets = f"{names[0]}," if len(names) == 1 else ", ".join(names)
+        self.writer.line(f"{targets} = {made.text}", described(operation.layer) if noted else "")
+
+    def _assign_each(self, operation: Operation, results: list[Expression], *, noted: bool) -> None:
+        """The outputs one by one; one that has a name already keeps it."""
+        for slot, made, name in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
+            if not self.is_read(slot):
+                continue
+            if made.text.isidentifier() and slot not in self.presets:
+                self.bind_name(slot, made.text)
+                continue
+            name = self.presets.get(slot) or self.writer.names.new(name)
+            self.writer.line(f"{name} = {made.text}", described(operation.layer) if noted else "")
+            self.bind_name(slot, name)
+
+    def _wanted_names(self, operation: Operation) -> list[str]:
+        """What the outputs may be called."""
+        layer, own = operation.layer, name_for(operation.layer)
+        if len(operation.outputs) == 1:
+            return [own]
+        known = _OUTPUTS.get(layer.type, ()) if is_automatic(layer) or layer.type in _CELLS else ()
+        return [known[k] if k < len(known) else f"{own}_{k}" for k in range(len(operation.outputs))]
+
+    def _assign_stateful(self, operation: Operation, site: Site) -> None:
+        key = text(operation.state_key)
+        kernel = kernel_of(operation.layer)
+        made = kernel_call(site, kernel, f"state.get({key})")
+        self.writer.needs.add("state")
+        names = self._output_names(operation)
+        target = f"({', '.join(names)},)" if kernel.several_outputs else names[0]
+        self.writer.line(f"{target}, state[{key}] = {made.text}", described(operation.layer))
+
+    def _output_names(self, operation: Operation) -> list[str]:
+        names = []
+        for slot, wanted in zip(operation.outputs, self._wanted_names(operation), strict=True):
+            operand = self.declared(slot)
+            if slot in self.presets:
+                name = self.presets[slot]
+            else:
+                name = self.writer.names.new(wanted) if self._uses[slot] else "_"
+            operand.expression = Expression(name)
+            self.operands[slot] = operand
+            names.append(name)
+        return names
+
+    # --- branches ------------------------------------------------------------------------------------------------
+
+    def output_name(self, operation: Operation, output: int, otherwise: str, inside: Collection[str] = ()) -> str:
+        """What an output of a loop or a branch is to be called: the preset, else as the file names it.
+
+        A name that something `inside` has is left to that.
+        """
+        slot = operation.outputs[output]
+        if slot in self.presets:
+            return self.presets[slot]
+        names = [identifier(name) for name in operation.layer.outputs[output].names]
+        reader = self._result_named(slot)
+        layer = operation.layer
+        own = (
+            identifier(layer.name)
+            if len(operation.outputs) == 1 and not is_automatic(layer) and not layer.is_loop
+            else ""
+        )
+        wanted = next((name for name in (*names[:1], reader, own) if name), otherwise)
+        return self.writer.names.new(f"all_{wanted}" if wanted in inside else wanted)
+
+    def _result_named(self, slot: int) -> str:
+        for layer, found in zip(self.program.graph.results, self.program.results, strict=True):
+            if found == slot and not is_automatic(layer) and not self.program.path:
+                return identifier(layer.name)
+        return ""
+
+    def _write_branch(self, operation: Operation) -> None:
+        writer, layer = self.writer, operation.layer
+        used = [index for index, slot in enumerate(operation.outputs) if self._uses[slot] or slot in self.presets]
+        names = {index: self.output_name(operation, index, name_for(layer)) for index in used}
+        condition = self.name(self.operand(operation.inputs[0]))
+        for slot in operation.inputs[1:]:
+            if slot >= 0:
+                self.settle(slot)
+        for keyword, plan in zip((f"if {condition.text}:", "else:"), operation.plans, strict=True):
+            assert isinstance(plan, BranchPlan)
+            writer.line(keyword, described(layer) if keyword != "else:" else "")
+            with writer.indented():
+                self._write_side(operation, plan, names)
+        for index, name in names.items():
+            self.bind_name(operation.outputs[index], name)
+
+    def settle(self, slot: int) -> None:
+        """A formula that waits is written now, before a block that may or may not run, or runs often."""
+        operand = self.operand(slot)
+        if operand.is_deferred:
+            self.name(operand)
+
+    def _write_side(self, operation: Operation, plan: BranchPlan, names: dict[int, str]) -> None:
+        inner = Scope(self.writer, plan.program)
+        for index, slot in plan.inputs:
+            inner.bind(slot, self.operand(operation.inputs[index]))
+        given = {index: slot for index, slot in plan.outputs if index in names}
+        fed = {slot for _index, slot in plan.inputs}
+        for index, slot in given.items():
+            if slot in plan.program.computed_at and slot not in fed:
+                inner.presets.setdefault(slot, names[index])
+        inner.write()
+        pairs = [(names[index], inner.initial(slot)) for index, slot in given.items()]
+        pairs = [(name, text) for name, text in pairs if name != text]
+        if pairs:
+            self.writer.line(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
+
+
+_PARTS: Final = frozenset({*numpy_arithmetic.MAKERS, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
+"""Operations whose formula may be a part of another one."""
+
+
+def _ports(program: Program) -> dict[int, tuple[Layer, Port | None]]:
+    """Which output port of which layer each slot is."""
+    found: dict[int, tuple[Layer, Port | None]] = {}
+    for (identity, output), slot in program.slots.items():
+        layer = program.graph.by_id[identity]
+        if layer.type != "Result" or slot not in found:
+            port = layer.outputs[output] if output < len(layer.outputs) else None
+            if layer.type != "Result":
+                found[slot] = (layer, port)
+            else:
+                found.setdefault(slot, (layer, port))
+    return found

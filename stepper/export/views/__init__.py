@@ -1,0 +1,1 @@
+"""The views of a loop: static, unrolled, port map."""

@@ -1,0 +1,111 @@
+"""The port map of a loop: outside, body, next iteration; entries with role, axis, start, end, stride, part_size."""
+
+from __future__ import annotations
+
+from stepper.engine.roles import Role, output_role, roles_of
+from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
+from stepper.export.figures.labels import labels_of
+from stepper.export.figures.parts import declared_text, input_role
+from stepper.export.figures.places import LoopPlace
+from stepper.export.views.branch_ports import branch_ports_figure
+from stepper.export.views.port_nodes import PortNodes
+from stepper.export.views.port_texts import slicing_text
+from stepper.export.views.static import loop_facts
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer, Model
+
+BODY = "body"
+
+
+def ports_figure(model: Model, place: LoopPlace) -> Figure:
+    """What goes in, what is carried, what comes out; of an If the port maps of both sides."""
+    if not place.layer.is_loop:
+        return branch_ports_figure(place)
+    made = _Ports(place)
+    made.add_inputs()
+    made.add_results()
+    return Figure(
+        title=f"{place.title}, port map",
+        description=(
+            f"What the port map of {place.title} says: on the left what is outside, in the middle the body's "
+            "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration."
+        ),
+        nodes=tuple(made.nodes),
+        edges=tuple(made.edges),
+        clusters=(Cluster(BODY, Kind.LOOP, "body"),),
+        arrangement=Arrangement.COLUMNS,
+        facts=loop_facts(model, place),
+    )
+
+
+class _Ports(PortNodes):
+    """The port map of a loop on its way to a figure."""
+
+    def __init__(self, place: LoopPlace) -> None:
+        super().__init__(place)
+        self.body, self.roles, self.inner = place.body, roles_of(place.layer), labels_of(place.body.graph)
+
+    def add_inputs(self) -> None:
+        """Every entry that leads in, then the Parameters that nothing outside feeds, and the operations in between."""
+        entered: set[int] = set()
+        for entry in self.body.inputs:
+            role = input_role(self.layer, entry)
+            if entry.parameter not in entered:
+                self._add_parameter(self.body.graph.by_id[entry.parameter])
+            entered.add(entry.parameter)
+            if entry.input is None:
+                continue
+            text = role if entry.slicing is None else f"{role}: {slicing_text(entry.slicing)}"
+            self.add_input(entry.input)
+            kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
+            text = f"{text}, initial value" if role == Role.MERGED else text
+            self.edges.append(Edge(f"in{entry.input}", f"n{entry.parameter}", kind, text))
+        for parameter in self.body.graph.parameters:
+            if parameter.id not in entered:
+                self._add_parameter(parameter)
+        ports = ("Parameter", "Result", "Constant")
+        count = sum(layer.type not in ports for layer in self.body.graph.layers)
+        self.nodes.append(Node("operations", Kind.GROUP, f"{count} operation{'' if count == 1 else 's'}", cluster=BODY))
+
+    def _add_parameter(self, layer: Layer) -> None:
+        lines: tuple[str, ...] = (declared_text(layer.outputs[0]),)
+        if layer.id in self.roles.current_iteration:
+            lines = (*lines, "current iteration")
+        elif any(layer.id == unfed.id for unfed in self.roles.unfed):
+            lines = (*lines, "not connected")
+        self.nodes.append(
+            Node(f"n{layer.id}", Kind.PARAMETER, self._name(layer), lines, title=str(layer), cluster=BODY)
+        )
+
+    def add_results(self) -> None:
+        """Every Result with where it leads: outputs of the loop, Parameters of the next iteration, the condition."""
+        for result in self.body.graph.results:
+            shape = declared_text(result.inputs[0])
+            title = str(result)
+            self.nodes.append(
+                Node(f"n{result.id}", Kind.RESULT, self._name(result), (shape,), title=title, cluster=BODY)
+            )
+            for entry in self.body.outputs:
+                if entry.result != result.id:
+                    continue
+                text = str(output_role(entry))
+                if entry.output is None:
+                    self.nodes.append(Node(f"condition{result.id}", Kind.END, "runs on while true"))
+                    self.edges.append(Edge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
+                    continue
+                text = text if entry.slicing is None else f"{text}: {slicing_text(entry.slicing)}"
+                self.add_output(entry.output)
+                kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
+                self.edges.append(Edge(f"n{result.id}", f"out{entry.output}", kind, text))
+            for parameter, source in self.roles.merged_from.items():
+                if source == result.id:
+                    self._add_next(parameter, result)
+
+    def _add_next(self, parameter: int, result: Layer) -> None:
+        layer = self.body.graph.by_id[parameter]
+        id = f"next{parameter}"
+        self.nodes.append(Node(id, Kind.PARAMETER, self._name(layer), ("in the next iteration",), title=str(layer)))
+        self.edges.append(Edge(f"n{result.id}", id, EdgeKind.BACK, "back edge"))
+
+    def _name(self, layer: Layer) -> str:
+        return excerpt(self.inner[layer.id])

@@ -1,0 +1,273 @@
+"""The unrolled trace of a run: iterations in order, back edges as edges between neighbours, slices, pieces, the end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.debug.inspection.views import LoopView, ScanView
+from stepper.element_types import name_of
+from stepper.engine.roles import Role, Roles, roles_of
+from stepper.export.figures.body_graph import BodyGraph, DrawnBackEdge, body_graph
+from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
+from stepper.export.figures.iteration_texts import IterationTexts
+from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
+from stepper.export.figures.parts import Parts, loop_label
+from stepper.export.views.port_texts import axis_text
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import InputMapping, OutputMapping, Source
+from stepper.ops.axes import shape_text
+
+
+def unrolled_figure(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> Figure:
+    """The figure of one traced activation; iterations that were not kept become an ellipsis.
+
+    `facts` are what the file says of its beginning and its end.
+    """
+    return _Unrolled(trace, replace(choice, fold_accumulators=False), facts).figure()
+
+
+class _Stage(Struct, frozen=True):
+    """An element of the stack: an iteration shown, or (`trace` None) a range [begin, end) that is left out."""
+
+    id: str
+    begin: int
+    end: int
+    trace: IterationTrace | None
+
+    def named(self, word: str) -> str:
+        """Its slices (or whatever the word is) by number."""
+        return f"{word} {self.begin}" if self.end == self.begin + 1 else f"{word}s {self.begin} to {self.end - 1}"
+
+    @property
+    def pieces(self) -> str:
+        """The pieces that it adds to a concatenated output."""
+        return f"S[{self.begin}]" if self.end == self.begin + 1 else f"S[{self.begin}] to S[{self.end - 1}]"
+
+
+def iteration_figures(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> list[Figure]:
+    """For each iteration kept the body with its back edges and what was computed then: all alike but for the texts."""
+    made = _Unrolled(trace, choice, facts)
+    return [made.rolled(stage) for stage in made.stages if stage.trace is not None]
+
+
+class _Unrolled:
+    """One trace on its way to a figure."""
+
+    def __init__(self, trace: LoopTrace, choice: Choice, facts: tuple[str, ...]) -> None:
+        self.trace, self.choice, self.facts = trace, choice, (trace.ended, *facts)
+        self.layer, self.body = trace.place.layer, trace.place.body
+        self.roles: Roles = roles_of(self.layer)
+        self.drawn: BodyGraph = body_graph(self.body.graph, self.body, choice.folding(self.body.graph))
+        self.parts = Parts(choice)
+        self.names = labels_of(trace.place.outer)
+        self.stages = self._stages()
+        self.template = self._template()
+        self.texts = IterationTexts(trace, choice)
+
+    def figure(self) -> Figure:
+        self._add_inputs()
+        for stage in self.stages:
+            self._add_stage(stage)
+        self._add_carried()
+        self._add_outputs()
+        self._add_end()
+        trace, parts = self.trace, self.parts
+        shown = len(trace.iterations)
+        around = f" (run {', '.join(f'@{number}' for number in trace.around)})" if trace.around else ""
+        return Figure(
+            title=f"{trace.place.title}{around}, unrolled",
+            description=(
+                f"A run of {trace.place.title}: {trace.count} iterations, {shown} of them shown, under each other in "
+                f"order, all drawn alike. Lines between iterations are back edges. {_sentence(trace.ended)}"
+            ),
+            nodes=tuple(parts.nodes),
+            edges=tuple(parts.edges),
+            clusters=tuple(parts.clusters),
+            arrangement=Arrangement.STACK,
+            facts=self.facts,
+        )
+
+    def rolled(self, stage: _Stage) -> Figure:
+        """One iteration as the rolled body, with its values."""
+        assert stage.trace is not None
+        parts, prefix = Parts(self.choice), f"{self.layer.id}."
+        place = self.trace.place
+        parts.add_bodies(self.layer, place.outer, "", "", self.choice.depth)
+        outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
+        frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
+        nodes = [
+            self.texts.box(stage.trace, node.id.removeprefix(prefix), parts.drawn[node.id], node)
+            for node in parts.nodes
+        ]
+        return Figure(
+            title=f"{place.title}, iteration by iteration",
+            description=f"The body of {place.title} with the values of each iteration. {_sentence(self.trace.ended)}",
+            nodes=tuple(nodes),
+            edges=tuple(parts.edges),
+            clusters=(outermost, *frames),
+            facts=self.facts,
+            notes=(f"iteration {stage.begin} of {self.trace.count:,}",),
+        )
+
+    def _stages(self) -> list[_Stage]:
+        shown = [_Stage(f"i{item.number}", item.number, item.number + 1, item) for item in self.trace.iterations]
+        skipped = [_Stage(f"e{begin}", begin, end, None) for begin, end in self.trace.left_out]
+        return sorted(shown + skipped, key=lambda stage: stage.begin)
+
+    # --- outside ---------------------------------------------------------------------------------------------------
+
+    def _add_inputs(self) -> None:
+        """The outer inputs, and their way into the first iteration; a sliced one leads to every iteration."""
+        for entry in self.roles.fed:
+            assert entry.input is not None
+            id = f"in{entry.input}"
+            if all(node.id != id for node in self.parts.nodes):
+                self.parts.nodes.append(self._input_node(id, entry.input))
+            for stage in self.stages if self.roles.role_of(entry) is Role.SLICED else self.stages[:1]:
+                self.parts.edges.append(self._input_edge(id, entry, stage))
+        for control in self.trace.controls:
+            id = f"in{control.input}"
+            if all(node.id != id for node in self.parts.nodes):
+                self.parts.nodes.append(replace(self._input_node(id, control.input), lines=(control.text,)))
+            for stage in self.stages[:1]:
+                self.parts.edges.append(Edge(id, stage.id, EdgeKind.PORT, control.name))
+
+    def _input_node(self, id: str, index: int) -> Node:
+        source = self.trace.place.outer.sources[self.layer.id][index]
+        lines: list[str] = [f"input {index} of the loop"]
+        view = self.trace.view
+        if view is not None and self.choice.values is not Values.NONE:
+            found = next((entry.outer for entry in view.inputs if entry.input == index), None)
+            if found is not None and found.array is not None:
+                lines.append(f"{name_of(found.array.dtype)}{shape_text(found.array.shape)}")
+        label = f"input {index}" if source is None else excerpt(self.names[source.layer])
+        title = "" if source is None else str(self.trace.place.outer.by_id[source.layer])
+        return Node(id, Kind.INPUT, label, tuple(lines), title=title)
+
+    def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> Edge:
+        role = self.roles.role_of(entry)
+        carried = f"{self.roles.merged_from.get(entry.parameter, '')}>{entry.parameter}"
+        target = f"{stage.id}.n{entry.parameter}" if stage.trace is not None else stage.id
+        if role is Role.SLICED:
+            found = stage.trace.slices.get(entry.parameter) if stage.trace is not None else None
+            label = stage.named("slice") if found is None else f"[{found.begin}:{found.end}] along axis {found.axis}"
+            return Edge(id, target, EdgeKind.SLICE, label, back_edge=carried)
+        label = "initial value" if role is Role.MERGED else str(role)
+        return Edge(id, target, EdgeKind.PORT, label, back_edge=carried)
+
+    def _add_outputs(self) -> None:
+        for entry in self.body.outputs:
+            if entry.output is None or not self.stages or (self.trace.failed and entry.slicing is None):
+                continue
+            id = f"out{entry.output}"
+            label = f"output {entry.output}{self._reader(entry.output)}"
+            if entry.slicing is None:
+                self.parts.nodes.append(Node(id, Kind.OUTPUT, label, ("the value of the last iteration",)))
+                self.parts.edges.append(self._output_edge(self.stages[-1], entry, id, EdgeKind.PORT, "last value"))
+                continue
+            scan = self._scan(entry)
+            order = "nothing" if scan is None else scan.order + (" so far" if self.trace.failed else "")
+            lines: tuple[str, ...] = (f"Concat, {axis_text(entry.slicing)}: {order}",)
+            if scan is not None and scan.shape is not None:
+                lines = (*lines, shape_text(scan.shape))
+            self.parts.nodes.append(Node(id, Kind.CONCATENATION, label, lines))
+            for stage in self.stages:
+                self.parts.edges.append(self._output_edge(stage, entry, id, EdgeKind.PIECE, stage.pieces))
+
+    def _output_edge(self, stage: _Stage, entry: OutputMapping, id: str, kind: EdgeKind, label: str) -> Edge:
+        source = stage.id if stage.trace is None else f"{stage.id}.n{entry.result}"
+        return Edge(source, id, kind, label, back_edge=f"{entry.result}>")
+
+    def _reader(self, output: int) -> str:
+        """The first reader of an output of the loop, in short."""
+        outer = self.trace.place.outer
+        wanted = Source(self.layer.id, output)
+        found = next((layer for layer in outer.layers if wanted in outer.sources[layer.id]), None)
+        return "" if found is None else f" → {shortened(excerpt(self.names[found.id]), 24)}"
+
+    def _scan(self, entry: OutputMapping) -> ScanView | None:
+        view: LoopView | None = self.trace.view
+        return None if view is None else next((scan for scan in view.scans if scan.output == entry.output), None)
+
+    def _add_end(self) -> None:
+        """What ended the loop, and whose value that was."""
+        self.parts.nodes.append(Node("end", Kind.END, f"after {_iterations(self.trace.count)}", (_short(self.trace),)))
+        if not self.stages:
+            return
+        last = self.stages[-1]
+        source = last.id
+        condition = next((entry.result for entry in self.body.outputs if entry.purpose == "execution_condition"), None)
+        if self.trace.by_condition and condition is not None and last.trace is not None:
+            source = f"{last.id}.n{condition}"
+        self.parts.edges.append(Edge(source, "end", EdgeKind.ENDS, "ended the loop", back_edge=f"{condition}>"))
+
+    # --- iterations ------------------------------------------------------------------------------------------------
+
+    def _add_stage(self, stage: _Stage) -> None:
+        if stage.trace is None:
+            count = stage.end - stage.begin
+            label = f"⋯ {_iterations(count)} left out: {_range(stage.begin, stage.end)}"
+            self.parts.clusters.append(Cluster(stage.id, Kind.ELLIPSIS, label))
+            return
+        highlight = self.choice.highlight
+        here = highlight is not None and highlight.iteration == stage.begin and highlight.graph is self.body.graph
+        self.parts.clusters.append(Cluster(stage.id, Kind.ITERATION, f"iteration {stage.begin}", highlighted=here))
+        for node in self.template.nodes:
+            moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id))
+            box = self.template.drawn[node.id]
+            self.parts.nodes.append(self.texts.box(stage.trace, node.id.removeprefix("*."), box, moved))
+        for edge in self.template.edges:
+            ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
+            self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
+        for inner in self.template.clusters:
+            ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
+            moved_frame = replace(inner, id=ids[0], parent=ids[1])
+            self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
+
+    def _template(self) -> Parts:
+        """The body without values, which every iteration repeats."""
+        parts = Parts(self.choice)
+        parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
+        return parts
+
+    def _add_carried(self) -> None:
+        """Every back edge that counts, once between each two neighbours of the stack."""
+        for before, after in pairwise(self.stages):
+            for edge in self.drawn.back_edges:
+                if self.roles.merged_from.get(edge.parameter) == edge.result:
+                    self.parts.edges.append(_carried(before, after, edge))
+
+
+def _moved(id: str, stage: str) -> str:
+    """An id of the template in an iteration."""
+    return stage + id.removeprefix("*")
+
+
+def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> Edge:
+    source = before.id if before.trace is None else f"{before.id}.n{edge.tail}"
+    target = after.id if after.trace is None else f"{after.id}.n{edge.head}"
+    return Edge(source, target, EdgeKind.CARRIED, edge.name, back_edge=f"{edge.result}>{edge.parameter}")
+
+
+def _iterations(count: int) -> str:
+    return f"{count:,} iteration{'' if count == 1 else 's'}"
+
+
+def _range(begin: int, end: int) -> str:
+    return f"iteration {begin}" if end == begin + 1 else f"iterations {begin} to {end - 1}"
+
+
+def _short(trace: LoopTrace) -> str:
+    view = trace.view
+    if trace.failed:
+        return shortened(trace.ended, 60)
+    return str(view.trip.ended) if view is not None and view.trip.ended is not None else trace.ended
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")

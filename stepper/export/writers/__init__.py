@@ -1,0 +1,1 @@
+"""Figures as files: SVG, DOT, Mermaid, Markdown, HTML, JSON and CSV."""

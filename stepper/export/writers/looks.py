@@ -1,0 +1,132 @@
+"""How the shapes of a figure look: one table, written as attributes of each shape, or as a style sheet.
+
+Attributes hold literal colours, so that every program that draws SVG shows them; a style sheet overrides attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+from stepper.export.writers.themes import FONT, PALETTES, Palette, Theme, palette, variables
+
+Paint = Callable[[str, str], str]
+"""The attributes of a shape of a class, in a group of classes: "" or text that begins with a space."""
+
+SCOPE: Final = ".stepper"
+
+_COLOURS: Final = ("fill", "stroke")
+
+
+class _Rule(NamedTuple):
+    """Properties of shapes of any of these classes, inside a group of any of these (of any group, where empty)."""
+
+    shapes: str
+    groups: str
+    properties: Mapping[str, str]
+
+    def holds(self, shape: str, groups: list[str]) -> bool:
+        """True if the rule is for a shape of that class in a group of these classes."""
+        return shape in self.shapes.split() and (not self.groups or any(name in groups for name in self.groups.split()))
+
+    @property
+    def selectors(self) -> str:
+        """The selectors of the rule in CSS."""
+        groups = [f" .{name}" for name in self.groups.split()] or [""]
+        return ", ".join(f"{SCOPE}{group} .{shape}" for group in groups for shape in self.shapes.split())
+
+
+def _rule(shapes: str, groups: str = "", **properties: str) -> _Rule:
+    return _Rule(shapes, groups, {name.replace("_", "-"): value for name, value in properties.items()})
+
+
+_TEXTS: Final = "label title heading small mark back halo"
+
+_RULES: Final = (  # of two rules for one property the later one counts; colours are names of the palette
+    _rule("page", fill="page"),
+    _rule("box", fill="box", stroke="edge", stroke_width="1.2"),
+    _rule("frame", fill="body", stroke="body-edge", stroke_width="1.2"),
+    _rule(_TEXTS, fill="ink", font_size="13px"),
+    _rule("title heading mark", font_weight="bold"),
+    _rule("heading", font_size="15px"),
+    _rule("small mark back halo", font_size="11px"),
+    _rule("small", fill="quiet"),
+    _rule("mark", fill="mark"),
+    _rule("back", fill="back"),
+    _rule("halo", fill="body", stroke="body", stroke_width="4", stroke_linejoin="round"),
+    _rule("wire", fill="none", stroke="wire", stroke_width="1.3", stroke_linejoin="round", stroke_linecap="square"),
+    _rule("tip", fill="wire"),
+    _rule("shade", fill="shade"),
+    _rule("spark", fill="none", stroke="shade", stroke_width="1.3"),
+    _rule("box", "parameter input", fill="in", stroke="in-edge"),
+    _rule("box", "result output concatenation", fill="out", stroke="out-edge"),
+    _rule("box", "result output", stroke_width="2"),
+    _rule("box", "group shapes ellipsis", stroke_dasharray="5 3"),
+    _rule("wire", "back carried ends", stroke="back"),
+    _rule("tip", "back carried ends", fill="back"),
+    _rule("wire", "back", stroke_dasharray="5 4", stroke_dashoffset="5", stroke_linecap="butt"),
+    _rule("wire", "ends", stroke_dasharray="1 4", stroke_linecap="round", stroke_width="2"),
+    _rule("wire", "slice", stroke="in-edge"),
+    _rule("tip", "slice", fill="in-edge"),
+    _rule("wire", "piece", stroke="out-edge"),
+    _rule("tip", "piece", fill="out-edge"),
+    _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
+    _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
+    _rule("box frame", "idle", fill="body", stroke="body-edge", stroke_dasharray="2 3"),
+    _rule(_TEXTS, "idle", fill="quiet", font_weight="normal"),
+    _rule("wire", "idle", stroke="body-edge", stroke_dasharray="2 3"),
+    _rule("tip", "idle", fill="body-edge"),
+)
+
+
+def painted(theme: Theme) -> Paint:
+    """Return what writes the attributes of shapes, with the literal colours of a theme."""
+    colours = palette(theme)
+
+    @cache
+    def paint(shape: str, groups: str = "") -> str:
+        found: dict[str, str] = {}
+        for rule in _RULES:
+            if rule.holds(shape, groups.split()):
+                found |= rule.properties
+        return "".join(f' {name}="{_value(name, value, colours)}"' for name, value in found.items())
+
+    return paint
+
+
+def unpainted(_shape: str, _groups: str = "") -> str:
+    """Return no attributes: the page has a style sheet."""
+    return ""
+
+
+def style_sheet(theme: Theme) -> str:
+    """Return the whole style sheet, its colours as variables, for pages whose script changes what shapes are."""
+    base = f"{SCOPE} text {{ font-family: {FONT}; }}"
+    rules = (_css(rule, {name: f"var(--{name})" for name in palette(theme)}) for rule in _RULES)
+    return "\n".join([variables(theme, SCOPE), base, *rules, ""])
+
+
+def overrides(theme: Theme) -> str:
+    """Return the style sheet of a figure whose shapes have attributes: `auto` is dark where its reader is."""
+    if theme is not Theme.AUTO:
+        return ""
+    rules = [line for line in _colour_rules(PALETTES[Theme.DARK]) if line]
+    return "\n".join(["@media (prefers-color-scheme: dark) {", *rules, "}", ""])
+
+
+def _colour_rules(colours: Palette) -> Iterator[str]:
+    for rule in _RULES:
+        named = {name: value for name, value in rule.properties.items() if name in _COLOURS}
+        if named:
+            yield _css(rule._replace(properties=named), colours)
+
+
+def _css(rule: _Rule, colours: Mapping[str, str]) -> str:
+    properties = " ".join(f"{name}: {_value(name, value, colours)};" for name, value in rule.properties.items())
+    return f"{rule.selectors} {{ {properties} }}"
+
+
+def _value(name: str, value: str, colours: Mapping[str, str]) -> str:
+    """A property's value; the colours of the table are names of the palette."""
+    return colours.get(value, value) if name in _COLOURS else value

@@ -1,0 +1,185 @@
+"""The trace of a loop as JSON and CSV, and its tables in Markdown: what each iteration got, made and carried."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from stepper.engine.roles import output_role, roles_of
+from stepper.export.figures.choice import Choice
+from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
+from stepper.export.figures.value_texts import ValueSummary, statistics_text
+from stepper.export.views.port_texts import slicing_text
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer
+from stepper.ir.sites import layer_site
+from stepper.plain_values import answer_json, json_number
+from stepper.records import as_data
+
+COLUMNS = (
+    *("iteration", "id", "type", "name", "output", "element_type", "shape"),
+    *("min", "max", "mean", "std", "nan", "inf", "numbers", "marks", "computed_by"),
+)
+
+
+def trace_json(trace: LoopTrace, choice: Choice) -> str:
+    """Everything that is known of the iterations kept, as JSON with a schema number."""
+    layer, roles = trace.place.layer, roles_of(trace.place.layer)
+    report = {
+        "loop": {**as_data(layer_site(layer, trace.file)), "path": trace.place.name},
+        "around": list(trace.around),
+        "iterations": trace.count,
+        "ended": trace.ended,
+        "left_out": [[begin, end - 1] for begin, end in trace.left_out],
+        "back_edges": [{"from": tail, "to": head} for head, tail in roles.merged_from.items()],
+        "outputs": [_output_json(trace, index) for index in range(len(trace.place.body.outputs))],
+        "trace": [_iteration_json(trace, iteration, choice) for iteration in trace.iterations],
+    }
+    return json.dumps(answer_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
+    entry = trace.place.body.outputs[index]
+    slicing = None if entry.slicing is None else entry.slicing._asdict()
+    scans = [] if trace.view is None else trace.view.scans
+    order = next((scan.order for scan in scans if scan.output == entry.output), None)
+    found = {"output": entry.output, "result": entry.result, "role": output_role(entry)}
+    return {**found, "slicing": slicing, "order": order}
+
+
+def _iteration_json(trace: LoopTrace, iteration: IterationTrace, choice: Choice) -> dict[str, Any]:
+    return {
+        "iteration": iteration.number,
+        "condition": iteration.condition,
+        "slices": [
+            {"parameter": id, "axis": cut.axis, "begin": cut.begin, "end": cut.end, "extent": cut.extent}
+            for id, cut in iteration.slices.items()
+        ],
+        "values": [
+            {
+                "layer": as_data(layer_site(layer, trace.file)),
+                "output": output,
+                **_value_json(value),
+                "computed_by": _computed_by(trace, layer, choice) or None,
+            }
+            for layer, output, value in _values(trace, iteration)
+        ],
+    }
+
+
+def _computed_by(trace: LoopTrace, layer: Layer, choice: Choice) -> str:
+    """Who computed a value, where that is somebody else."""
+    return ", ".join(choice.computed_by(trace.place.body.graph, [layer.id]))
+
+
+def _value_json(value: ValueSummary) -> dict[str, Any]:
+    found = value.statistics
+    numbers = {} if found is None else {key: getattr(found, key) for key in ("min", "max", "mean", "std", "nan")}
+    return {
+        "element_type": value.type,
+        "shape": list(value.shape),
+        **{key: json_number(number) for key, number in numbers.items()},
+        "inf": None if found is None else found.positive_infinity + found.negative_infinity,
+        "numbers": value.numbers or None,
+        "marks": list(value.marks),
+    }
+
+
+def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer, int, ValueSummary]]:
+    """The values of an iteration in the order of the file; Constants and Results have none of their own."""
+    for layer in trace.place.body.graph.layers:
+        if layer.type in ("Constant", "Result"):
+            continue
+        for output in range(len(layer.outputs)):
+            value = iteration.values.get((layer.id, output))
+            if value is not None:
+                yield layer, output, value
+
+
+def trace_csv(trace: LoopTrace, choice: Choice) -> str:
+    """One row for each value of each iteration kept."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for iteration in trace.iterations:
+        for layer, output, value in _values(trace, iteration):
+            row = {"id": layer.id, "type": layer.type, "name": layer.name, "output": output, **_value_json(value)}
+            shape, marks = "x".join(map(str, value.shape)), "; ".join(value.marks)
+            cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
+            cells["computed_by"] = _computed_by(trace, layer, choice)
+            writer.writerow([_cell(cells.get(column)) for column in COLUMNS])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
+
+
+def port_rows(layer: Layer) -> list[tuple[str, ...]]:
+    """The port map of a loop as rows: direction, body layer, role, outer port, slicing."""
+    body, roles = layer.bodies[0], roles_of(layer)
+    names = {inner.id: excerpt(inner.name) for inner in body.graph.layers}
+    rows: list[tuple[str, ...]] = [
+        (
+            "in",
+            names[entry.parameter],
+            str(roles.role_of(entry)),
+            "" if entry.input is None else f"input {entry.input}",
+            "" if entry.slicing is None else slicing_text(entry.slicing),
+        )
+        for entry in body.inputs
+    ]
+    rows += [
+        (
+            "out",
+            names[output.result],
+            output_role(output),
+            "" if output.output is None else f"output {output.output}",
+            "" if output.slicing is None else slicing_text(output.slicing),
+        )
+        for output in body.outputs
+    ]
+    rows += [("back edge", f"{names[tail]} → {names[head]}", "", "", "") for head, tail in roles.merged_from.items()]
+    return rows
+
+
+def trace_rows(trace: LoopTrace) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
+    layer = trace.place.layer
+    roles, by_id = roles_of(layer), trace.place.body.graph.by_id
+    wanted = [entry.parameter for entry in (*roles.sliced, *roles.merged)]
+    head = ["iteration", *(excerpt(by_id[id].name) for id in wanted)]
+    conditional = any(iteration.condition is not None for iteration in trace.iterations)
+    rows = []
+    for iteration in trace.iterations:
+        cells = [_cell_text(iteration, id) for id in wanted]
+        truth = [str(iteration.condition).lower()] if conditional else []
+        rows.append((str(iteration.number), *cells, *truth))
+    return [*head, *(["condition"] if conditional else [])], rows
+
+
+def _cell_text(iteration: IterationTrace, parameter: int) -> str:
+    value, cut = iteration.values.get((parameter, 0)), iteration.slices.get(parameter)
+    parts = [] if cut is None else [f"[{cut.begin}:{cut.end}]"]
+    if value is not None:
+        parts.append(value.described)
+        parts += [value.numbers] if value.numbers else []
+        parts += [statistics_text(value.statistics)] if value.statistics is not None and not value.numbers else []
+        parts += value.marks
+    return " ".join(parts)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown; nothing in a cell is markup."""
+    lines = ["| " + " | ".join(map(plain_markdown, head)) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(map(plain_markdown, row)) + " |" for row in rows)]
+
+
+def plain_markdown(text: str) -> str:
+    """Text in which nothing is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)

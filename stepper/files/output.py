@@ -1,0 +1,319 @@
+"""The one place through which files are written: whole or not at all, and never over what the run reads.
+
+    target = Target("out.npz", ARRAYS, protected, option="-o")
+    target.check()                                   # before a long run, so that it does not end in a refusal
+    target.write(content)                            # checked again; an old file stays whole until the new one is
+
+What is written goes into a file beside the target, to the disk, and takes the target's name at the end. A full disk or
+a killed process leaves the old file as it was. A device or a pipe, such as /dev/null, is written to as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from msgspec import Struct
+
+from stepper.errors import OutputError
+from stepper.files.locks import held_by_nobody
+from stepper.files.models import MODEL_SUFFIXES, WEIGHTS_SUFFIX
+
+_SQLITE: Final = b"SQLite format 3\0"
+_LONGEST_PREFIX: Final = 40
+_UNFINISHED: Final = ".part"
+
+
+SESSION_FILE: Final = "the session"
+REFERENCE_FILE: Final = "the reference"
+RECORDING_FILE: Final = "the recording"
+"""What files are for a run that it may write itself: a session may be kept in each of them."""
+
+
+class FileKind(Struct, frozen=True):
+    """What is written: its name in messages, and the suffixes that its files have (the first is the usual one)."""
+
+    name: str
+    suffixes: tuple[str, ...]
+
+
+ARRAYS: Final = FileKind("arrays", (".npz",))
+ARRAY: Final = FileKind("one array", (".npy",))
+COMMANDS: Final = FileKind("commands", (".txt",))
+RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
+SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
+KEYS: Final = FileKind("keys", (".toml",))
+DOT: Final = FileKind("DOT", (".dot", ".gv"))
+SVG: Final = FileKind("SVG", (".svg",))
+PNG: Final = FileKind("PNG", (".png",))
+PDF: Final = FileKind("PDF", (".pdf",))
+MARKDOWN: Final = FileKind("Markdown", (".md", ".markdown"))
+MERMAID: Final = FileKind("Mermaid", (".mmd", ".mermaid"))
+HTML: Final = FileKind("HTML", (".html", ".htm"))
+CODE: Final = FileKind("Python", (".py",))
+JSON: Final = FileKind("JSON", (".json",))
+CSV: Final = FileKind("CSV", (".csv",))
+
+FIGURES: Final = {
+    "dot": DOT,
+    "svg": SVG,
+    "png": PNG,
+    "pdf": PDF,
+    "md": MARKDOWN,
+    "mermaid": MERMAID,
+    "html": HTML,
+    "numpy": CODE,
+    "json": JSON,
+    "csv": CSV,
+}
+"""What `stepper export` writes, by the name of the format."""
+
+_ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *FIGURES.values())
+_OWNERS: Final = {
+    **{suffix: kind.name for kind in reversed(_ALL) for suffix in kind.suffixes},
+    **dict.fromkeys(MODEL_SUFFIXES, "a model"),
+}
+"""Every suffix that names a format, and the name of that."""
+
+
+class ProtectedFile(Struct, frozen=True):
+    """A file that must not be written over; `what` it is for the run, such as "the weights of the model"."""
+
+    path: Path
+    what: str
+
+    def is_at(self, path: Path) -> bool:
+        """True if the path leads to this file: by links, through another spelling, or from another folder, too."""
+        try:
+            return path.samefile(self.path)
+        except OSError:
+            # One of them is not there yet: a session to be kept, the weights of a model that has none.
+            return _spelled(path) == _spelled(self.path)
+
+
+class ProtectedFiles(Struct, frozen=True):
+    """The files that a run reads or that belong to its model."""
+
+    files: tuple[ProtectedFile, ...] = ()
+
+    @classmethod
+    def of_model(cls, path: str | Path, what: str = "the model") -> ProtectedFiles:
+        """A model's file and its weights."""
+        path = Path(path)
+        weights = ProtectedFile(path.with_suffix(WEIGHTS_SUFFIX) if path.name else path, f"the weights of {what}")
+        return cls((ProtectedFile(path, what), weights))
+
+    @classmethod
+    def of_file(cls, path: str | Path, what: str) -> ProtectedFiles:
+        """One file."""
+        return cls((ProtectedFile(Path(path), what),))
+
+    def but(self, *whats: str) -> ProtectedFiles:
+        """Without those that are this for the run."""
+        return ProtectedFiles(tuple(one for one in self.files if one.what not in whats))
+
+    def __add__(self, others: ProtectedFiles) -> ProtectedFiles:
+        return ProtectedFiles(tuple(dict.fromkeys((*self.files, *others.files))))
+
+    def at(self, path: Path) -> ProtectedFile | None:
+        """The protected file to which a path leads."""
+        return next((one for one in self.files if one.is_at(path)), None)
+
+
+def _spelled(path: Path) -> str:
+    try:
+        return os.path.realpath(path).casefold()
+    except (OSError, ValueError):
+        return str(path).casefold()
+
+
+class Target(Struct, frozen=True):
+    """A file to write: what kind it is to be, and what must not be written over; `option` names it in messages."""
+
+    path: Path
+    kind: FileKind
+    protected: ProtectedFiles = ProtectedFiles()
+    option: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.option} {self.path}".strip()
+
+    def check(self) -> None:
+        """Raise OutputError where the file may not be written, as far as that is known before."""
+        self.check_protected()
+        self._check_suffix()
+        with _errors(self.path):
+            self._check_place()
+
+    def check_protected(self) -> None:
+        """Raise OutputError where it is a file that must not be written over."""
+        if "\0" in str(self.path):
+            raise OutputError(f"{str(self.path)!r} is no name of a file")
+        found = self.protected.at(self.path)
+        if found is not None:
+            raise OutputError(f"{self}: that is {found.what}; choose another file")
+
+    def _check_suffix(self) -> None:
+        suffix = self.path.suffix.lower()
+        if suffix not in self.kind.suffixes and suffix in _OWNERS:
+            usual = f"{self.path.stem}{self.kind.suffixes[0]}"
+            raise OutputError(
+                f"{self}: {suffix} is the suffix of {_OWNERS[suffix]}, and {self.kind.name} would be written; "
+                f"choose another name, such as {usual}"
+            )
+
+    def _check_place(self) -> None:
+        path = Path(os.path.realpath(self.path))
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        if path.exists():
+            if not path.is_file():
+                return
+            if not os.access(path, os.W_OK):
+                raise PermissionError(13, "it may not be written (Permission denied)")
+            if self.kind not in (RECORDING, SESSION):
+                self._check_content(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(2, f"there is no folder '{path.parent}'")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(13, f"nothing may be written into the folder '{path.parent}' (Permission denied)")
+
+    def _check_content(self, path: Path) -> None:
+        with contextlib.suppress(PermissionError), path.open("rb") as file:
+            if file.read(len(_SQLITE)) == _SQLITE:
+                raise OutputError(f"{self}: that is a recording, a session or another database; choose another file")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        """A file to write, which takes the target's name when the block ends, or not at all. Raises OutputError."""
+        with writing_all([self]) as (file,):
+            yield file
+
+    def write(self, content: bytes) -> None:
+        """Write this. Raises OutputError."""
+        with self.writing() as file:
+            file.write(content)
+
+
+@contextlib.contextmanager
+def writing_all(targets: Iterable[Target]) -> Iterator[tuple[IO[bytes], ...]]:
+    """A file to write for each target; all take their names when the block ends, or none does. Raises OutputError."""
+    targets = tuple(targets)
+    for target in targets:
+        target.check()
+    with contextlib.ExitStack() as stack:
+        parts = tuple(stack.enter_context(_part(target.path)) for target in targets)
+        first = targets[0].path
+        with _errors(first):
+            yield tuple(part.file for part in parts)
+        for part in parts:
+            with _errors(part.path):
+                part.complete()
+        for part in parts:
+            with _errors(part.path):
+                part.commit()
+
+
+class _Part:
+    """What will be a target."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+        self._special = _is_special(path)
+
+    def complete(self) -> None:
+        """All is written: have it on the disk."""
+        self.file.flush()
+        if not self._special:
+            os.fsync(self.file.fileno())
+
+    def commit(self) -> None:
+        """Put it in the target's place."""
+        if self._special:
+            import shutil
+
+            self.file.seek(0)
+            with self.path.open("wb") as device:
+                shutil.copyfileobj(self.file, device)
+            return
+        target, temporary = Path(os.path.realpath(self.path)), Path(self.file.name)
+        self.file.close()
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else usual_mode())
+        temporary.replace(target)
+        _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _part(path: Path) -> Iterator[_Part]:
+    import tempfile  # a start that writes nothing need not wait for it
+
+    with _errors(path):
+        if _is_special(path):
+            file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed below, whatever happens
+        else:
+            target = Path(os.path.realpath(path))
+            prefix = f".{target.name[:_LONGEST_PREFIX]}."
+            _remove_leftovers(target.parent, prefix)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_UNFINISHED)
+            os.close(handle)
+            file = Path(name).open("w+b")  # noqa: SIM115
+            held_by_nobody(file.fileno())
+    try:
+        yield _Part(path, file)
+    finally:
+        with contextlib.suppress(OSError):  # what did not fit waits in its buffer
+            file.close()
+        if isinstance(file.name, str):
+            with contextlib.suppress(OSError):
+                Path(file.name).unlink()
+
+
+def _remove_leftovers(folder: Path, prefix: str) -> None:
+    """Remove what killed processes have not finished for the same target; a living one has a lock on its file."""
+    with contextlib.suppress(OSError):
+        for one in folder.iterdir():
+            if one.name.startswith(prefix) and one.name.endswith(_UNFINISHED):
+                with contextlib.suppress(OSError), one.open("r+b") as file:
+                    if held_by_nobody(file.fileno()):
+                        one.unlink()
+
+
+def _is_special(path: Path) -> bool:
+    """True for what is there and neither a file nor a folder: a device, a pipe."""
+    return path.exists() and not path.is_file()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on the disk, where the system can do so."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise cannot_be_written(path, error.strerror or str(error)) from None
+
+
+def cannot_be_written(path: str | Path, reason: str) -> OutputError:
+    """The error for a file that cannot be written."""
+    return OutputError(f"{path}: cannot be written: {reason}")
+
+
+def usual_mode() -> int:
+    """The rights of a new file."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

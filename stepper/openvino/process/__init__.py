@@ -1,0 +1,1 @@
+"""The process in which OpenVINO runs: its requests, its messages, how it ends."""

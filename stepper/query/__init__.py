@@ -1,0 +1,1 @@
+"""How a value is named and asked about: addresses, and expressions over them."""

@@ -1,0 +1,343 @@
+"""From an address to the place in a compiled model: which graph, which layer, which output, which slot.
+
+A name is tried as: the exact name of a layer, `id=12`, a tensor name of an output, the end of a name (after `/` or
+`.`), a short name as screens show it (short_names.py), a glob, a regular expression. The first of these that fits
+anywhere counts, and of the graphs where it fits the nearest: the current one, those inside it, those around it from the
+inside outwards, the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.engine.program import CompiledModel, Program
+from stepper.errors import UsageError
+from stepper.ir.excerpts import excerpt
+from stepper.ir.model import Layer
+from stepper.name_patterns import PatternError, glob, regex
+from stepper.near_names import near_sentence
+from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
+from stepper.query.atlas import Atlas, all_names
+from stepper.query.short_names import called, short_names_of
+
+MAIN: Final = "model"
+"""The level that means the model's own graph."""
+
+_SIDES: Final = {"then": "then_body", "else": "else_body"}
+_MOST_LISTED = 10
+_MOST_COMPARED = 20_000
+"""Names among which the nearest are sought; above that it would take seconds."""
+
+
+class ResolutionError(UsageError):
+    """An address that means nothing in this model, or more than one thing; the message lists what it may mean."""
+
+
+class Target(Struct, frozen=True, eq=False):
+    """What an address means. `layer` computes the value at its output index `output`, found in `slot` of a frame.
+
+    `named` is the layer that the address names: the same, or a Result, which means its source. `iterations` has for
+    each layer of `program.path` what the address says about its iterations (None: nothing; always so for an If).
+    """
+
+    program: Program
+    layer: Layer
+    output: int
+    slot: int
+    named: Layer
+    iterations: tuple[Iterations | None, ...]
+
+
+class _Hit(Struct, frozen=True):
+    """A layer that a name fits; `output` where it is one output's own name."""
+
+    program: Program
+    layer: Layer
+    output: int | None = None
+
+
+WhyAbsent = Callable[[Layer], str]
+"""A sentence about a layer that has no value."""
+
+Rule = Callable[[Program], Iterator[tuple[Layer, int | None]]]
+"""One way to read a name: the layers of a graph that it fits, and, where it is one output's own, which output."""
+
+
+def resolve(
+    address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
+) -> Target:
+    """The one place that the address means, seen from the program `where` (by default the model's own graph).
+
+    Raises ResolutionError for an unknown name (with the nearest), an ambiguous one (with the candidates), a port that
+    does not exist, a layer that no Result needs, and iterations of what is in no loop. `why_absent` says of a layer
+    without a value why it has none, where that is for another reason than that no Result needs it.
+    """
+    targets = resolve_all(address, compiled, where, why_absent)
+    if len(targets) == 1:
+        return targets[0]
+    names = [f"{address_of(target, compiled)}  ({target.named.type})" for target in targets[:_MOST_LISTED]]
+    raise ResolutionError(f"'{excerpt(str(address))}' is ambiguous; it may be\n{_listed(names, len(targets))}")
+
+
+def resolve_all(
+    address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
+) -> tuple[Target, ...]:
+    """Every place that the address may mean in the nearest graphs where it means any: for globs and expressions.
+
+    Raises ResolutionError as `resolve` does, but for ambiguity.
+    """
+    atlas = Atlas(compiled)
+    address = atlas.rejoined(address)
+    if address.operation is None:
+        raise ResolutionError(f"'{excerpt(str(address))}' names no operation")
+    rings, asked = _levels(address, atlas, where or compiled.main)
+    hits = _search(rings, _rules(address.operation, address))
+    if not hits:
+        raise ResolutionError(_unknown(address.operation, address, rings, atlas))
+    alive = [hit for hit in hits if (hit.layer.id, 0) in hit.program.slots]
+    if not alive:
+        raise ResolutionError((why_absent or _no_value)(hits[0].layer))
+    found: dict[tuple[int, int], Target] = {}
+    for hit in alive:
+        target = _target(hit, address, asked)
+        found.setdefault((id(target.program), target.slot), target)
+    return tuple(found.values())
+
+
+def address_of(target: Target, compiled: CompiledModel) -> Address:
+    """The full address of a place; as text it can be typed in again, also in an expression."""
+    program, atlas = target.program, Atlas(compiled)
+    levels: list[Level] = []
+    for depth, layer in enumerate(program.path):
+        levels.append(Level(_unique_name(layer, atlas.ancestor(program, depth))))
+        if layer.type == "If":
+            inside = atlas.ancestor(program, depth + 1)
+            side = next(side for side, role in _SIDES.items() if _side(layer, role) is inside.graph)
+            levels.append(Level(Name(NameKind.PLAIN, side)))
+    if not levels:
+        levels = [Level(Name(NameKind.PLAIN, MAIN))]
+    port = target.output if len(target.layer.outputs) > 1 else None
+    return Address(tuple(levels), _unique_name(target.layer, program), port)
+
+
+def _unique_name(layer: Layer, program: Program) -> Name:
+    same = sum(other.name == layer.name for other in program.graph.layers)
+    return Name(NameKind.ID, str(layer.id)) if same > 1 or not layer.name else exact_name(layer.name)
+
+
+def _side(layer: Layer, role: str) -> object:
+    return next((body.graph for body in layer.bodies if body.role == role), None)
+
+
+# --- levels ---------------------------------------------------------------------------------------------------------
+
+
+def _levels(
+    address: Address, atlas: Atlas, where: Program
+) -> tuple[list[list[Program]], list[tuple[Layer, Iterations]]]:
+    """Where to look for the operation, the nearest first, and which iterations of which loops were asked for."""
+    levels = list(address.levels)
+    asked: list[tuple[Layer, Iterations]] = []
+    if not levels:
+        return atlas.rings(where), asked
+    rings = atlas.rings(where)
+    if levels[0].name == Name(NameKind.PLAIN, MAIN):
+        _refuse_iterations(levels.pop(0), "the model's own graph")
+        rings = [[atlas.compiled.main]]
+    while levels:
+        level = levels.pop(0)
+        layer = _loop(level, address, rings, atlas)
+        programs = atlas.bodies(layer)
+        if layer.is_loop:
+            asked += [] if level.iterations is None else [(layer, level.iterations)]
+        else:
+            _refuse_iterations(level, "an If")
+            if levels and levels[0].name.kind is NameKind.PLAIN and (role := _SIDES.get(levels[0].name.text)):
+                _refuse_iterations(levels.pop(0), "a branch of an If")
+                programs = [program for program in programs if program.graph is _side(layer, role)]
+        rings = [programs, atlas.deep_inside(programs)]
+    return rings, asked
+
+
+def _refuse_iterations(level: Level, what: str) -> None:
+    if level.iterations is not None:
+        raise ResolutionError(f"'{excerpt(str(level))}' is {what}, which has no iterations")
+
+
+def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atlas) -> Layer:
+    """The loop or If that a level names."""
+    hits = _search(rings, _rules(level.name, address))
+    if hits and not any(hit.layer.bodies for hit in hits):
+        text = f"{hits[0].layer.type} '{excerpt(hits[0].layer.name)}'"
+        raise ResolutionError(f"{text} is no loop and no If, so nothing can be inside it ('{excerpt(str(address))}')")
+    layers = {id(hit.layer): hit for hit in hits if hit.layer.bodies}
+    if not layers:
+        loops = [layer.name for ring in rings for program in ring for layer in program.graph.layers if layer.bodies]
+        raise ResolutionError(
+            f"there is no loop or If '{excerpt(level.name.text)}'; {_nearest(level.name.text, loops)}"
+        )
+    if len(layers) > 1:
+        texts = [f"{hit.layer.type} '{excerpt(hit.layer.name)}' in {hit.program.name}" for hit in layers.values()]
+        raise ResolutionError(
+            f"the level '{excerpt(str(level))}' is ambiguous; it may be\n{_listed(texts, len(texts))}"
+        )
+    return next(iter(layers.values())).layer
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def _rules(name: Name, address: Address) -> list[Rule]:
+    """The readings of a name, the strictest first."""
+    text = name.text
+    match name.kind:
+        case NameKind.ID:
+            return [_layer_rule(lambda layer: str(layer.id) == text.lstrip("0").rjust(1, "0"))]
+        case NameKind.GLOB | NameKind.REGEX:
+            try:
+                matches = (glob if name.kind is NameKind.GLOB else regex)(text).found_in
+            except PatternError as error:
+                raise AddressError(f"the pattern is not right: {error}", text, 0) from None
+            exact = [_exact(text)] if name.kind is NameKind.GLOB else []
+            return [*exact, _either(matches)]
+    ends = (f"/{text}", f".{text}")
+    written = set() if address.port is None else {f"{text}:{address.port}"}  # a tensor name such as `Identity:0`
+    ending = _either(lambda candidate: candidate.endswith(ends))
+    return [_exact(text), _tensor_rule({text} | written), ending, _shown(text)]
+
+
+def _layer_rule(fits: Callable[[Layer], bool]) -> Rule:
+    return lambda program: ((layer, None) for layer in program.graph.layers if fits(layer))
+
+
+def _shown(text: str) -> Rule:
+    return lambda program: ((layer, None) for layer in called(program, text))
+
+
+def _exact(text: str) -> Rule:
+    return _layer_rule(lambda layer: layer.name == text)
+
+
+def _tensor_rule(texts: set[str]) -> Rule:
+    def rule(program: Program) -> Iterator[tuple[Layer, int]]:
+        for layer in program.graph.layers:
+            for index, port in enumerate(layer.outputs):
+                if not texts.isdisjoint(port.names):
+                    yield layer, index
+
+    return rule
+
+
+def _either(matches: Callable[[str], bool]) -> Rule:
+    """The layer's name, or else the names of its outputs."""
+
+    def rule(program: Program) -> Iterator[tuple[Layer, int | None]]:
+        for layer in program.graph.layers:
+            if matches(layer.name):
+                yield layer, None
+                continue
+            for index, port in enumerate(layer.outputs):
+                if any(matches(name) for name in port.names):
+                    yield layer, index
+
+    return rule
+
+
+def _search(rings: list[list[Program]], rules: list[Rule]) -> list[_Hit]:
+    """What the first rule that fits anywhere finds in the nearest ring."""
+    for rule in rules:
+        for ring in rings:
+            hits = [_Hit(program, layer, output) for program in ring for layer, output in rule(program)]
+            if hits:
+                return hits
+    return []
+
+
+# --- targets --------------------------------------------------------------------------------------------------------
+
+
+def _target(hit: _Hit, address: Address, asked: list[tuple[Layer, Iterations]]) -> Target:
+    program, named = hit.program, hit.layer
+    layer, output = named, hit.output
+    if named.type == "Result":
+        source = program.graph.sources[named.id][0]
+        assert source is not None, "the reader has seen to it"
+        layer, output = program.graph.by_id[source.layer], source.output
+        if address.port not in (None, 0):
+            raise ResolutionError(f"the Result '{excerpt(named.name)}' has one value, there is no port {address.port}")
+    elif output is None:
+        output = address.port or 0
+    elif address.port not in (None, output) and named.outputs[output].names:
+        text = f"'{excerpt(str(address.operation))}' is output {output} of {named}"
+        raise ResolutionError(f"{text}, not output {address.port}; leave ':{address.port}' out")
+    if (layer.id, output) not in program.slots:
+        count = len(layer.outputs)
+        has = "no output" if not count else "output 0 only" if count == 1 else f"outputs 0 to {count - 1}"
+        raise ResolutionError(f"{layer} has {has}; there is no port {output}")
+    return Target(
+        program, layer, output, program.slots[layer.id, output], named, _asked_of(program, address, asked, named)
+    )
+
+
+def _asked_of(
+    program: Program, address: Address, asked: list[tuple[Layer, Iterations]], named: Layer
+) -> tuple[Iterations | None, ...]:
+    """What the address says about the iterations of each layer of the program's path."""
+    levels = {id(layer): iterations for layer, iterations in asked}
+    found = [levels.get(id(layer)) for layer in program.path]
+    if address.iterations is None:
+        return tuple(found)
+    loops = [place for place, layer in enumerate(program.path) if layer.is_loop]
+    if not loops:
+        raise ResolutionError(f"{named} is in no loop, so it has no iteration {address.iterations}")
+    if found[loops[-1]] is not None:
+        loop = excerpt(program.path[loops[-1]].name)
+        text = f"'{excerpt(str(address))}' names an iteration of '{loop}' twice"
+        raise ResolutionError(f"{text}: once at the level, once at the operation")
+    found[loops[-1]] = address.iterations
+    return tuple(found)
+
+
+def _no_value(layer: Layer) -> str:
+    if not layer.outputs:
+        return f"{layer} has no output, so it has no value"
+    return f"{layer} is never computed: no Result needs it"
+
+
+def _unknown(name: Name, address: Address, rings: list[list[Program]], atlas: Atlas) -> str:
+    text = excerpt(str(name))
+    if name.kind is NameKind.ID:
+        return f"there is no layer with the id {name.text}"
+    if name.kind in (NameKind.GLOB, NameKind.REGEX):
+        return f"nothing has a name that fits {text}"
+    inside = f" in '{excerpt('::'.join(map(str, address.levels)))}'" if address.levels else ""
+    programs = [program for ring in rings for program in ring]
+    names = [known for program in programs for known in (*short_names_of(program), *all_names(program))]
+    return f"there is nothing called '{text}'{inside}; {_nearest(name.text, names)}"
+
+
+def _nearest(text: str, names: list[str]) -> str:
+    """A sentence with the names that look like the text, or with all names if they are few."""
+    whole = [name for name in dict.fromkeys(names) if name and len(name) <= 200][:_MOST_COMPARED]
+    known = list(dict.fromkeys([*whole, *(re.split(r"[/.]", name)[-1] or name for name in whole)]))
+    import difflib
+
+    near = difflib.get_close_matches(text[:200], known, n=3, cutoff=0.5)
+    having = [name for name in known if text.lower() in name.lower() and name not in near]
+    having.sort(key=lambda name: not name.lower().startswith(text.lower()))
+    near += having[: 3 - len(near)]
+    if near:
+        return near_sentence([excerpt(str(exact_name(name))) for name in near])
+    if 0 < len(whole) <= _MOST_LISTED:
+        return "there are " + ", ".join(excerpt(str(exact_name(name))) for name in whole)
+    return f"none of {len(whole)} names looks like it" if whole else "there are none"
+
+
+def _listed(texts: list[str], count: int) -> str:
+    shown = [f"  {text}" for text in texts[:_MOST_LISTED]]
+    more = count - len(shown)
+    return "\n".join([*shown, f"  and {more} more"] if more else shown)

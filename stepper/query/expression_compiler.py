@@ -1,0 +1,388 @@
+"""From the tree of an expression to one closure, so that a condition in a hot loop costs little besides numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper import element_types
+from stepper.query import expression_values as values
+from stepper.query.address_syntax import Address
+from stepper.query.expression_parts import Code, Kind, Moment, Part, Scope, constant_part, type_part
+from stepper.query.expression_syntax import (
+    Binary,
+    Call,
+    Comparison,
+    Indexed,
+    Iteration,
+    Literal,
+    Logical,
+    Node,
+    Operand,
+    Sizes,
+    Slice,
+    Unary,
+)
+from stepper.query.expression_tokens import ExpressionError
+from stepper.query.expression_values import FAILURES, NATIVE, NATIVE_SCALARS, Operation, Value, ValueFailure
+from stepper.tensors.summaries import PAIRS, REDUCTIONS
+
+_NO_OVERFLOW: Final = 65504
+"""The largest number that every type of numpy's own takes without a warning (that of f16)."""
+
+_MOMENTS: Final = {"prev": Moment.PREVIOUS, "ref": Moment.REFERENCE}
+
+
+class Compiler:
+    """Compiles the tree of one text, and notes what it reads."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.reads: dict[tuple[Address, Moment], None] = {}
+        self.reads_iteration = False
+        self.loops: dict[str, None] = {}
+        self.may_warn = False
+        self._moment = Moment.NOW
+        self._forms: dict[type[Node], Callable[[Any], Part]] = {
+            Literal: lambda node: constant_part(node.value),
+            Sizes: lambda node: Part(lambda _scope: node.value, Kind.SHAPE, node.value),
+            Iteration: self._iteration,
+            Operand: self._operand,
+            Unary: self._unary,
+            Binary: self._binary,
+            Comparison: self._comparison,
+            Logical: self._logical,
+            Call: self._call,
+            Indexed: self._indexed,
+        }
+
+    def part(self, node: Node) -> Part:
+        """The code of a part. Raises ExpressionError for one that cannot be whatever the values are."""
+        return self._forms[type(node)](node)
+
+    def _fail(self, problem: str, position: int) -> NoReturn:
+        raise ExpressionError(problem, self.text, position)
+
+    def _number(self, node: Node, what: str, decode: Callable[[Value], Value] = values.numeric) -> Part:
+        """The code of a part with which something is computed."""
+        part = self.part(node)
+        if part.kind not in (Kind.PLAIN, Kind.TENSOR):
+            self._fail(f"{what} takes numbers and tensors, this is {part.kind.value}", node.position)
+        return replace(part, code=self._decoded(part.code, decode, node.position), raw=False) if part.raw else part
+
+    def _decoded(self, read: Code, decode: Callable[[Value], Value], position: int) -> Code:
+        decode = self._guarded(decode, position)
+
+        def code(scope: Scope) -> Value:
+            value = read(scope)
+            if type(value) in NATIVE_SCALARS or (type(value) is np.ndarray and value.dtype.num in NATIVE):
+                return value
+            return decode(value)
+
+        return code
+
+    # --- operands ------------------------------------------------------------------------------------------------
+
+    def _iteration(self, node: Iteration) -> Part:
+        if loop := node.loop:
+            if self._moment is not Moment.NOW:
+                self._fail(f"iter({loop}) stays what it is in prev() and ref()", node.position)
+            self.loops[loop] = None
+            return Part(lambda scope: scope.iteration_of(loop), Kind.PLAIN)
+        self.reads_iteration = True
+        if self._moment is Moment.PREVIOUS:
+            return Part(lambda scope: scope.iteration() - 1, Kind.PLAIN)
+        return Part(lambda scope: scope.iteration(), Kind.PLAIN)
+
+    def _operand(self, node: Operand) -> Part:
+        address = node.address
+        self.reads[address, self._moment] = None
+        code: Code
+        match self._moment:
+            case Moment.NOW:
+                code = lambda scope: scope.value(address)  # noqa: E731  # one call less than a function around it
+            case Moment.PREVIOUS:
+                code = lambda scope: scope.previous(address)  # noqa: E731
+            case Moment.REFERENCE:
+                code = lambda scope: scope.reference(address)  # noqa: E731
+        return Part(code, Kind.TENSOR, raw=True)
+
+    # --- operators -----------------------------------------------------------------------------------------------
+
+    def _unary(self, node: Unary) -> Part:
+        operand = self._number(node.operand, f"'{node.operator}'")
+        if node.operator == "+":
+            return operand
+        if operand.constant is not None:
+            return constant_part(not operand.constant if node.operator == "not" else -operand.constant)
+        if operand.kind is Kind.PLAIN:
+            inner = operand.code
+            negated: Code = (
+                (lambda scope: not inner(scope)) if node.operator == "not" else (lambda scope: -inner(scope))
+            )
+            return Part(negated, Kind.PLAIN)
+        function = values.opposite if node.operator == "not" else values.negative
+        return Part(self._applied(function, operand.code, node.position), Kind.TENSOR)
+
+    def _guarded(self, function: Callable[..., Value], position: int) -> Callable[..., Value]:
+        """The function, its complaints with the place in the text."""
+        text = self.text
+
+        def guarded(*operands: Value) -> Value:
+            try:
+                return function(*operands)
+            except ValueFailure as error:
+                raise ExpressionError(str(error), text, position) from None
+
+        return guarded
+
+    def _applied(self, function: Callable[[Value], Value], operand: Code, position: int) -> Code:
+        apply = self._guarded(function, position)
+        return lambda scope: apply(operand(scope))
+
+    def _binary(self, node: Binary) -> Part:
+        self.may_warn = True
+        what = f"'{node.operator}'"
+        left, right = self._number(node.left, what), self._number(node.right, what)
+        return self._combined(values.ARITHMETIC[node.operator], left, right, node.position)
+
+    def _combined(self, operation: Operation, left: Part, right: Part, position: int) -> Part:
+        apply = self._guarded(_on(operation, left.kind, right.kind), position)
+        a_code, b_code, b = left.code, right.code, right.constant
+        if left.constant is not None and b is not None:
+            return constant_part(apply(left.constant, b))
+        if left.kind is right.kind is Kind.PLAIN:
+            return Part(lambda scope: apply(a_code(scope), b_code(scope)), Kind.PLAIN)
+        self.may_warn |= b is None or not abs(b) <= _NO_OVERFLOW
+        if b is not None:
+            return Part(_with_constant(operation, apply, a_code, b), Kind.TENSOR)
+
+        def code(scope: Scope) -> Value:
+            a, b = a_code(scope), b_code(scope)
+            # Numpy's own scalars need no check; what fails is done again for the words.
+            if type(a) in NATIVE_SCALARS and type(b) in NATIVE_SCALARS:
+                try:
+                    return operation(a, b)
+                except FAILURES:
+                    pass
+            return apply(a, b)
+
+        return Part(code, Kind.TENSOR)
+
+    def _comparison(self, node: Comparison) -> Part:
+        nodes = [node.first, *(operand for _, _, operand in node.rest)]
+        parts = self._compared(nodes)
+        kinds = {part.kind for part in parts}
+        if kinds & {Kind.TYPE, Kind.SHAPE}:
+            return self._identity(node, parts)
+        parts = [
+            self._number(operand, "a comparison") if part.raw else part
+            for operand, part in zip(nodes, parts, strict=True)
+        ]
+        if len(parts) == 2:
+            operator, position, _ = node.rest[0]
+            return self._combined(values.COMPARISONS[operator], parts[0], parts[1], position)
+        return self._chain(node, parts)
+
+    def _compared(self, nodes: list[Node]) -> list[Part]:
+        """The operands of a comparison; where one is a dtype, a name such as f32 is a type and no address."""
+        names = [_type_name(node) for node in nodes]
+        parts = [self.part(node) if name is None else None for node, name in zip(nodes, names, strict=True)]
+        is_typed = any(part is not None and part.kind is Kind.TYPE for part in parts)
+        return [
+            part or (type_part(name) if is_typed and name is not None else self.part(node))
+            for node, name, part in zip(nodes, names, parts, strict=True)
+        ]
+
+    def _identity(self, node: Comparison, parts: list[Part]) -> Part:
+        """Types and shapes are equal or not."""
+        (operator, position, _), (left, right) = node.rest[0], parts[:2]
+        if len(parts) > 2 or operator not in ("==", "!=") or left.kind is not right.kind:
+            one, other = (left, right) if left.kind in (Kind.TYPE, Kind.SHAPE) else (right, left)
+            example = "f32" if one.kind is Kind.TYPE else "[1, 256]"
+            problem = f"{one.kind.value} can only be compared by == or != with another, such as {example}"
+            self._fail(problem if one.kind is not other.kind else f"{problem} (one comparison at a time)", position)
+        operation, a, b = values.COMPARISONS[operator], left.code, right.code
+        return Part(lambda scope: operation(a(scope), b(scope)), Kind.PLAIN)
+
+    def _chain(self, node: Comparison, parts: list[Part]) -> Part:
+        """`a < b < c`: every operand is read at most once, and none after the first comparison that is false."""
+        links = [
+            (_on(values.COMPARISONS[operator], before.kind, part.kind), part.code, position)
+            for (operator, position, _), before, part in zip(node.rest, parts, parts[1:], strict=False)
+        ]
+        text, first = self.text, parts[0].code
+
+        def code(scope: Scope) -> Value:
+            before, collected = first(scope), None
+            for apply, read, position in links:
+                value = read(scope)
+                try:
+                    result = apply(before, value)
+                    if not values.is_single(result):
+                        collected = values.combined(np.logical_and, collected, result)
+                    elif not values.truth(result):
+                        return np.False_
+                except ValueFailure as error:
+                    raise ExpressionError(str(error), text, position) from None
+                before = value
+            return np.True_ if collected is None else collected
+
+        return Part(code, Kind.TENSOR)
+
+    def _logical(self, node: Logical) -> Part:
+        """Reads from left to right, and nothing after a single value that settles it; arrays element by element."""
+        codes = [self._number(operand, f"'{node.operator}'").code for operand in node.operands]
+        settles = node.operator == "or"
+        operation: Operation = np.logical_or if settles else np.logical_and
+        text, position = self.text, node.position
+
+        def code(scope: Scope) -> Value:
+            collected = None
+            for read in codes:
+                value = read(scope)
+                if values.is_single(value):
+                    if values.truth(value) is settles:
+                        return np.bool_(settles)
+                    continue
+                try:
+                    collected = values.combined(operation, collected, value)
+                except ValueFailure as error:
+                    raise ExpressionError(str(error), text, position) from None
+            return np.bool_(not settles) if collected is None else collected
+
+        return Part(code, Kind.TENSOR)
+
+    # --- functions -----------------------------------------------------------------------------------------------
+
+    def _call(self, node: Call) -> Part:
+        if node.function in _MOMENTS:
+            return self._at_moment(node)
+        if node.function not in values.FUNCTIONS:
+            return self._measure(node)
+        self.may_warn = True
+        if isinstance(node.argument, Call) and (node.function, node.argument.function) in PAIRS:
+            return self._call_on_each(node, node.argument)
+        decode = values.summary_or_numeric if node.function in REDUCTIONS else values.numeric
+        argument = self._number(node.argument, f"{node.function}()", decode)
+        kind = Kind.PLAIN if node.function in values.PLAIN_RESULTS else Kind.TENSOR
+        if node.function == "abs" and argument.kind is Kind.PLAIN:
+            kind = Kind.PLAIN
+        return Part(self._applied(values.call(node.function), argument.code, node.position), kind)
+
+    def _call_on_each(self, outer: Call, inner: Call) -> Part:
+        argument = self._number(inner.argument, f"{inner.function}()", values.summary_or_numeric)
+        apply = values.call_on_each(outer.function, inner.function)
+        kind = Kind.PLAIN if outer.function in values.PLAIN_RESULTS else Kind.TENSOR
+        return Part(self._applied(apply, argument.code, inner.position), kind)
+
+    def _at_moment(self, node: Call) -> Part:
+        if self._moment is not Moment.NOW:
+            self._fail("prev() and ref() cannot stand inside one another", node.position)
+        self._moment = _MOMENTS[node.function]
+        part = self.part(node.argument)
+        self._moment = Moment.NOW
+        return part
+
+    def _measure(self, node: Call) -> Part:
+        argument = self.part(node.argument)
+        if argument.kind is not Kind.TENSOR:
+            self._fail(f"{node.function}() takes a tensor, this is {argument.kind.value}", node.argument.position)
+        read = argument.code
+        match node.function:
+            case "size":
+                return Part(lambda scope: int(read(scope).size), Kind.PLAIN)
+            case "rank":
+                return Part(lambda scope: int(read(scope).ndim), Kind.PLAIN)
+            case "shape":
+                return Part(lambda scope: tuple(read(scope).shape), Kind.SHAPE)
+        return Part(lambda scope: element_types.name_of(read(scope).dtype), Kind.TYPE)
+
+    # --- indices -------------------------------------------------------------------------------------------------
+
+    def _indexed(self, node: Indexed) -> Part:
+        base = self.part(node.base)
+        if base.kind in (Kind.PLAIN, Kind.TYPE):
+            self._fail(f"{base.kind.value} has no elements", node.position)
+        if base.kind is Kind.SHAPE and (len(node.items) > 1 or node.items[0] is None):
+            self._fail("a shape has one index", node.position)
+        items = [self._item(item) for item in node.items]
+        read, text, position = base.code, self.text, node.position
+        fixed = None if any(callable(item) for item in items) else tuple(items)
+        kind = base.kind
+
+        def element(value: Value, index: tuple[Any, ...]) -> Value:
+            try:
+                return values.element(value, index if kind is Kind.TENSOR else index[0])
+            except ValueFailure as error:
+                raise ExpressionError(str(error), text, position) from None
+
+        def chosen(scope: Scope) -> Value:
+            value = read(scope)
+            return element(value, tuple(item(scope) if callable(item) else item for item in items))
+
+        def code(scope: Scope) -> Value:
+            value = read(scope)
+            if type(value) is np.ndarray:  # what fails is done again for the words
+                try:
+                    return value[fixed]
+                except FAILURES:
+                    pass
+            return element(value, fixed or ())
+
+        part = Part(chosen if fixed is None else code, kind, raw=base.raw)
+        return replace(part, kind=Kind.PLAIN) if kind is Kind.SHAPE and not isinstance(node.items[0], Slice) else part
+
+    def _item(self, item: Node | Slice | None) -> Any:
+        """An index that numpy takes, or the code of one."""
+        if item is None:
+            return ...
+        if not isinstance(item, Slice):
+            return self._whole_number(item)
+        bounds = [None if bound is None else self._whole_number(bound) for bound in (item.start, item.stop, item.step)]
+        if item.step is not None and bounds[2] == 0:
+            self._fail("the step of a slice must not be 0", item.step.position)
+        if not any(callable(bound) for bound in bounds):
+            return slice(*bounds)
+        return lambda scope: slice(*(bound(scope) if callable(bound) else bound for bound in bounds))
+
+    def _whole_number(self, node: Node) -> Any:
+        part = self._number(node, "an index")
+        if part.constant is not None:
+            if isinstance(part.constant, bool) or not isinstance(part.constant, int):
+                self._fail("an index is a whole number or a mask of booleans", node.position)
+            return part.constant
+        return self._applied(values.as_index, part.code, node.position)
+
+
+def _with_constant(operation: Operation, apply: Operation, read: Code, constant: Value) -> Code:
+    """The operation on a tensor and a number of the text: the condition that hot loops have most."""
+
+    def code(scope: Scope) -> Value:
+        value = read(scope)
+        if type(value) in NATIVE_SCALARS:
+            try:
+                return operation(value, constant)
+            except FAILURES:
+                pass
+        return apply(value, constant)
+
+    return code
+
+
+def _type_name(node: Node) -> str | None:
+    """The element type that a bare name may mean."""
+    if not isinstance(node, Operand):
+        return None
+    text = str(node.address)
+    return text if text in element_types.ELEMENT_TYPES else None
+
+
+def _on(operation: Operation, left: Kind, right: Kind) -> Operation:
+    """The operation for what its operands are."""
+    if left is Kind.PLAIN:
+        return values.on_numbers(operation) if right is Kind.PLAIN else values.on_number_and_tensor(operation)
+    return values.on_tensor_and_number(operation) if right is Kind.PLAIN else values.on_tensors(operation)

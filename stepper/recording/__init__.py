@@ -1,0 +1,37 @@
+"""Runs that survive: a run recorded into one SQLite file while it goes on, and resumed from it, bit for bit.
+
+    with record(machine, inputs, "run.sqlite") as recorder:       # statistics of all values, carried values, snapshots
+        recorder.run()
+    with open_recording("run.sqlite") as recording:               # also while it is being written, and after a crash
+        recording.query("SELECT iteration, max FROM statistics WHERE name = 'h_next' ORDER BY tick")
+    recorder, log = resume("run.sqlite")                          # from the last snapshot
+
+What is in the file is described in schema.py, for everybody who can write SQL.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from stepper.recording.choice import Amount, Choice, Iterations
+    from stepper.recording.opening import open_recording, record, resume
+    from stepper.recording.reading.recording import Recording
+    from stepper.recording.recorder import Pace, Recorder
+
+__all__ = ["Amount", "Choice", "Iterations", "Pace", "Recorder", "Recording", "open_recording", "record", "resume"]
+
+_HOMES: Final = {
+    **dict.fromkeys(("Amount", "Choice", "Iterations"), "choice"),
+    **dict.fromkeys(("open_recording", "record", "resume"), "opening"),
+    **dict.fromkeys(("Pace", "Recorder"), "recorder"),
+    "Recording": "reading.recording",
+}
+"""Loaded when they are called for: a debugger that records nothing starts without SQLite and twenty modules."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

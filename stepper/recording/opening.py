@@ -1,0 +1,172 @@
+"""Beginning a recording, opening one, and going on with one that was interrupted."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stepper.element_types import Array
+from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
+from stepper.engine.run import LoopLog
+from stepper.files.locks import FileLock, lock
+from stepper.files.output import RECORDING, ProtectedFiles, Target
+from stepper.recording import files
+from stepper.recording.activations import Activations
+from stepper.recording.blobs import RECORDED, BlobWriter, Reference
+from stepper.recording.choice import Choice
+from stepper.recording.levels import levels_of
+from stepper.recording.origin import Origin, write_states, write_tensors
+from stepper.recording.reading.recording import Recording, Restored
+from stepper.recording.recorder import Pace, Recorder
+from stepper.recording.snapshots import SnapshotWriter
+
+Beginning = tuple[list[Reference], Activations]
+"""References to the inputs in the file, and the activations that are under way."""
+
+_LOG_SIZE: Final = 32 * 2**20
+
+
+def record(
+    machine: Machine,
+    inputs: Sequence[Array],
+    path: str | Path,
+    choice: Choice | None = None,
+    pace: Pace | None = None,
+) -> Recorder:
+    """Begin to record the run of a machine, which got these inputs, into a new file.
+
+        with record(machine, inputs, "run.sqlite", Choice.parse("all")) as recorder:
+            recorder.run()
+
+    UsageError where the file is there already or cannot be made. Until the recorder is closed no other program can
+    go on with the file, or keep a session in it.
+    """
+    path, choice = Path(path), choice or Choice()
+    Target(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
+    taken = lock(path)
+    try:
+        with files.new_file(path) as connection:
+            references, activations = _fill(connection, path, machine, inputs, choice)
+        with files.errors_named(path):
+            connection = _logged(files.connect(path, writable=True))
+        try:
+            recorder = Recorder(machine, connection, path, choice, pace or Pace(), taken)
+            recorder.share(inputs, references)
+            recorder.begin(0, activations)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        taken.release()
+        raise
+    return recorder
+
+
+def open_recording(path: str | Path) -> Recording:
+    """A recording to look at; SessionError where it is none."""
+    return Recording(path)
+
+
+def resume(
+    path: str | Path,
+    model: str | Path | None = None,
+    inputs: Mapping[str | int, Any] | None = None,
+    *,
+    max_iterations: int | None = None,
+    pace: Pace | None = None,
+    partner: Partner | None = None,
+) -> tuple[Recorder, LoopLog]:
+    """Go on with an interrupted run from its last snapshot, in the same file; with what loops did up to there.
+
+    SessionError where the model, or an input that is given, or the `partner`, is not the one that was recorded;
+    FileInUse where another program records into the file.
+    """
+    path = Path(path)
+    taken = lock(path, advice="it goes on there; wait for its end, or end it")
+    try:
+        return _resumed(path, model, inputs, max_iterations, pace or Pace(), partner, taken)
+    except BaseException:
+        taken.release()
+        raise
+
+
+def _resumed(
+    path: Path,
+    model: str | Path | None,
+    inputs: Mapping[str | int, Any] | None,
+    max_iterations: int | None,
+    pace: Pace,
+    partner: Partner | None,
+    taken: FileLock,
+) -> tuple[Recorder, LoopLog]:
+    with Recording(path) as recording:
+        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
+        choice = recording.choice()
+        log = recording.loop_log(restored.machine.compiled, restored.tick)
+    with files.errors_named(path):
+        connection = _logged(files.connect(path, writable=True))
+    try:
+        with files.errors_named(path):
+            _take_back(connection, restored)
+            recorder = Recorder(restored.machine, connection, path, choice, pace, taken)
+            recorder.begin(restored.iterations, _activations(restored, choice))
+    except BaseException:
+        connection.close()
+        raise
+    return recorder, log
+
+
+def _activations(restored: Restored, choice: Choice) -> Activations:
+    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, choice)}
+    activations = Activations(levels, restored.activations)
+    activations.resume(restored.machine.stack, list(restored.numbers))
+    return activations
+
+
+def _take_back(connection: sqlite3.Connection, restored: Restored) -> None:
+    """Delete what was recorded after the snapshot: it will be recorded again."""
+    iterations, activations, tick = restored.iterations, restored.activations, restored.tick
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM runs WHERE id > ?", (iterations,))
+    connection.execute("DELETE FROM numbers WHERE first > ?", (iterations,))
+    connection.execute("DELETE FROM tensors WHERE iteration > ?", (iterations,))
+    connection.execute("DELETE FROM stacks WHERE first > ?", (iterations,))
+    connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
+    connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
+    connection.execute(
+        "UPDATE activations SET closed = NULL, iterations = NULL, ended = NULL WHERE closed > ?", (tick,)
+    )
+    connection.execute("COMMIT")
+
+
+def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE}")
+    return connection
+
+
+def _fill(
+    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice
+) -> Beginning:
+    Origin.of(machine, choice, path.parent).write(connection)
+    names = [layer.name for layer in machine.compiled.model.graph.parameters]
+    blobs = BlobWriter(connection, RECORDED)
+    references = write_tensors(connection, "inputs", names, inputs, blobs)
+    write_states(connection, machine.initial_states, blobs)
+    levels = levels_of(machine.compiled, choice)
+    for level in levels:
+        connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
+        rows = [port.row(level.id) for port in level.ports]
+        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    activations = Activations({id(level.program): level for level in levels})
+    activations.follow(machine.stack)
+    activations.write(connection)
+    snapshots = SnapshotWriter(connection, blobs)
+    snapshots.share(inputs, references)
+    snapshots.write(machine, activations, 0)
+    return references, activations

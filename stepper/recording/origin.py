@@ -1,0 +1,229 @@
+"""Of which model, under which rules, with which inputs a recording is: the tables meta, inputs and outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper import __version__
+from stepper.element_types import Array, name_of
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.errors import SessionError
+from stepper.ir.model import Model
+from stepper.ops.axes import shape_text
+from stepper.recording import schema
+from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
+from stepper.recording.choice import Choice
+from stepper.recording.hashes import content_hash, file_hashes
+from stepper.records import as_data
+
+_LONGEST_META: Final = 100_000
+
+
+class Origin(Struct, frozen=True):
+    """What a run comes from. `model` is the path of the .xml as seen from the recording's folder.
+
+    `engine` says which partner computed what; empty where all kernels were our own.
+    """
+
+    schema: int
+    product: str
+    numpy: str
+    model: str
+    xml: str | None
+    bin: str | None
+    rules: str
+    max_iterations: int | None
+    open_sequences: bool
+    keep_values: bool
+    choice: str
+    engine: str = ""
+
+    @classmethod
+    def of(cls, machine: Machine, choice: Choice, folder: Path) -> Origin:
+        """The origin of the run of a machine, for a recording in a folder."""
+        model = machine.compiled.model
+        opened = _is_opened(model)
+        hashes = file_hashes(model.path)
+        return cls(
+            schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
+            machine.rules.value, machine.max_iterations, opened, machine.keep_values, choice.to_json(),
+            machine.compiled.engine,
+        )  # fmt: skip
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Fill the table meta."""
+        rows = {name: json.dumps(value) for name, value in as_data(self).items()}
+        rows["checksum"] = json.dumps(_checksum(rows))
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> Origin:
+        """From the table meta. SessionError where it is damaged."""
+        rows: dict[str, str] = {}
+        for name, value in connection.execute("SELECT name, value FROM meta LIMIT 100"):
+            if not isinstance(value, str) or len(value) > _LONGEST_META:
+                raise SessionError("is damaged (its meta data)")
+            rows[name] = value
+        seal = rows.pop("checksum", "")
+        if seal != json.dumps(_checksum(rows)):
+            raise SessionError("is damaged (its meta data)")
+        origin = cls(**{name: json.loads(value) for name, value in rows.items()})
+        origin._check()
+        return origin
+
+    def _check(self) -> None:
+        """A checksum tells of damage, not of ill will: the types are checked as well."""
+        texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine)
+        flags = (self.open_sequences, self.keep_values)
+        fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)
+        limit = self.max_iterations
+        if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
+            raise SessionError("has meta data of the wrong types")
+        Rules(self.rules)
+
+    def chosen(self) -> Choice:
+        """What is recorded."""
+        return Choice.from_json(json.loads(self.choice))
+
+    def model_path(self, folder: Path) -> Path:
+        """Where the model should be, for a recording in this folder."""
+        written = PurePosixPath(self.model)
+        if written.is_absolute() or written.suffix != ".xml" or "\0" in self.model:
+            raise SessionError("names no .xml as its model")
+        return folder / written
+
+    def check_run(self, machine: Machine) -> None:
+        """Raise SessionError where a machine runs another model, or otherwise; the message says what differs."""
+        self.check_model(machine.compiled.model.path)
+        if machine.rules.value != self.rules:
+            raise SessionError(f"the run was under --rules {self.rules}, this one is under {machine.rules}")
+        if _is_opened(machine.compiled.model) is not self.open_sequences:
+            was, now = ("with", "without") if self.open_sequences else ("without", "with")
+            raise SessionError(f"the run was {was} --open-sequences, this one is {now}")
+        self.check_engine(machine.compiled.engine)
+
+    def check_engine(self, engine: str) -> None:
+        """Raise SessionError where other kernels would go on with the run than began it."""
+        if engine != self.engine:
+            began, now = (text or "numpy alone" for text in (self.engine, engine))
+            raise SessionError(f"was recorded with {began}, and going on with {now} would give other values")
+
+    def check_model(self, path: Path) -> None:
+        """Raise SessionError where the model's files are not those of the recording; the message says which."""
+        if not path.is_file():
+            raise SessionError(f"the model {path} is not there; say where it is with --model PATH")
+        found = file_hashes(path)
+        changed = [
+            f"{path.with_suffix('.' + kind).name} {_difference(recorded, found[kind])}"
+            for kind, recorded in (("xml", self.xml), ("bin", self.bin))
+            if recorded != found[kind]
+        ]
+        if changed:
+            raise SessionError(f"the model is not the one that was recorded: {' and '.join(changed)}")
+
+
+def _is_opened(model: Model) -> bool:
+    return any(layer.opened_from for _path, graph in model.graphs() for layer in graph.layers)
+
+
+def _difference(recorded: str | None, found: str | None) -> str:
+    if found is None:
+        return "is missing"
+    return "was not there then" if recorded is None else "has other contents"
+
+
+def _checksum(rows: Mapping[str, str]) -> str:
+    return content_hash("\n".join(f"{name}={rows[name]}" for name in sorted(rows)).encode()).hex()
+
+
+def _seen_from(folder: Path, model: Path) -> str:
+    """A path that says as little as possible about the machine: relative, or the name alone on another drive."""
+    try:
+        return PurePath(os.path.relpath(model.resolve(), folder.resolve())).as_posix()
+    except ValueError:
+        return model.name
+
+
+def write_tensors(
+    connection: sqlite3.Connection, table: str, names: Sequence[str], tensors: Sequence[Array], blobs: BlobWriter
+) -> list[Reference]:
+    """Fill one of the tables inputs and outputs; references to the tensors, in their order."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    references = [blobs.refer(tensor) for tensor in tensors]
+    texts = map(json.dumps, references)
+    rows = [(position, *row) for position, row in enumerate(zip(names, texts, strict=True))]
+    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
+    blobs.forget([])
+    return references
+
+
+def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blobs: BlobWriter) -> None:
+    """Put the variables that a run began with beside its inputs, at negative positions."""
+    texts = [json.dumps(blobs.refer(np.asarray(value))) for value in states.values()]
+    rows = [(-1 - number, *row) for number, row in enumerate(zip(states, texts, strict=True))]
+    connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
+    blobs.forget([])
+
+
+def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
+    """The variables that a run began with, by name."""
+    reader = BlobReader(connection, RECORDED)
+    rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
+    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
+
+
+def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> None:
+    """Raise SessionError where a run begins with other variables than the recording; the message says which."""
+    for name in (*recorded, *states):
+        if name not in states or name not in recorded:
+            began, now = ("a value", "none") if name in recorded else ("no value", "one")
+            raise SessionError(f"began with {began} for the variable '{name}' (--states), this run with {now}")
+        if difference := _tensor_difference(recorded[name], np.asarray(states[name])):
+            raise SessionError(f"the variable '{name}' is not the one that was recorded: {difference}")
+
+
+def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
+    """The tensors of inputs or outputs by name, in order."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    reader = BlobReader(connection, RECORDED)
+    rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
+    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
+
+
+def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Array:
+    """One of them. SessionError where there is none at this position."""
+    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
+    row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
+    if row is None:
+        raise SessionError(f"has no {position}th of its {table}")
+    return np.asarray(BlobReader(connection, RECORDED).value(json.loads(row[0])))
+
+
+def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:
+    """Raise SessionError where inputs are not those of the recording; the message says which and how."""
+    for parameter, tensor in zip(model.graph.parameters, given, strict=True):
+        before = recorded.get(parameter.name)
+        if before is None:
+            raise SessionError(f"the input '{parameter.name}' is not one that was recorded")
+        if difference := _tensor_difference(before, tensor):
+            raise SessionError(f"the input '{parameter.name}' is not the one that was recorded: {difference}")
+
+
+def _tensor_difference(before: Array, now: Any) -> str:
+    types = [f"{name_of(array.dtype)}{shape_text(array.shape)}" for array in (before, now)]
+    if types[0] != types[1]:
+        return f"it was {types[0]}, this is {types[1]}"
+    if before.dtype.kind == "T":
+        same = bool((before == now).all())
+    else:
+        same = np.ascontiguousarray(before).tobytes() == np.ascontiguousarray(now).tobytes()
+    return "" if same else "its values differ"

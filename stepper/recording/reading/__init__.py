@@ -1,0 +1,1 @@
+"""What a recording answers: values, statistics, searches."""

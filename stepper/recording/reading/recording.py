@@ -1,0 +1,320 @@
+"""A recording, to be looked at: its origin, statistics, values, events; and a machine that stands where it ended.
+
+Everything read is checked, and whatever is wrong with the file is a SessionError with its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.feeds import bind_inputs, position_of
+from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
+from stepper.engine.program import CompiledModel, Kind, Operation
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog, LoopSummary
+from stepper.engine.sequences import open_sequences
+from stepper.engine.variables import bind_states
+from stepper.errors import SessionError
+from stepper.ir import read
+from stepper.ir.model import Model
+from stepper.recording import files
+from stepper.recording.blobs import RECORDED, BlobReader
+from stepper.recording.choice import Choice
+from stepper.recording.kept import read_kept
+from stepper.recording.origin import Origin, check_inputs, check_states, read_states, read_tensor, read_tensors
+from stepper.recording.snapshots import checksum, pieces_from
+from stepper.recording.states import restore
+
+_MOST_ROWS: Final = 1_000_000
+_ROWS_AT_ONCE: Final = 256
+_LONGEST_STACK: Final = 2**20
+"""Far more iterations than are written at once."""
+
+
+class Restored(Struct, frozen=True):
+    """A machine in the state of a snapshot, and what a recorder needs to go on from there."""
+
+    machine: Machine
+    inputs: tuple[Array, ...]
+    tick: int
+    numbers: tuple[int, ...]
+    """Of its activations, in the file."""
+    iterations: int
+    activations: int
+    """The last numbers that were given."""
+
+
+class Recording:
+    """An open recording; a context manager. The file may still be written to by the run itself."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._connection = files.connect(self.path, writable=False)
+        try:
+            with self.reading():
+                self.origin = Origin.read(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT over the tables and views that schema.py describes; a million at most."""
+        with self.reading():
+            return self._connection.execute(statement, parameters).fetchmany(_MOST_ROWS)
+
+    def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a SELECT one after the other, however many there are; they are never in memory together."""
+        with self.reading():
+            cursor = self._connection.execute(statement, parameters)
+        while True:
+            with self.reading():
+                rows = cursor.fetchmany(_ROWS_AT_ONCE)
+            if not rows:
+                return
+            yield from rows
+
+    def tensor(self, blob: Any) -> Array:
+        """The tensor of a blob."""
+        with self.reading():
+            return BlobReader(self._connection, RECORDED).tensor(blob)
+
+    def statistics(self, name: str) -> list[dict[str, Any]]:
+        """The statistics of the outputs of all layers of this name, in the order of time; columns by name."""
+        with self.reading():
+            rows: list[dict[str, Any]] = []
+            for (port,) in self._connection.execute("SELECT id FROM ports WHERE name = ?", (name,)).fetchall():
+                # By its number, not by its name: SQLite then looks at the rows of no other port.
+                cursor = self._connection.execute("SELECT * FROM statistics WHERE port = ?", (port,))
+                columns = [column[0] for column in cursor.description]
+                rows += [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(_MOST_ROWS - len(rows))]
+        return sorted(rows, key=lambda row: (str(row["tick"]).zfill(20), str(row["output"])))
+
+    def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
+        """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
+        with self.reading():
+            rows = self._connection.execute(
+                "SELECT s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
+                "JOIN ports AS p ON p.id = s.port JOIN forms AS f ON f.id = s.form "
+                "WHERE p.name = ? AND p.output = ? ORDER BY s.first",
+                (name, output),
+            ).fetchall()
+        for row in rows:
+            with self.reading():
+                members = self._members(row, iteration)
+            yield from members
+
+    def _members(self, row: tuple[Any, ...], iteration: int | None) -> list[tuple[int | None, Array]]:
+        """The values of one stack, of all iterations or of one."""
+        first, count, repeated, blob, shape = row
+        if (
+            type(first) is not int
+            or type(count) is not int
+            or not 0 <= first <= 2**62
+            or not 0 < count <= _LONGEST_STACK
+        ):
+            raise SessionError("a stack of values is damaged")
+        numbers = self._numbers(first, count)
+        if iteration is not None and iteration not in numbers:
+            return []
+        tensor = self.tensor(blob).reshape(1 if repeated else count, *json.loads(shape))
+        return [
+            (number, np.asarray(tensor[0 if repeated else index]))
+            for index, number in enumerate(numbers)
+            if iteration is None or number == iteration
+        ]
+
+    def _numbers(self, first: int, count: int) -> list[int | None]:
+        """The numbers that recorded iterations have in their loops (None: of a branch), from one id on."""
+        query = (
+            "SELECT id, count, iteration FROM runs WHERE id < ? AND id >= (SELECT max(id) FROM runs WHERE id <= ?) "
+            "ORDER BY id"
+        )
+        found: list[int | None] = []
+        for run, length, iteration in self._connection.execute(query, (first + count, first)):
+            begin = first + len(found) - run
+            if type(length) is not int or not 0 <= begin < length <= _LONGEST_STACK:
+                raise SessionError("the numbers of iterations are damaged")
+            wanted = min(length - begin, count - len(found))
+            found += [None if iteration is None else iteration + begin + index for index in range(wanted)]
+        return found
+
+    def inputs(self) -> dict[str, Array]:
+        """The model's inputs by the names of its Parameters."""
+        with self.reading():
+            return read_tensors(self._connection, "inputs")
+
+    def states(self) -> dict[str, Array]:
+        """The variables of an earlier run that this one began with, by name."""
+        with self.reading():
+            return read_states(self._connection)
+
+    def whole(self, table: str, position: int) -> Array:
+        """One of the model's inputs or outputs, by its position."""
+        with self.reading():
+            return read_tensor(self._connection, table, position)
+
+    def outputs(self) -> dict[str, Array]:
+        """The model's outputs by name; none where the run did not come to its end."""
+        with self.reading():
+            return read_tensors(self._connection, "outputs")
+
+    def kept(self, kind: str) -> list[Any]:
+        """The rows of JSON that were kept of this kind."""
+        with self.reading():
+            return read_kept(self._connection, kind)
+
+    def kept_value(self, reference: Any) -> Any:
+        """The tensor that a kept row names, as a machine has it."""
+        with self.reading():
+            return BlobReader(self._connection, RECORDED).value(reference)
+
+    def check_run(self, machine: Machine, inputs: Sequence[Array]) -> None:
+        """Raise SessionError where a machine on these inputs does another run than this; the message says which."""
+        with self.reading():
+            self.origin.check_run(machine)
+            recorded = read_tensors(self._connection, "inputs")
+            if len(recorded) != len(inputs):
+                raise SessionError("has other inputs than the model")
+            check_inputs(machine.compiled.model, recorded, inputs)
+            check_states(read_states(self._connection), machine.initial_states)
+
+    # --- going on ------------------------------------------------------------------------------------------------
+
+    def model_path(self, moved: str | Path | None = None) -> Path:
+        """The path of the model, which is found to be the recorded one; `moved` where it is elsewhere now."""
+        with self.reading():
+            path = self.origin.model_path(self.path.parent) if moved is None else Path(moved)
+            self.origin.check_model(path)
+            return path
+
+    def machine(
+        self, model: str | Path | None = None, tick: int | None = None, *, partner: Partner | None = None
+    ) -> Machine:
+        """A machine in the state of the last snapshot (with `tick`: of the last one not after it), ready to go on.
+
+        `model` is the path of the .xml where it is not found beside the recording. SessionError for another model.
+        """
+        return self.restored(model, tick=tick, partner=partner).machine
+
+    def restored(
+        self,
+        model: str | Path | None = None,
+        *,
+        tick: int | None = None,
+        inputs: Mapping[str | int, Any] | None = None,
+        max_iterations: int | None = None,
+        partner: Partner | None = None,
+    ) -> Restored:
+        """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
+        with self.reading():
+            compiled = self._compiled(model, partner)
+            recorded = read_tensors(self._connection, "inputs")
+            if len(recorded) != len(compiled.model.graph.parameters):
+                raise SessionError("has other inputs than the model")
+            bound = bind_inputs(compiled.model, dict(enumerate(recorded.values())))
+            if inputs:
+                parameters = compiled.model.graph.parameters
+                everything: dict[str | int, Any] = dict(enumerate(recorded.values()))
+                everything |= {position_of(parameters, key): value for key, value in inputs.items()}
+                check_inputs(compiled.model, recorded, bind_inputs(compiled.model, everything))
+            limit = self.origin.max_iterations if max_iterations is None else max_iterations
+            states = bind_states(compiled, read_states(self._connection))
+            keep = self.origin.keep_values
+            machine = Machine(compiled, bound, max_iterations=limit, states=states, keep_values=keep)
+            return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
+
+    def model(self, path: str | Path | None = None) -> Model:
+        """The model of the run, with its sequences opened where they were. SessionError for another model."""
+        model = read(self.model_path(path))
+        return open_sequences(model) if self.origin.open_sequences else model
+
+    def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
+        compiled = compile_model(self.model(path), Rules(self.origin.rules), partner)
+        self.origin.check_engine(compiled.engine)
+        return compiled
+
+    def _restore(self, machine: Machine, inputs: tuple[Array, ...], tick: int) -> Restored:
+        connection = self._connection
+        query = (
+            "SELECT tick, iterations, activations, state, checksum FROM snapshots WHERE tick <= ? ORDER BY tick DESC"
+        )
+        row = connection.execute(f"{query} LIMIT 1", (tick,)).fetchone()
+        if row is None:
+            raise SessionError("has no snapshot to go on from")
+        found, iterations, activations, state, seal = row
+        if not isinstance(state, str) or seal != checksum(found, state):
+            raise SessionError("its last snapshot is damaged")
+        if type(iterations) is not int or type(activations) is not int:
+            raise SessionError("its last snapshot is damaged")
+        numbers = restore(machine, state, connection, lambda *scan: pieces_from(connection, *scan))
+        return Restored(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
+
+    def choice(self) -> Choice:
+        """What the run records."""
+        with self.reading():
+            return self.origin.chosen()
+
+    def loop_log(self, compiled: CompiledModel, tick: int) -> LoopLog:
+        """What loops did up to a tick, as a run that was never interrupted would have counted it."""
+        log = LoopLog()
+        query = (
+            "SELECT level, ended, count(*), sum(iterations), min(iterations), max(iterations), min(closed) "
+            "FROM activations WHERE closed <= ? AND ended IS NOT NULL GROUP BY level, ended ORDER BY min(closed)"
+        )
+        for level, ended, executions, total, fewest, most, _closed in self.query(query, (tick,)):
+            with self.reading():
+                operation = _loop_of(compiled, level)
+                layer, path = operation.layer, compiled.programs[level].name
+                reasons = Counter({EndReason(ended): executions})
+                log.include(
+                    operation,
+                    LoopSummary(
+                        path, layer.id, layer.type, layer.name, layer.line, executions, total, fewest, most, reasons
+                    ),
+                )
+        return log
+
+    # --- the file ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Whatever goes wrong in this block is the file's fault: a SessionError with its name. For a minute at most."""
+        with files.errors_named(self.path), files.time_bound(self._connection):
+            yield
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
+    """The loop whose body is a level."""
+    if type(level) is int and 0 < level < len(compiled.programs):
+        for program in compiled.programs:
+            for operation in program.operations:
+                if operation.kind is Kind.LOOP and operation.plans[0].program is compiled.programs[level]:
+                    return operation
+    raise SessionError("has an activation of a loop that the model has not")

@@ -1,0 +1,311 @@
+"""Recording a run while it goes on: `Recorder` looks on at the machine and writes one SQLite file.
+
+The file is whole at every moment: rows and snapshots go into it in transactions, so a process that is killed leaves a
+recording that ends a little earlier. Iterations are collected and written many at a time; once in a while, and never
+for more than a small part of the time, the state of the machine is added as a snapshot, from which the run can go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from types import MappingProxyType, TracebackType
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.element_types import Array
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import BranchPlan
+from stepper.engine.run import output_names
+from stepper.errors import SessionError, StepperError
+from stepper.files.locks import FileLock
+from stepper.recording import files
+from stepper.recording.activations import Activations, Entry
+from stepper.recording.batches import Batch, BatchWriter, Row
+from stepper.recording.blobs import RECORDED, BlobWriter, Reference
+from stepper.recording.choice import Choice
+from stepper.recording.kept import replace_kept
+from stepper.recording.levels import levels_of
+from stepper.recording.origin import write_tensors
+from stepper.recording.reading.selection import Selection
+from stepper.recording.snapshots import SnapshotWriter
+
+_COST_FACTOR: Final = 20.0
+_ROWS_BETWEEN_LOOKS: Final = 16
+"""At the clock: an iteration over nothing but numbers is over at once."""
+_join: Final = b"".join
+_NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
+
+
+class Pace(Struct, frozen=True):
+    """How often a snapshot is taken: after so many seconds, and (if said) after so many iterations."""
+
+    seconds: float = 1.0
+    iterations: int | None = None
+
+
+class Recorder:
+    """Records the run of a machine into a file; made by `record` and `resume`, to be used as a context manager.
+
+    It is the machine's watcher, and wants to be told of events (`after`) by whoever drives the machine; `run` does
+    both. It follows a run that goes forward.
+    """
+
+    stops = _NO_STOPS
+    watches_iterations = True
+
+    def __init__(
+        self,
+        machine: Machine,
+        connection: sqlite3.Connection,
+        path: Path,
+        choice: Choice,
+        pace: Pace,
+        taken: FileLock,
+    ) -> None:
+        """`taken` is the lock of the file, which is released when the recorder is closed."""
+        self._taken = taken
+        self.machine, self.path, self.choice, self.pace = machine, path, choice, pace
+        self._connection = connection
+        levels = {id(level.program): level for level in levels_of(machine.compiled, choice)}
+        blobs = BlobWriter(connection, RECORDED)
+        self._blobs = blobs
+        self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
+        self._rows = BatchWriter(connection, blobs, 0)
+        self._activations = Activations(levels)
+        self._snapshots = SnapshotWriter(connection, blobs)
+        self._selection = None if choice.iterations.everything else Selection(choice.iterations)
+        self._frame: Frame | None = None
+        self._batch: Batch | None = None
+        self._number = 0
+        self._left = pace.iterations or -1
+        """Iterations until the next snapshot; below 0 where it is not they that count."""
+        self._due = monotonic() + pace.seconds
+        self._token = secrets.token_hex(8)
+        self._is_whole = True
+        machine.watcher = self
+
+    def share(self, tensors: Sequence[Array], references: Sequence[Reference]) -> None:
+        """These tensors are in the file already; a snapshot need not hold them again."""
+        self._snapshots.share(tensors, references)
+
+    def begin(self, iterations: int, activations: Activations) -> None:
+        """Take the file, which holds so much already; whoever else writes to it will notice."""
+        self._rows.iterations = iterations
+        self._activations = activations
+        self._snapshots.resume(activations)
+        with self._errors(), self._transaction(taking=True):
+            pass
+
+    # --- while the machine runs ----------------------------------------------------------------------------------
+
+    def run(self) -> bool:
+        """Drive the machine to its end; False where a pause was requested before. The file can go on from there."""
+        while not self.machine.finished:
+            event = self.machine.advance(Every.LOOP)
+            if event.kind is EventKind.PAUSED:
+                self.snapshot()
+                return False
+            self.after(event)
+        self.finish()
+        return True
+
+    def after(self, event: Event) -> None:
+        """A loop or branch has been entered or left."""
+        if event.kind is EventKind.ENTERED:
+            self._activations.follow(self.machine.stack, event.tick)
+        elif event.kind is EventKind.LEFT and self._activations.open:
+            self._left_behind(self._activations.close(event.tick), event)
+        else:
+            return
+        if monotonic() >= self._due:
+            self.snapshot()
+
+    def _left_behind(self, entry: Entry, event: Event) -> None:
+        self._frame = None
+        batch = self._batches.get(id(event.frame.program))
+        activation = event.frame.activation
+        if batch is None or activation is None or not isinstance(activation.plan, BranchPlan):
+            return
+        if self._selection is not None and not self._selection.is_likely(entry.parent_iteration):
+            return
+        self._add(batch, (entry.number, None, event.tick, batch.take(event.frame.values)))
+
+    def after_operation(self, frame: Frame, index: int) -> bool:
+        """Nothing is asked for after operations."""
+        return False
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
+        """Every iteration is of interest."""
+        return self.after_iteration
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """An iteration has been closed: remember its values; from time to time write them. Never stops the run."""
+        if frame is not self._frame:
+            self._turn_to(frame)
+        batch = self._batch
+        if batch is not None:
+            if self._selection is None:
+                rows = batch.values
+                if batch.form is None:
+                    rows.append(batch.take(frame.values))
+                    batch.ticks.append(self.machine.tick)
+                else:
+                    rows.append(_join(batch.take(frame.values)))
+                    if len(rows) % _ROWS_BETWEEN_LOOKS and self._left < 0:
+                        return False
+                if len(rows) >= batch.full and batch.is_full():
+                    self._write(batch)
+            else:
+                self._select(batch, frame, self._selection)
+        self._left -= 1
+        if self._left == 0 or monotonic() >= self._due:
+            self.snapshot()
+        return False
+
+    def _turn_to(self, frame: Frame) -> None:
+        self._activations.follow(self.machine.stack)
+        self._frame, self._number = frame, self._activations.open[-1].number
+        self._batch = batch = self._batches.get(id(frame.program))
+        if batch is not None and self._selection is None:
+            form = batch.form_of(frame)
+            if form is not batch.form:
+                if batch.values:
+                    self._write(batch)
+                batch.turn_to(form)
+            assert frame.activation is not None, "a loop has one"
+            batch.begin(self._number, frame.activation.iteration, self.machine.tick)
+
+    def _select(self, batch: Batch, frame: Frame, selection: Selection) -> None:
+        activation = frame.activation
+        assert activation is not None, "a loop has one"
+        row = (self._number, activation.iteration, self.machine.tick, batch.take(frame.values))
+        for chosen in selection.decided(batch, row, ended=activation.ended is not None):
+            self._add(*chosen)
+
+    def _add(self, batch: Batch, row: Row) -> None:
+        batch.add(row)
+        if len(batch.values) >= batch.full and batch.is_full():
+            self._write(batch)
+
+    # --- into the file -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Write everything that waits, and the state of the machine."""
+        begin = monotonic()
+        with self._errors(), self._transaction():
+            self._snapshot()
+        now = monotonic()
+        self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
+        self._left = self.pace.iterations or -1
+
+    def halt(self) -> None:
+        """A debugger has stopped the run here, perhaps by going back a little: the file ends with this moment.
+
+        Of the frames around it each is known, but that the innermost was entered or left may not have been told.
+        """
+        machine, known = self.machine, self._activations.open
+        if len(known) == len(machine.stack):
+            self.after(Event(EventKind.LEFT, machine.tick, known[-1].frame))
+        self.realign()
+        if len(known) < len(machine.stack) - 1:
+            self.after(Event(EventKind.ENTERED, machine.tick, machine.stack[-1]))
+        self.snapshot()
+
+    def realign(self) -> None:
+        """The machine was put into the state that it had: its frames are other objects now."""
+        for entry, frame in zip(self._activations.open, self.machine.stack[1:], strict=False):
+            entry.frame = frame
+        self._frame = None
+
+    def flush(self) -> None:
+        """Write everything that waits, without a snapshot."""
+        with self._errors(), self._transaction():
+            self._flush()
+
+    def finish(self) -> None:
+        """The run has ended: write its outputs and the last snapshot."""
+        machine = self.machine
+        assert machine.outputs is not None, "the run has ended"
+        names = output_names(machine.compiled.model)
+        with self._errors(), self._transaction():
+            references = write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
+            self._snapshots.share(machine.outputs, references)
+            self._snapshot()
+
+    def keep(self, kind: str, rows: list[str]) -> None:
+        """Keep rows of JSON of one kind (breakpoints, watches, branches), in place of those that were there."""
+        with self._errors(), self._transaction():
+            replace_kept(self._connection, kind, rows)
+
+    def close(self) -> None:
+        """Let go of the machine and the file, which is then one file again, without a log beside it."""
+        if self.machine.watcher is self:
+            self.machine.watcher = None
+        with contextlib.suppress(sqlite3.Error):
+            # Where somebody else is reading, the log stays until the file is opened the next time.
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+        self._taken.release()
+
+    def _write(self, batch: Batch) -> None:
+        with self._errors(), self._transaction():
+            self._activations.write(self._connection)
+            self._rows.write(batch)
+
+    def _flush(self) -> None:
+        self._activations.follow(self.machine.stack)
+        self._activations.write(self._connection)
+        for batch in self._batches.values():
+            self._rows.write(batch)
+
+    def _snapshot(self) -> None:
+        self._flush()
+        self._snapshots.write(self.machine, self._activations, self._rows.iterations)
+
+    @contextlib.contextmanager
+    def _transaction(self, *, taking: bool = False) -> Iterator[None]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if taking:
+                connection.execute("INSERT OR REPLACE INTO kept VALUES ('writer', 0, ?)", (self._token,))
+            elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
+                raise SessionError("another run has taken over the file")
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            self._is_whole = False  # what was taken back is still taken for written
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise files.writing_error(self.path, error) from None
+        except SessionError as error:
+            raise SessionError(f"{self.path}: {error}") from None
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An interruption may come between two columns of a row; an error of the run comes between two moves.
+        between = kind is None or issubclass(kind, StepperError)
+        if between and self._is_whole and not self.machine.finished:
+            with contextlib.suppress(SessionError):
+                self.flush()
+        self.close()

@@ -1,0 +1,270 @@
+"""The state of a machine as JSON, and back: all that a run needs to go on, and nothing that follows from the model.
+
+    {"tick": 17, "frames": [...], "states": {...}, "notes": [[place, text], ...], "outputs": null}
+
+A frame has `pc`, `phase` and `values` (by slot; constants are the model's). All but the first have an `activation`: its
+number in the file, the layer's id, `iteration`, `condition`, `ended`, `casts`, and how many pieces each `scans` has.
+Which graph it is, its limit and its slices follow from the frame around it: the loop is entered anew. A tensor is a
+reference (see blobs.py). What is read back is checked as what it is: the words of a stranger.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.element_types import Array
+from stepper.engine import transitions
+from stepper.engine.frames import Activation, Frame, Phase, Snapshot
+from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
+from stepper.engine.program import Kind, LoopPlan, Operation
+from stepper.errors import SessionError
+from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter
+from stepper.recording.reading.completeness import missing_slots
+
+State = dict[str, Any]
+Pieces = Callable[[int, int, int], Iterable[Any]]
+"""The pieces of a scan: by activation, index of the scan, and how many."""
+
+_LARGEST: Final = 2**62
+_LONGEST_TEXT: Final = 2000
+_MOST_NOTES: Final = 10_000
+
+
+# --- to JSON -----------------------------------------------------------------------------------------------------
+
+
+def state_of(machine: Machine, activations: Sequence[int], writer: BlobWriter) -> State:
+    """The state of a machine now. `activations` are the numbers in the file of all frames but the first."""
+    numbers: list[int | None] = [None, *activations]
+    outputs = machine.outputs
+    return {
+        "tick": machine.tick,
+        "frames": [_frame(frame, number, writer) for frame, number in zip(machine.stack, numbers, strict=False)],
+        "states": {key: _variable(value, writer) for key, value in machine.states.items()},
+        "notes": [[note.place[:_LONGEST_TEXT], note.text[:_LONGEST_TEXT]] for note in machine.notes][:_MOST_NOTES],
+        "outputs": None if outputs is None else [writer.refer(output) for output in outputs],
+    }
+
+
+def _frame(frame: Frame, number: int | None, writer: BlobWriter) -> State:
+    values = {
+        str(slot): writer.refer(value)
+        for slot, (value, constant) in enumerate(zip(frame.values, frame.program.template, strict=True))
+        if value is not None and value is not constant
+    }
+    activation = frame.activation and _activation(frame.activation, number)
+    return {"pc": frame.pc, "phase": frame.phase.name, "values": values, "activation": activation}
+
+
+def _activation(activation: Activation, number: int | None) -> State:
+    return {
+        "number": number,
+        "layer": activation.operation.layer.id,
+        "iteration": activation.iteration,
+        "condition": activation.condition,
+        "ended": activation.ended,
+        "casts": [[slot, element_types.of_dtype(dtype).name] for slot, dtype in activation.casts],
+        "scans": [scan.length for scan in activation.scans],
+    }
+
+
+def _variable(value: Any, writer: BlobWriter) -> Any:
+    """A variable is a tensor, the stream of a random operation a number."""
+    return value if value is None or isinstance(value, int) else writer.refer(value)
+
+
+def values_of(machine: Machine) -> list[Any]:
+    """All values that a state refers to."""
+    found = [value for frame in machine.stack for value in frame.values if value is not None]
+    return [*found, *machine.states.values()]
+
+
+def blobs_of(state: Any) -> set[int]:
+    """The blobs of its own that a state names, wherever in it."""
+    if isinstance(state, list):
+        return set().union(*map(blobs_of, state))
+    if not isinstance(state, dict):
+        return set()
+    own = {state["blob"]} if type(state.get("blob")) is int and "recorded" not in state else set()
+    return own.union(*map(blobs_of, state.values()))
+
+
+# --- from JSON ---------------------------------------------------------------------------------------------------
+
+
+def restore(machine: Machine, text: str, connection: sqlite3.Connection, pieces: Pieces) -> list[int]:
+    """Put a machine, newly made, into the state that `text` describes; the numbers of its activations.
+
+    Raises SessionError, or what errors_named makes one of, for everything that cannot be the state of this model.
+    """
+    return _Restoring(machine, connection, pieces).restore(_object(json.loads(text)))
+
+
+class _Restoring:
+    def __init__(self, machine: Machine, connection: sqlite3.Connection, pieces: Pieces) -> None:
+        self.machine, self.pieces = machine, pieces
+        self.readers = {False: BlobReader(connection, OF_STATES), True: BlobReader(connection, RECORDED)}
+        self.numbers: list[int] = []
+
+    def restore(self, state: State) -> list[int]:
+        frames: list[Frame] = []
+        for data in _list(state["frames"]):
+            frames.append(self._frame(_object(data), frames[-1] if frames else None))
+        states = {str(key): self._variable(value) for key, value in _object(state["states"]).items()}
+        outputs = None if state["outputs"] is None else tuple(map(self._output, _list(state["outputs"])))
+        self._check_end(frames, outputs)
+        for place, text in _list(state["notes"])[:_MOST_NOTES]:
+            self.machine.notes.add(str(place)[:_LONGEST_TEXT], str(text)[:_LONGEST_TEXT])
+        tick = _integer(state["tick"], "tick", 0, _LARGEST)
+        self.machine.restore(Snapshot(tick, tuple(frames), states, outputs))
+        return self.numbers
+
+    def _check_end(self, frames: list[Frame], outputs: tuple[Array, ...] | None) -> None:
+        if (outputs is None) != bool(frames):
+            raise SessionError("its state has neither ended nor anything left to do")
+        if outputs is not None and len(outputs) != len(self.machine.compiled.main.results):
+            raise SessionError("its state has another number of outputs than the model")
+
+    def _frame(self, data: State, outer: Frame | None) -> Frame:
+        if outer is None:
+            if data["activation"] is not None:
+                raise SessionError("its state begins with the frame of a loop")
+            main = self.machine.compiled.main
+            frame = Frame(main, list(main.template))
+        else:
+            frame = self._inner(_object(data["activation"]), outer)
+        frame.phase = Phase[str(data["phase"])]
+        if frame.activation is not None and frame.activation.scans:
+            self._append_pieces(frame, frame.activation, data["activation"]["scans"])
+        frame.pc = _integer(data["pc"], "program counter", 0, len(frame.program.code))
+        self._fill(frame, _object(data["values"]))
+        _check_phase(frame)
+        if missing := missing_slots(frame):
+            raise SessionError(f"its state lacks values of {frame.program.name} (slots {sorted(missing)[:10]})")
+        _specialise(frame)
+        return frame
+
+    def _inner(self, data: State, outer: Frame) -> Frame:
+        operation = _operation_at(outer)
+        if data["layer"] != operation.layer.id:
+            raise SessionError(f"its state is in layer {data['layer']!r:.20}, where the model has {operation.layer}")
+        self.numbers.append(_integer(data["number"], "number of an activation", 1, _LARGEST))
+        rules = self.machine.rules
+        try:
+            if operation.kind is not Kind.LOOP:
+                return transitions.enter_branch(operation, outer.values, rules)
+            frame = transitions.enter_loop(operation, outer.values, rules, lambda _text: None)
+        except Exception as error:
+            raise SessionError(f"its state cannot be inside of {operation.layer}: {error}") from None
+        assert frame.activation is not None, "a loop has one"
+        self._resume_loop(frame.activation, data)
+        return frame
+
+    def _resume_loop(self, activation: Activation, data: State) -> None:
+        plan = activation.plan
+        assert isinstance(plan, LoopPlan), "the operation is a loop"
+        limit = _LARGEST if activation.limit is None else activation.limit
+        activation.iteration = _integer(data["iteration"], "iteration", -1, limit - 1)
+        activation.condition = data["condition"] is True
+        activation.ended = None if data["ended"] is None else EndReason(data["ended"])
+        carried = {entry.parameter for entry in plan.merged}
+        activation.casts = tuple((_member(slot, carried), _dtype(name)) for slot, name in _list(data["casts"]))
+
+    def _append_pieces(self, frame: Frame, activation: Activation, lengths: Any) -> None:
+        closed = activation.iteration + (frame.phase is not Phase.RUNNING)
+        if lengths != [closed] * len(activation.scans):
+            raise SessionError("a concatenated output has another number of pieces than its loop has iterations")
+        for index, scan in enumerate(activation.scans):
+            for piece in self.pieces(self.numbers[-1], index, closed):
+                scan.append(piece)
+            if scan.length != closed:
+                raise SessionError("pieces of a concatenated output are missing")
+
+    def _fill(self, frame: Frame, values: State) -> None:
+        frame.values = list(frame.program.template)
+        for slot, reference in values.items():
+            if not slot.isdecimal() or not int(slot[:12]) < len(frame.values):
+                raise SessionError(f"its state has a value for the slot '{slot:.20}', which is none")
+            frame.values[int(slot)] = self._value(reference)
+
+    def _variable(self, value: Any) -> Any:
+        if value is None or isinstance(value, int):
+            return value
+        return self._value(value)
+
+    def _output(self, reference: Any) -> Array:
+        array: Array = np.asarray(self._value(reference))
+        return array
+
+    def _value(self, reference: Any) -> Any:
+        return self.readers["recorded" in _object(reference)].value(reference)
+
+
+def _operation_at(outer: Frame) -> Operation:
+    """The loop or branch that a frame is in the middle of."""
+    if outer.phase is Phase.RUNNING and outer.pc < len(outer.program.operations):
+        operation = outer.program.operations[outer.pc]
+        if operation.plans:
+            return operation
+    raise SessionError(f"its state has a frame inside of {outer.program.name}, which is not at a loop or branch")
+
+
+def _check_phase(frame: Frame) -> None:
+    activation = frame.activation
+    if activation is None or not isinstance(activation.plan, LoopPlan):
+        fits = frame.phase is Phase.RUNNING
+    elif frame.phase is Phase.RUNNING:
+        fits = activation.iteration >= 0 and activation.ended is None
+    else:
+        fits = (activation.ended is None) == (frame.phase is Phase.BETWEEN)
+    if not fits:
+        raise SessionError(f"its state has a frame of {frame.program.name} in the phase {frame.phase.name}")
+
+
+def _specialise(frame: Frame) -> None:
+    """The faster code that a loop's first iteration has shown to fit, where that is over."""
+    activation, program, values = frame.activation, frame.program, frame.values
+    if activation is None or not isinstance(activation.plan, LoopPlan) or not program.straight:
+        return
+    closed = activation.iteration + (frame.phase is not Phase.RUNNING)
+    inputs = {slot for operation in program.operations for slot in operation.inputs if slot >= 0}
+    if closed > 0 and all(values[slot] is not None for slot in inputs):
+        activation.code = program.specialised(values, program.code)
+
+
+def _object(data: Any) -> State:
+    if not isinstance(data, dict):
+        raise SessionError("its state has something else where an object belongs")
+    return data
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise SessionError("its state has something else where a list belongs")
+    return data
+
+
+def _integer(data: Any, what: str, least: int, most: int) -> int:
+    if type(data) is not int or not least <= data <= most:
+        raise SessionError(f"its state has the {what} {data!s:.40}, which cannot be")
+    return data
+
+
+def _member(slot: Any, slots: set[int]) -> int:
+    if type(slot) is not int or slot not in slots:
+        raise SessionError("its state casts what is no carried value")
+    return slot
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    element_type = element_types.by_name(str(name))
+    if element_type is None:
+        raise SessionError(f"its state names the element type '{name!s:.20}', which there is none of")
+    return element_type.dtype

@@ -1,0 +1,1 @@
+"""What a user has set up, kept in a file: breakpoints, watches, marks, branches, place."""

@@ -1,0 +1,160 @@
+"""What takes time on a large tensor, in steps: statistics and histogram, a picture by the largest magnitude, a search.
+
+Each is a generator that yields after some milliseconds of work and returns what it found, so that whoever runs it may
+leave off for something more urgent and go on later, or forget it. No temporary is larger than some megabytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from typing import Final, TypeVar
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.element_types import FLOATING, Array
+from stepper.tensors.planes import readable
+from stepper.tensors.statistics import Statistics, statistics_in_steps
+
+STEP: Final = 2**18
+"""Elements that are looked at between two yields."""
+
+Found = TypeVar("Found")
+Steps = Generator[None, None, Found]
+Block = Callable[[range, range], Array]
+"""Some rows and columns of a plane, as an array of rank 2."""
+
+
+class Survey(Struct, frozen=True, eq=False):
+    """`first_nan` and `first_infinity` are flat indices, None where there is none.
+
+    `counts` are how many finite elements lie in each of the ranges between neighbours of `edges`; empty for texts and
+    where nothing is finite.
+    """
+
+    statistics: Statistics
+    first_nan: int | None
+    first_infinity: int | None
+    counts: Array
+    edges: Array
+
+
+def finish(steps: Steps[Found]) -> Found:
+    """All steps at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+
+def survey(array: Array, bins: int) -> Steps[Survey]:
+    """Statistics, where the first NaN and the first Inf are, and at most so many bins of a histogram."""
+    found = yield from statistics_in_steps(array)
+    first_nan = first_infinity = None
+    if found.nan:
+        first_nan = yield from next_where(array, np.isnan, 0)
+    if found.positive_infinity + found.negative_infinity:
+        first_infinity = yield from next_where(array, np.isinf, 0)
+    nothing = np.zeros(0)
+    if found.min is None or found.max is None:
+        return Survey(found, first_nan, first_infinity, nothing, nothing)
+    low, high = float(found.min), float(found.max)
+    if readable(array.reshape(-1)[:0]).dtype.kind in "iub" and high - low < bins:
+        low, high, bins = low - 0.5, high + 0.5, int(high - low) + 1
+    counts, edges = yield from _histogram(array, low, high, bins)
+    return Survey(found, first_nan, first_infinity, counts, edges)
+
+
+def _histogram(array: Array, low: float, high: float, bins: int) -> Steps[tuple[Array, Array]]:
+    if not math.isfinite(high - low):
+        low, high = max(low, -1e300), min(high, 1e300)
+    counts = np.zeros(bins, np.int64)
+    edges = np.histogram_bin_edges(np.zeros(0), bins, (low, high))
+    for _, chunk in _flat_parts(array):
+        numbers = chunk.astype(np.float64)
+        if array.dtype in FLOATING:
+            numbers = numbers[np.isfinite(numbers)]
+        counts += np.histogram(numbers, bins, (edges[0], edges[-1]))[0]
+        yield
+    return counts, edges
+
+
+def next_where(array: Array, test: Callable[[Array], Array], start: int) -> Steps[int | None]:
+    """The flat index of the first element from `start` on for which a test of floats holds; None if there is none."""
+    if array.dtype not in FLOATING:
+        return None
+    for begin, chunk in _flat_parts(array, start):
+        with np.errstate(all="ignore"):
+            places = np.flatnonzero(test(chunk))
+        if places.size:
+            return begin + int(places[0])
+        yield
+    return None
+
+
+def previous_where(array: Array, test: Callable[[Array], Array], stop: int) -> Steps[int | None]:
+    """The flat index of the last element before `stop` for which a test of floats holds; None if there is none."""
+    if array.dtype not in FLOATING:
+        return None
+    while stop > 0:
+        begin = max(0, stop - STEP)
+        _, chunk = next(_flat_parts(array, begin))
+        places = np.flatnonzero(test(chunk[: stop - begin]))
+        if places.size:
+            return begin + int(places[-1])
+        stop = begin
+        yield
+    return None
+
+
+def _flat_parts(array: Array, start: int = 0) -> Generator[tuple[int, Array], None, None]:
+    """The elements in row-major order from `start` on, some at a time, as plain numbers; and where each part begins."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    for begin in range(start, array.size, STEP):
+        yield begin, readable(np.asarray(flat[begin : begin + STEP]))
+
+
+def largest_magnitudes(block: Block, rows: Array, columns: Array) -> Steps[Array]:
+    """A plane in few cells, each the element of largest magnitude within it; NaN goes before Inf before all else.
+
+    `rows` and `columns` are ascending edges: cell (i, j) stands for rows[i]..rows[i+1] and columns[j]..columns[j+1],
+    none of them empty. Of two of one magnitude the positive one. Result: f64 [len(rows)-1, len(columns)-1].
+    """
+    high = np.full((len(rows) - 1, len(columns) - 1), -np.inf)
+    low = np.full(high.shape, np.inf)
+    for cells in _bands(columns):
+        begin, stop = int(columns[cells.start]), int(columns[cells.stop])
+        tall = max(1, STEP // max(stop - begin, 1))
+        for cell, (first, last) in enumerate(zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True)):
+            for top in range(first, last, tall):
+                for left in range(begin, stop, STEP):
+                    part = readable(block(range(top, min(top + tall, last)), range(left, min(left + STEP, stop))))
+                    starts = np.maximum(columns[cells.start : cells.stop] - left, 0) if stop - begin <= STEP else [0]
+                    with np.errstate(invalid="ignore"):
+                        most = np.maximum.reduceat(part.max(axis=0), starts)
+                        least = np.minimum.reduceat(part.min(axis=0), starts)
+                        place = (cell, slice(cells.start, cells.stop))
+                        high[place] = np.maximum(high[place], most)
+                        low[place] = np.minimum(low[place], least)
+                    yield
+    return np.where(-low > high, low, high)
+
+
+def _bands(columns: Array) -> list[range]:
+    """Cells side by side that are looked at together: of no more than STEP columns, unless one alone has more."""
+    bands: list[range] = []
+    begin = 0
+    for cell in range(1, len(columns) - 1):
+        if columns[cell + 1] - columns[begin] > STEP:
+            bands.append(range(begin, cell))
+            begin = cell
+    return [*bands, range(begin, len(columns) - 1)]
+
+
+def edges(begin: int, stop: int, cells: int) -> Array:
+    """The edges of so many cells of almost the same size, fewer where there are fewer elements than cells."""
+    cells = min(cells, stop - begin)
+    return begin + (np.arange(cells + 1) * (stop - begin)) // max(cells, 1)

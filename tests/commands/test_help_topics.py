@@ -1,0 +1,51 @@
+"""What help says about addresses, expressions and breaks is all that there is, and can be typed as it stands there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stepper.commands import Interpreter
+from stepper.commands.topics import TOPICS
+from stepper.debug.breakpoints.breakpoint import BreakKind
+from stepper.debug.breakpoints.kinds import Word, data_break
+from stepper.debug.breakpoints.syntax import break_description
+from stepper.query.addresses import parse_address
+from stepper.query.expression_syntax import FUNCTION_NAMES
+from stepper.query.expressions import parse
+from tests.debug.debugged import sample
+
+
+def _written(topic: str) -> list[str]:
+    """The examples of a topic, one by one."""
+    return [one for written, _ in TOPICS[topic] for one in re.split(r"\s{2,}", written) if one]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_is_told_in_lines_that_fit(topic: str) -> None:
+    lines = Interpreter(sample("while_loop")).execute(f"help {topic}").lines
+    assert len(lines) == len(TOPICS[topic]) and max(map(len, lines)) <= 118
+
+
+def test_addresses_can_be_written_so() -> None:
+    for one in _written("addresses"):
+        parse_address(one)
+
+
+def test_expressions_can_be_written_so_and_every_function_is_named() -> None:
+    examples = _written("expressions")
+    assert set(FUNCTION_NAMES) == {one.removesuffix("(x)") for one in examples} & set(FUNCTION_NAMES)
+    for one in examples:
+        parse(f"{one}(x)" if one in FUNCTION_NAMES else one)
+
+
+def test_breaks_can_be_written_so_and_every_word_is_named() -> None:
+    named = set()
+    for one in _written("breaks"):
+        text = one.removeprefix("break ")
+        for part in [text.removesuffix(" [x]"), text.replace("[x]", "x")] if "[x]" in text else [text]:
+            description = break_description(f"x {part}" if part.startswith("hit ") else part)
+            found = data_break(description.text) if description.kind is BreakKind.WHEN else None
+            named |= set() if found is None else {found.word}
+    assert named == set(Word)

@@ -1,0 +1,344 @@
+"""Files are written whole or not at all, and never over what the run reads."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.cli import main
+from stepper.errors import OutputError
+from stepper.files.output import ARRAYS, COMMANDS, SVG, ProtectedFiles, Target, writing_all
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "sample_models" / "for_loop"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own with a model, its weights, inputs, links and a script, in which the program runs."""
+    for name in ("model.xml", "model.bin", "inputs.npz"):
+        shutil.copy(SAMPLE / name, tmp_path / name)
+    with np.load(tmp_path / "inputs.npz") as arrays:
+        np.save(tmp_path / "rate.npy", arrays["rate"])
+    (tmp_path / "symbolic.npz").symlink_to(tmp_path / "model.bin")
+    (tmp_path / "hard.npz").hardlink_to(tmp_path / "model.bin")
+    (tmp_path / "dangling.npz").symlink_to("nowhere.npz")
+    (tmp_path / "script").write_text("step\n")
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+RUN = ["run", "model.xml", "--inputs", "inputs.npz", "--input", "rate=rate.npy"]
+EXPORT = ["export", "model.xml", "--inputs", "inputs.npz"]
+DEBUG = ["debug", "model.xml", "--inputs", "inputs.npz"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([*RUN, "-o", "model.bin"], "-o model.bin: that is the weights of the model; choose another file"),
+        ([*RUN, "-o", "model.xml"], "-o model.xml: that is the model; choose another file"),
+        ([*RUN, "-o", "./sub/../model.bin"], "-o sub/../model.bin: that is the weights of the model"),
+        ([*RUN, "-o", "symbolic.npz"], "-o symbolic.npz: that is the weights of the model"),
+        ([*RUN, "-o", "hard.npz"], "-o hard.npz: that is the weights of the model"),
+        ([*RUN, "-o", "inputs.npz"], "-o inputs.npz: that is the file of --inputs"),
+        ([*RUN, "-o", "rate.npy"], "-o rate.npy: that is input 'rate'"),
+        ([*RUN, "-o", "MODEL.BIN"], "-o MODEL.BIN: that is the weights of the model"),
+        ([*RUN, "-o", "other.xml"], "-o other.xml: .xml is the suffix of a model, and arrays would be written"),
+        ([*RUN, "-o", "out.svg"], ".svg is the suffix of SVG"),
+        ([*RUN, "-o", "sub"], "sub: cannot be written: it is a folder"),
+        ([*RUN, "-o", "none/out.npz"], "none/out.npz: cannot be written: there is no folder"),
+        ([*RUN, "--trace", "model.bin"], "--trace model.bin: that is the weights of the model"),
+        ([*RUN, "--trace", "new.xml"], "--trace new.xml: .xml is the suffix of a model"),
+        ([*RUN, "--trace", "t", "-o", "t"], "-o t: that is the recording"),
+        ([*RUN, "-o", "a", "--save-states", "./a"], "--save-states a: that is the file of -o"),
+        ([*EXPORT, "--as", "svg", "-o", "model.xml"], "-o model.xml: that is the model"),
+        ([*EXPORT, "-o", "model.xml"], "-o model.xml: that is the model"),
+        ([*EXPORT, "-o", "other.xml"], "-o other.xml: .xml names no format"),
+        ([*EXPORT, "--as", "json", "-o", "inputs.npz"], "-o inputs.npz: that is the file of --inputs"),
+        ([*DEBUG, "--session", "model.xml"], "--session model.xml: that is the model"),
+        ([*DEBUG, "--script", "script", "--session", "script"], "--session script: that is the script"),
+    ],
+)
+def test_what_a_run_reads_is_never_written_over(
+    folder: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(folder)
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("stepper: ") and message in captured.err and captured.err.count("\n") == 1
+    assert not captured.out and contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("history model.xml", "model.xml: that is the model"),
+        ("history model.bin", "model.bin: that is the weights of the model"),
+        ("history other.bin", "other.bin: .bin is the suffix of a model, and commands would be written"),
+        ("history script", "script: that is the script"),
+        ("history kept", "kept: that is the session"),
+        ("save rate rate.npy", "rate.npy: that is input 'rate'"),
+        ("session save model.xml", "model.xml: that is the model"),
+        ("session save other.bin", "other.bin: .bin is the suffix of a model"),
+    ],
+)
+def test_commands_of_the_debugger_do_not_write_over_it_either(
+    folder: Path, command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "script").write_text(f"{command}\n")
+    before = contents(folder)
+    assert main([*DEBUG, "--input", "rate=rate.npy", "--session", "kept", "--script", "script"]) == 2
+    assert message in capsys.readouterr().err
+    assert {name: content for name, content in contents(folder).items() if name != "kept"} == before
+
+
+def test_sourced_scripts_and_labels_are_protected_from_then_on(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "more").write_text("step\n")
+    (folder / "words").write_text("zero\none\n")
+    for setup, name in (("source more", "more"), ("labels rate words", "words")):
+        (folder / "script").write_text(f"{setup}\nhistory {name}\n")
+        before = contents(folder)
+        assert main([*DEBUG, "--script", "script"]) == 2
+        assert f"{name}: that is a " in capsys.readouterr().err and contents(folder) == before
+
+
+def test_a_recording_and_its_model_are_protected_where_the_run_goes_on_with_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN, "--trace", "run.sqlite", "-q"]) == 0
+    before = contents(folder)
+    capsys.readouterr()
+    for words in (["run", "--resume", "run.sqlite", "-o"], ["print", "run.sqlite", "@-1", "--npy"]):
+        assert main([*words, "run.sqlite"]) == 2
+        assert "run.sqlite: that is the recording" in capsys.readouterr().err
+    assert main(["run", "--resume", "run.sqlite", "-o", "hard.npz"]) == 2
+    assert "that is the weights of the model" in capsys.readouterr().err
+    assert main(["export", "run.sqlite", "--as", "svg", "-o", "run.sqlite"]) == 2
+    assert "run.sqlite: that is the recording" in capsys.readouterr().err
+    assert contents(folder) == before
+
+
+def test_outputs_go_where_a_link_leads_and_keep_its_rights(folder: Path) -> None:
+    (folder / "sub" / "out.npz").write_bytes(b"old")
+    (folder / "sub" / "out.npz").chmod(0o640)
+    (folder / "link.npz").symlink_to("sub/out.npz")
+    assert main([*RUN, "-o", "link.npz"]) == 0
+    assert (folder / "link.npz").is_symlink() and (folder / "sub" / "out.npz").stat().st_mode & 0o777 == 0o640
+    with np.load(folder / "sub" / "out.npz") as arrays:
+        assert "final_balance" in arrays
+    assert main([*RUN, "-o", "dangling.npz"]) == 0
+    assert (folder / "nowhere.npz").exists()
+
+
+def test_a_device_is_written_to_and_stays_one(folder: Path) -> None:
+    assert main([*RUN, "-o", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "words", [[*RUN, "-o", "/dev/full"], [*EXPORT, "--as", "svg", "-o", "/dev/full"], [*RUN, "-o", "pipe"]]
+)
+def test_a_full_device_is_code_2_and_the_report_of_a_finished_run_is_printed(
+    folder: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words[-1] == "pipe":
+        (folder / "pipe").symlink_to("/dev/full")
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert f"{words[-1]}: cannot be written: No space left on device" in captured.err
+    assert captured.out.startswith("outputs\n") == (words[0] == "run")
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+from stepper.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (200, [*RUN, "-o", "out.npz"]),
+        (2000, [*EXPORT, "-o", "out.svg", "-q"]),
+        (2000, [*RUN, "--trace", "out", "-q"]),
+        (200, ["export", "model.xml", "--as", "numpy", "-o", "out.py", "-q"]),
+    ],
+)
+def test_a_file_that_may_not_become_large_enough_is_code_2_and_leaves_the_old_one(
+    folder: Path, limit: int, words: list[str]
+) -> None:
+    target = folder / words[words.index("-o" if "-o" in words else "--trace") + 1]
+    if "--trace" not in words:
+        target.write_bytes(b"old")
+    before = contents(folder)
+    command = [sys.executable, "-c", LIMITED, str(limit), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert found.returncode == 2 and "Traceback" not in found.stderr
+    assert f"{target.name}: cannot be written: " in found.stderr
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("words", [["run", "--resume", "run.sqlite"], [*DEBUG, "--session", "run.sqlite"]])
+def test_a_recording_that_cannot_grow_is_not_called_unreadable(folder: Path, words: list[str]) -> None:
+    assert main([*RUN, "--trace", "run.sqlite", "-q"]) == 0
+    command = [sys.executable, "-c", LIMITED, "4096", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    found = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert found.returncode == 2 and "run.sqlite: cannot be written: " in found.stderr
+    assert "cannot be read" not in found.stderr and "Traceback" not in found.stderr
+    assert main(["run", "--resume", "run.sqlite", "-q"]) == 0  # it is as whole as it was
+
+
+def test_the_report_of_a_run_whose_end_cannot_be_recorded_is_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("stepper.recording.recorder.write_tensors", full)
+    assert main([*RUN, "--trace", "run.sqlite", "-o", "out.npz"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("outputs\n") and (folder / "out.npz").exists()
+    assert captured.err == "stepper: run.sqlite: cannot be written: database or disk is full\n"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from stepper.files.output import ARRAYS, Target
+with Target(Path(sys.argv[1]), ARRAYS).writing() as file:
+    file.write(b"new" * 100_000)
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_kill_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
+    target = tmp_path / "out.npz"
+    target.write_bytes(b"old")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    found = subprocess.run([sys.executable, "-c", KILLED, str(target)], env=environment, check=False, timeout=60)
+    assert found.returncode == -signal.SIGKILL and target.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 2
+    with Target(target, ARRAYS).writing() as file:  # the next write removes what the killed process has left
+        assert len(list(tmp_path.iterdir())) == 2
+        with Target(target, ARRAYS).writing() as other:  # but not what a living one writes
+            other.write(b"other")
+        file.write(b"new")
+    assert contents(tmp_path) == {"out.npz": b"new"}
+
+
+def test_two_files_that_belong_together_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    first, second = Target(tmp_path / "a.svg", SVG), Target(tmp_path / "b.npz", ARRAYS)
+
+    def fail(_file: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match="No space left"), writing_all((first, second)) as (one, _two):
+        one.write(b"new")
+        fail(_two)
+    assert not list(tmp_path.iterdir())
+    with writing_all((first, second)) as (one, two):
+        one.write(b"1")
+        two.write(b"2")
+    assert contents(tmp_path) == {"a.svg": b"1", "b.npz": b"2"}
+
+
+def test_constants_of_code_do_not_replace_an_archive_of_somebody_else(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "code.npz").write_bytes(b"mine")
+    words = ["export", str(ROOT / "sample_models/date_normaliser/model.xml"), "--as", "numpy", "-q", "-o", "code.py"]
+    assert main(words) == 2
+    assert "code.npz, which exists already" in capsys.readouterr().err
+    assert (folder / "code.npz").read_bytes() == b"mine" and not (folder / "code.py").exists()
+
+
+@pytest.mark.parametrize("make", [os.link, os.symlink])
+def test_a_protected_file_is_known_by_whatever_path_leads_to_it(
+    tmp_path: Path, make: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.xml"
+    file.touch()
+    make(file, tmp_path / "other")
+    protected = ProtectedFiles.of_model(file)
+    monkeypatch.chdir(tmp_path)
+    for name in ("other", "model.xml", "./model.xml", str(file), "../" + tmp_path.name + "/other"):
+        with pytest.raises(OutputError, match="that is the model"):
+            Target(Path(name), COMMANDS, protected).check()
+    # Not there yet, and yet it would become the model's.
+    with pytest.raises(OutputError, match="that is the weights of the model"):
+        Target(Path("Model.BIN"), COMMANDS, protected).check()
+    Target(Path("third"), COMMANDS, protected).check()
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "out.npz"
+    file.write_bytes(b"mine")
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != file)  # root may do anything
+    with pytest.raises(OutputError, match=r"out\.npz: cannot be written: it may not be written"):
+        Target(file, ARRAYS).write(b"new")
+    assert file.read_bytes() == b"mine"
+
+
+WRITERS = {
+    "stepper/files/output.py": "the one place",
+    "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
+    "stepper/files/locks.py": "locks beside the files",
+    "stepper/cli/archives.py": "members of an archive, whose file comes from the one place",
+    "stepper/cli/__init__.py": "the null device in place of a stream that is closed",
+    "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
+    "stepper/openvino": "models for the runtime, in temporary folders of its own",
+}
+"""Modules, or packages, in which files are opened for writing, and why each may."""
+
+
+def writing_calls(path: Path) -> list[int]:
+    """The lines on which a file is made, or opened for anything but reading."""
+    lines = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        arguments = [*node.args, *(word.value for word in node.keywords)]
+        modes = [one.value for one in arguments if isinstance(one, ast.Constant)]
+        opens = name == "open" and any(isinstance(mode, str) and mode.strip("bt+") in ("w", "a", "x") for mode in modes)
+        if opens or name in ("write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "savez", "tofile"):
+            lines.append(node.lineno)
+    return lines
+
+
+def test_nothing_else_opens_files_for_writing() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for part in ("stepper", "tui")
+        for path in (ROOT / part).rglob("*.py")
+        if not any(str(path.relative_to(ROOT)).startswith(allowed) for allowed in WRITERS)
+        for line in writing_calls(path)
+    }
+    assert not found, f"write with stepper.files.output.Target: {sorted(found)}"

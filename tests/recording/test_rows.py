@@ -1,0 +1,125 @@
+"""Rows of numbers and compared columns: quicker ways into the file, by which nothing of the values is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.recording import Choice, open_recording
+from stepper.recording.batches import Batch
+from stepper.recording.levels import levels_of
+from tests.models import Graph, carried, joined, last, sliced
+from tests.recording.recorded import Case, case, check_values, walked
+
+ITERATIONS = 40
+
+
+def numbers(folder: Path) -> Case:
+    """Numbers of many types: a u64 above all i64, an i64 at the lower end, a NaN, booleans, an f16."""
+    net = Graph()
+    body, entries, outputs = net.body(), [], []
+    firsts = [np.uint64(2**63), np.int64(-(2**63)), np.float32(np.nan), np.float16(1), np.float64(1e300)]
+    for index, first in enumerate(firsts):
+        value = net.constant([first], first.dtype.type)
+        state = body.parameter(f"state {index}", value.type, (1,))
+        following = body.apply("Add", state, body.constant([1], first.dtype.type), name=f"next {index}")
+        body.result(body.apply("Less", state, following, type="boolean", name=f"less {index}"))
+        result = body.result(following)
+        entries.append(carried(value, state, result))
+        outputs.append(last(result))
+    for value in net.loop("l", body, ITERATIONS, True, entries, outputs):
+        net.result(value)
+    return case(net.read(folder), {})
+
+
+def growing_rank(folder: Path) -> Case:
+    """A number that gets a dimension more from the first iteration."""
+    net, body = Graph(), Graph().body()
+    body = net.body()
+    state = body.parameter("state", dims=())
+    result = body.result(body.apply("Add", state, body.constant([[1.0]], np.float32), name="sum"))
+    net.result(net.loop("l", body, ITERATIONS, True, [carried(net.constant([1.0]), state, result)], [last(result)])[0])
+    return case(net.read(folder), {})
+
+
+def swapped(folder: Path) -> Case:
+    """Two numbers of unlike rank that change places in each iteration."""
+    net = Graph()
+    body = net.body()
+    a, b = body.parameter("a", dims=()), body.parameter("b", dims=())
+    body.result(body.apply("Negative", a, name="minus a"))
+    results = body.result(a, "a_result"), body.result(b, "b_result")
+    entries = [carried(net.constant([1.0]), a, results[1]), carried(net.constant([[2.0]]), b, results[0])]
+    net.result(net.loop("l", body, ITERATIONS, True, entries, [last(results[0])])[0])
+    return case(net.read(folder), {})
+
+
+def growing_inside(folder: Path) -> Case:
+    """A loop whose value is a number at first and then has more and more elements; another loop goes on with each."""
+    net = Graph()
+    outer = net.body()
+    state = outer.parameter("state", dims=(-1,))
+    inner = outer.body()
+    number = inner.parameter("number", dims=(-1,))
+    inner_result = inner.result(inner.apply("Add", number, inner.constant([1.0], np.float32), name="sum"))
+    (value,) = outer.loop("inner", inner, 5, True, [carried(state, number, inner_result)], [last(inner_result)])
+    longer = outer.apply("Concat", state, value, axis="0", dims=(-1,), name="longer")
+    result = outer.result(longer)
+    net.result(net.loop("l", outer, 3, True, [carried(net.constant([1.0]), state, result)], [last(result)])[0])
+    return case(net.read(folder), {})
+
+
+SUBJECTS = [numbers, growing_rank, swapped, growing_inside]
+
+
+@pytest.mark.parametrize("build", SUBJECTS)
+def test_numbers_come_back_with_their_types_and_shapes(tmp_path: Path, build: object) -> None:
+    subject = build(tmp_path)  # type: ignore[operator]
+    check_values(subject, tmp_path / "run.sqlite")
+    with open_recording(tmp_path / "run.sqlite") as recording:
+        rows = recording.query("SELECT tick, layer, output, loop, shape FROM statistics")
+        ids = recording.query("SELECT id, iteration, tick FROM iterations ORDER BY id")
+    seen = [(tick, layer, output, loop, list(value.shape)) for tick, _, loop, layer, output, value in walked(subject)]
+    assert sorted((*row[:4], [int(dim) for dim in row[4].strip("[]").split(",") if dim]) for row in rows) == sorted(
+        seen
+    )
+    moments = dict.fromkeys((tick, iteration) for tick, iteration, *_ in walked(subject))
+    assert sorted((tick, iteration) for _, iteration, tick in ids) == sorted(moments)
+    assert [row[0] for row in ids] == list(range(1, len(ids) + 1))
+
+
+@pytest.mark.parametrize(("build", "kept"), [(numbers, True), (growing_rank, False), (swapped, False)])
+def test_rows_of_numbers_are_kept_where_shapes_are_certain(tmp_path: Path, build: object, kept: bool) -> None:
+    subject = build(tmp_path)  # type: ignore[operator]
+    level = levels_of(subject.compiled, Choice.parse("all"))[1]
+    batch, machine = Batch(level), subject.machine()
+    machine.advance()
+    while machine.stack[-1].activation is None or machine.stack[-1].activation.iteration < 0:
+        machine.advance()
+    while machine.stack[-1].phase.name != "BETWEEN":
+        machine.advance()
+    assert (batch.form_of(machine.stack[-1]) is not None) is kept
+
+
+def test_the_same_elements_are_stored_once(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(-1, 4096)), net.body()
+    item, total = body.parameter("item", dims=(1, 4096)), body.parameter("total", dims=(1, 4096))
+    flat = body.apply("Squeeze", item, body.constant([0], np.int64), dims=(4096,), name="flat")
+    added = body.apply("Add", total, flat, dims=(1, 4096), name="added")
+    results = [body.result(flat), body.result(added)]
+    entries = [sliced(x, item), carried(net.constant(np.zeros((1, 4096), np.float32)), total, results[1])]
+    for value in net.tensor_iterator("t", body, entries, [joined(results[0]), last(results[1])]):
+        net.result(value)
+    given = np.random.default_rng(1).standard_normal((ITERATIONS, 4096)).astype(np.float32)
+    check_values(case(net.read(tmp_path), {"x": given}), tmp_path / "run.sqlite")
+    with open_recording(tmp_path / "run.sqlite") as recording:
+        assert recording.query("SELECT count(*), count(DISTINCT blob) FROM stacks") == [(4, 3)]
+        entering = {row["iteration"]: row["mean"] for row in recording.statistics("total")}
+        leaving = {row["iteration"]: row["mean"] for row in recording.statistics("added")}
+    sums = np.cumsum(given, axis=0, dtype=np.float32).astype(np.float64).mean(axis=1)
+    np.testing.assert_allclose([leaving[index] for index in range(ITERATIONS)], sums, rtol=1e-9)
+    np.testing.assert_allclose([entering[index] for index in range(1, ITERATIONS)], sums[:-1], rtol=1e-9)
+    assert entering[0] == 0

@@ -1,0 +1,99 @@
+"""What is found out of large tensors in steps, against plain formulas over the whole of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from stepper.element_types import ELEMENT_TYPES, Array
+from stepper.ops.convert import converted
+from stepper.tensors import surveys as tensor_surveys
+from stepper.tensors.planes import plane_of
+from stepper.tensors.surveys import edges, finish, largest_magnitudes, next_where, previous_where, survey
+
+
+@pytest.fixture(autouse=True, params=[2**18, 50], ids=["one step", "many steps"])
+def _steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_surveys, "STEP", request.param)
+
+
+def loudest(values: list[float]) -> float:
+    """By the definition, one element after the other."""
+    if any(math.isnan(value) for value in values):
+        return math.nan
+    return max(values, key=lambda value: (abs(value), value))
+
+
+def reduced(array: Array, rows: Array, columns: Array) -> Array:
+    plane = plane_of(array.shape)
+    return finish(largest_magnitudes(lambda down, across: plane.block(array, down, across), rows, columns))
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "f8e5m2", "i8", "u8", "i64", "boolean"])
+@pytest.mark.parametrize("shape", [(37, 53), (1, 40), (40, 1), (3, 700), (700, 3)], ids=str)
+def test_a_cell_is_the_largest_magnitude_in_it(name: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    wide = (rng.normal(0, 40, shape) if name != "u8" else rng.integers(0, 200, shape)).astype(np.float32)
+    if name in ("f32", "f64", "f16", "bf16", "f8e5m2"):
+        wide.flat[7], wide.flat[-3], wide.flat[len(wide.flat) // 2] = np.nan, -np.inf, np.inf
+    array = wide != 0 if name == "boolean" else converted(wide, ELEMENT_TYPES[name].dtype)
+    plain = array.astype(np.float64)
+    plane = plane_of(shape)
+    rows, columns = edges(0, plane.height, 7), edges(0, plane.width, 11)
+    found = reduced(array, rows, columns)
+    picture = finish(
+        largest_magnitudes(
+            lambda down, across: plane.block(plain, down, across),
+            edges(0, plane.height, 10**6),
+            edges(0, plane.width, 10**6),
+        )
+    )
+    for i in range(len(rows) - 1):
+        for j in range(len(columns) - 1):
+            wanted = loudest(picture[rows[i] : rows[i + 1], columns[j] : columns[j + 1]].reshape(-1).tolist())
+            assert found[i, j] == wanted or (math.isnan(found[i, j]) and math.isnan(wanted)), (i, j)
+    assert np.isnan(found).any() == np.isnan(plain).any()
+    # The finest picture is the elements themselves.
+    np.testing.assert_array_equal(np.sort(np.abs(picture), axis=None)[-plain.size :], np.sort(np.abs(plain), axis=None))
+
+
+def test_one_nan_in_ten_million_elements_is_seen() -> None:
+    array = np.zeros((2000, 5000), np.float32)
+    array[1234, 4321] = np.nan
+    rows, columns = edges(0, 2000, 40), edges(0, 5000, 150)
+    found = np.argwhere(np.isnan(reduced(array, rows, columns))) if tensor_surveys.STEP > 50 else None
+    if found is not None:
+        ((row, column),) = found.tolist()
+        assert rows[row] <= 1234 < rows[row + 1] and columns[column] <= 4321 < columns[column + 1]
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "i32", "u8", "boolean", "nf4"])
+def test_a_survey_counts_every_finite_element_once(name: str) -> None:
+    rng = np.random.default_rng(2)
+    wide = rng.normal(0, 3, (13, 41)).astype(np.float32)
+    array: Array
+    if name == "nf4":
+        array = rng.integers(0, 16, (13, 41)).astype(np.uint8).view(ELEMENT_TYPES["nf4"].dtype)
+    elif name == "boolean":
+        array = wide > 0
+    else:
+        array = converted(np.abs(wide) if name == "u8" else wide, ELEMENT_TYPES[name].dtype)
+    if name in ("f32", "f16"):
+        array[3, 5], array[9, 9], array[1, 40] = np.nan, np.nan, -np.inf
+    found = finish(survey(array, 12))
+    plain = converted(array, ELEMENT_TYPES["f32"].dtype).astype(np.float64)
+    finite = plain[np.isfinite(plain)]
+    assert found.counts.sum() == finite.size == found.statistics.finite
+    np.testing.assert_array_equal(found.counts, np.histogram(finite, found.edges)[0])
+    assert found.first_nan == (3 * 41 + 5 if name in ("f32", "f16") else None)
+    assert found.first_infinity == (1 * 41 + 40 if name in ("f32", "f16") else None)
+
+
+def test_searching_goes_both_ways() -> None:
+    array = np.ones(400, np.float32)
+    array[[20, 210, 399]] = np.nan
+    assert [finish(next_where(array, np.isnan, at)) for at in (0, 20, 21, 211, 400)] == [20, 20, 210, 399, None]
+    assert [finish(previous_where(array, np.isnan, at)) for at in (400, 399, 210, 20)] == [399, 210, 20, None]
+    assert finish(next_where(np.ones(3, np.int32), np.isnan, 0)) is None

@@ -1,0 +1,1 @@
+"""What keys and commands do, a group a file."""

@@ -1,0 +1,100 @@
+"""Commands of comparing: with what, how exactly, and the next operation that differs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from stepper.compare.run.tolerances import Tolerances
+from stepper.errors import UsageError
+from tui.actions.main import action
+from tui.stage import Stage
+from tui.worker.comparing import MODES, Comparison, set_reference
+
+
+@action("against", syntax="off|previous|reference", help="what values are compared with; without a word, the next")
+def _against(app: Stage, text: str) -> None:
+    comparison = app.state.comparison
+    now = "off" if comparison is None else comparison.mode
+    mode = text or MODES[(MODES.index(now) + 1) % len(MODES)]
+    if mode not in MODES:
+        raise UsageError(f"against takes {', '.join(MODES)}, not '{text}'")
+    app.driver.adjust(lambda pictures: pictures.comparing.choose(mode))
+    app.say(
+        {"off": "nothing is compared", "previous": "compared with the iteration before"}.get(
+            mode, "against the reference"
+        )
+    )
+
+
+@action("reference", syntax="FILE", help="a reference to compare with: another model, a recorded run, an .npz")
+def _reference(app: Stage, text: str) -> None:
+    if not text:
+        raise UsageError("expected a model (.xml), a recorded run, or an .npz with keys NAME@ITERATION")
+    app.driver.ask(lambda debugger: set_reference(debugger, text), partial(_opened, app))
+
+
+def _opened(app: Stage, title: str) -> None:
+    app.driver.adjust(lambda pictures: pictures.comparing.forget())
+    app.perform("against reference")
+    app.say(f"against {title}")
+
+
+@action("compare", syntax="[FILE]", help="the run beside a reference: where they part, op by op")
+def _compare(app: Stage, text: str) -> None:
+    if text:
+        app.perform(f"reference {text}")
+    elif app.state.comparison is None:
+        app.driver.adjust(lambda pictures: pictures.comparing.choose("reference"))
+    app.open_view("compare")
+
+
+@action("tolerance", syntax="RTOL [ATOL]", help="how far values may be from the reference")
+def _tolerance(app: Stage, text: str) -> None:
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 2 or not all(0 <= one < float("inf") for one in numbers):
+        raise UsageError("expected a relative tolerance, and maybe an absolute one, such as tolerance 1e-4 1e-6")
+    wanted = Tolerances(relative=numbers[0], absolute=numbers[1] if len(numbers) == 2 else 0.0)
+    app.driver.adjust(lambda pictures: pictures.comparing.tolerate(wanted))
+
+
+@action("difference", syntax="next|previous|first", help="the next operation that is above its tolerance")
+def _difference(app: Stage, text: str) -> None:
+    comparison, cursor = app.state.comparison, app.state.cursor
+    if comparison is None:
+        raise UsageError("nothing is compared: reference FILE names a reference")
+    if text == "first":
+        _go_to_first(app, comparison)
+        return
+    above = comparison.above
+    if text == "previous":
+        found = [index for index in reversed(above) if cursor is None or index < cursor]
+    else:
+        found = [index for index in above if cursor is None or index > cursor]
+    if found:
+        app.select(found[0])
+    elif _is_first_elsewhere(app, comparison, backward=text == "previous"):
+        _go_to_first(app, comparison)
+    else:
+        searching = comparison.mode == "reference" and comparison.first is None
+        more = "; the first difference of the run is still looked for" if searching else ""
+        where = "before" if text == "previous" else "after"
+        raise UsageError(f"no operation {where} this one is above its tolerance{more}")
+
+
+def _go_to_first(app: Stage, comparison: Comparison) -> None:
+    first = comparison.first
+    if first is None or first.difference is None:
+        raise UsageError("there is no first difference, or it is not found yet")
+    name = first.difference.layer.name
+    app.perform(f"goto `{name}`" + ("" if first.iteration is None else f"@{first.iteration}"))
+
+
+def _is_first_elsewhere(app: Stage, comparison: Comparison, *, backward: bool) -> bool:
+    """Whether the first difference of the run lies in this direction, and not among the operations that are seen."""
+    first, view = comparison.first, app.state.view
+    if first is None or first.difference is None or view is None or first.difference.index in comparison.above:
+        return False
+    return backward == (view.tick >= first.tick)

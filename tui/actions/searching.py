@@ -1,0 +1,117 @@
+"""Searching operations by name or type over all levels: the frame that is looked at, those around it, nested bodies.
+
+One that is in a frame of the stack is selected there. One that does not run now cannot be: the layer that has it in its
+body is selected, and run to, break and watch mean the one that was found.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from stepper.engine.program import CompiledModel, Program
+from stepper.errors import UsageError
+from stepper.query.addresses import Target, address_of
+from tui.actions.main import action
+from tui.paint.names import operation_names
+from tui.paint.rows import printable
+from tui.stage import Stage
+
+
+class Hit(Struct, frozen=True):
+    """An operation that was found."""
+
+    program: Program
+    index: int
+
+
+def hits(compiled: CompiledModel, text: str) -> list[Hit]:
+    """All operations with the text in name or type, level by level from the outside inwards."""
+    sought = text.casefold()
+    return [
+        Hit(program, index)
+        for program in sorted(compiled.programs, key=lambda program: len(program.path))
+        for index, layer in enumerate(program.layers)
+        if sought in layer.name.casefold() or sought in layer.type.casefold()
+    ]
+
+
+@action("search", syntax="TEXT", help="select the next operation, of any level, whose name or type has the text")
+def _search(app: Stage, text: str) -> None:
+    if not text:
+        raise UsageError("what to search is missing")
+    app.sought = text
+    _search_on(app, 1)
+
+
+@action("search-next", help="the next operation found")
+def _search_next(app: Stage, _text: str) -> None:
+    _search_on(app, 1)
+
+
+@action("search-previous", help="the operation found before")
+def _search_previous(app: Stage, _text: str) -> None:
+    _search_on(app, -1)
+
+
+def _search_on(app: Stage, direction: int) -> None:
+    if not app.sought:
+        raise UsageError("nothing was searched yet; type search TEXT")
+    found = hits(app.driver.compiled, app.sought)
+    if not found:
+        raise UsageError(f"no operation of the model has '{app.sought}' in its name or type")
+    number = _following(app, found, direction)
+    _show(app, found[number], f"{number + 1} of {len(found)}")
+
+
+def _following(app: Stage, found: list[Hit], direction: int) -> int:
+    """The number of the one that comes next after what is shown; from the innermost level it goes on outside."""
+    order = {id(program): place for place, program in enumerate(_levels(app.driver.compiled))}
+    places = [(order[id(hit.program)], hit.index) for hit in found]
+    present = next((place for hit, place in zip(found, places, strict=True) if _address(app, hit) == app.found), None)
+    if present is None:
+        frame, cursor = app.state.frame, app.state.cursor
+        present = (0, -1) if frame is None or cursor is None else (order[id(frame.program)], cursor)
+    if direction > 0:
+        return next((number for number, place in enumerate(places) if place > present), 0)
+    earlier = [number for number, place in enumerate(places) if place < present]
+    return earlier[-1] if earlier else len(places) - 1
+
+
+def _levels(compiled: CompiledModel) -> list[Program]:
+    return sorted(compiled.programs, key=lambda program: len(program.path))
+
+
+def _address(app: Stage, hit: Hit) -> str:
+    layer = hit.program.layers[hit.index]
+    outputs = hit.program.operations[hit.index].outputs
+    steps = (None,) * len(hit.program.path)
+    target = Target(hit.program, layer, 0, outputs[0] if outputs else -1, layer, steps)
+    text = str(address_of(target, app.driver.compiled))
+    return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
+
+
+def _show(app: Stage, hit: Hit, which: str) -> None:
+    name = operation_names(hit.program)[hit.index]
+    frames = app.state.frames
+    depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)
+    if depth is not None:
+        app.look_at(depth, hit.index)
+        app.say(f"{which}: {name}")
+        return
+    around = next(
+        (depth for depth in reversed(range(len(frames))) if _is_inside(hit.program, frames[depth].program)), 0
+    )
+    if frames:
+        program, path = frames[around].program, hit.program.path
+        step = path[len(program.path)].id if len(path) > len(program.path) else None
+        holder = next((index for index, layer in enumerate(program.layers) if layer.id == step), None)
+        if holder is not None:
+            app.look_at(around, holder)
+    app.found = _address(app, hit)
+    levels = " › ".join(printable(step.name) for step in hit.program.path)
+    where = f"in the body of {levels}, which does not run now" if levels else "in the model's own graph"
+    app.say(f"{which}: {name} {where}; t runs to it")
+
+
+def _is_inside(program: Program, around: Program) -> bool:
+    return program.path[: len(around.path)] == around.path

@@ -1,0 +1,177 @@
+"""Commands of the value screen: the element, the axes that are shown, parts, copies."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.query.addresses import numpy_index, parse_address
+from stepper.tensors.planes import Plane, plane_of
+from stepper.tensors.surveys import next_where, previous_where
+from tui.actions.main import action
+from tui.screens.value.formats import exact
+from tui.screens.value.inspected import Inspected
+from tui.screens.value.screen import ValueScreen
+from tui.screens.value.tensor import TensorPane
+from tui.stage import Stage
+
+_WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+
+
+def _screen(app: Stage) -> ValueScreen:
+    """The screen that the actions are for."""
+    front = next((screen for screen in reversed(app.screen_stack) if isinstance(screen, ValueScreen)), None)
+    if front is None:
+        raise UsageError("no value is open: select an operation, then Enter")
+    return front
+
+
+def _shown(app: Stage) -> tuple[ValueScreen, Inspected, Array]:
+    screen = _screen(app)
+    array = screen.inspected.array
+    if array is None:
+        raise UsageError("there is no element here")
+    return screen, screen.inspected, array
+
+
+@action("element", syntax="up|down|left|right|home|end|first|last|page|-page [N]", help="another element of the value")
+def _element(app: Stage, text: str) -> None:
+    screen, seen, array = _shown(app)
+    word, _, count = text.partition(" ")
+    times = _integer(count) if count else 1
+    row, column = seen.place
+    if word in _WAYS:
+        down, across = screen.query_one("#tensor", TensorPane).step()
+        row += _WAYS[word][0] * down * times
+        column += _WAYS[word][1] * across * times
+    elif word in ("page", "-page"):
+        row += (1 if word == "page" else -1) * screen.query_one("#tensor", TensorPane).page() * times
+    elif word in ("home", "end"):
+        column = 0 if word == "home" else seen.plane.width - 1
+    elif word in ("first", "last"):
+        seen.go_to((0,) * array.ndim if word == "first" else tuple(size - 1 for size in array.shape))
+        row, column = seen.place
+    else:
+        raise UsageError(f"'{word}' is no direction; there are {', '.join(_WAYS)}, home, end, first, last, page, -page")
+    seen.point_at(row, column)
+    screen.repaint_panes()
+
+
+@action("@", syntax="0,3", help="go to an element of the value that is open")
+def _go_to(app: Stage, text: str) -> None:
+    screen, seen, _array = _shown(app)
+    seen.go_to(tuple(_integer(part) for part in text.strip("[] ").split(",") if part.strip()))
+    screen.repaint_panes()
+
+
+@action("slice", syntax="[0,:,3:8]", help="show a part of the value that is open; without one, all of it")
+def _slice(app: Stage, text: str) -> None:
+    screen, seen, array = _shown(app)
+    if not text:
+        seen.show_plane(plane_of(array.shape))
+    else:
+        index = numpy_index(parse_address(f"x[{text.strip('[]')}]").index)
+        seen.show_plane(seen.plane.sliced(index))
+    screen.repaint_panes()
+
+
+@action("axis", syntax="next|N|+N|-N|rows|columns", help="pick an axis; change its index; show it down or across")
+def _axis(app: Stage, text: str) -> None:
+    screen, seen, array = _shown(app)
+    plane, axis = seen.plane, seen.axis
+    if not array.ndim:
+        raise UsageError("a single element has no axes")
+    if text == "next":
+        seen.axis = (axis + 1) % array.ndim
+    elif text in ("rows", "columns"):
+        seen.show_plane(plane.with_rows(axis) if text == "rows" else plane.with_columns(axis))
+    elif text.startswith(("+", "-")):
+        seen.show_plane(_moved(plane, axis, _integer(text), app))
+    elif 0 <= _integer(text) < array.ndim:
+        seen.axis = _integer(text)
+    else:
+        raise UsageError(f"there is no axis {text}; there are {array.ndim}, from 0")
+    screen.repaint_panes()
+
+
+def _moved(plane: Plane, axis: int, by: int, app: Stage) -> Plane:
+    """Another index of the picked axis, or where that is shown, of the first that is not."""
+    shown = (plane.rows, plane.columns)
+    if axis in shown:
+        others = [other for other, size in enumerate(plane.shape) if other not in shown and size > 1]
+        if not others:
+            raise UsageError("every axis is shown whole; r shows the picked one down, R across")
+        axis = others[-1]
+        _screen(app).inspected.axis = axis
+    return plane.at(axis, plane.index[axis] + by)
+
+
+@action("element-against", help="the difference of the value from the iteration before, and back")
+def _against(app: Stage, _text: str) -> None:
+    screen, seen, _array = _shown(app)
+    seen.against = not seen.against
+    if seen.view == "bits":
+        seen.view = "numbers"
+    screen.repaint_panes()
+
+
+@action("other-value", syntax="next|previous", help="another output of the operation, or one of its inputs")
+def _other_value(app: Stage, text: str) -> None:
+    screen = _screen(app)
+    screen.inspected.turn(-1 if text == "previous" else 1)
+    screen.repaint_panes()
+
+
+@action("non-finite", syntax="next|previous", help="the next NaN or Inf of the value that is open")
+def _non_finite(app: Stage, text: str) -> None:
+    screen, seen, array = _shown(app)
+    here = int(np.ravel_multi_index(seen.cursor, array.shape)) if array.ndim else 0
+    backward = text == "previous"
+    steps = previous_where(array, _is_bad, here) if backward else next_where(array, _is_bad, here + 1)
+
+    def keep(found: Any) -> None:
+        if found is None:
+            app.say(f"no NaN or Inf {'before' if backward else 'behind'} this element")
+        elif seen.shown.array is not None and seen.shown.array.shape == array.shape:
+            seen.go_to(tuple(int(at) for at in np.unravel_index(found, array.shape)))
+            screen.repaint_panes()
+
+    seen.inquiries.once("non-finite", lambda _debugger: steps, keep)
+
+
+def _is_bad(part: Array) -> Array:
+    return ~np.isfinite(part)
+
+
+@action("copy-element", syntax="value|address", help="copy the element of the value that is open, or its address")
+def _copy_element(app: Stage, text: str) -> None:
+    _, seen, _array = _shown(app)
+    element = seen.element()
+    if text == "address":
+        shown = seen.shown
+        iteration = "" if shown.iteration is None else f"@{shown.iteration}"
+        index = f"[{','.join(map(str, seen.cursor))}]" if seen.cursor else ""
+        copied = f"{shown.address or shown.name}{iteration}{index}"
+    else:
+        assert element is not None
+        copied = exact(element)
+    app.copy_to_clipboard(copied)
+    app.say(f"copied {copied}")
+
+
+@action("save-value", help="write the value that is open into a .npy file")
+def _save_value(app: Stage, _text: str) -> None:
+    _, seen, _array = _shown(app)
+    if not seen.shown.address:
+        raise UsageError("outputs of the model are saved with `stepper run --output`, or with `save` in the run")
+    app.open_prompt(f"save {seen.shown.address} value.npy")
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"a number is expected, not '{text}'") from None

@@ -1,0 +1,1 @@
+"""Keys: the map, presets, files of one's own, the palette."""

@@ -1,0 +1,133 @@
+"""Which key does what in which pane: look-ups in a table of keys, and the dispatcher that puts keys together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from textual import events
+
+from tui.keys.keys import FOOTERS, KEYS, PAIRS, STAYING, TYPING, Key, shown
+from tui.paint.rows import cell_len
+
+Keymap = tuple[Key, ...]
+"""Keys as in keys.KEYS, perhaps with others in their place (key_files)."""
+Shown = tuple[str, str]
+"""A key, maybe with the one of the way back, and the word for it."""
+
+
+def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
+    """The keys that hold in a pane, its own before those that hold everywhere."""
+    yield from (key for key in keymap if pane in key.panes)
+    yield from (key for key in keymap if not key.panes)
+
+
+def footer(pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None) -> list[Shown]:
+    """What the last line says: keys and words; of them what has so much room, with three blanks between.
+
+    Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
+    """
+    if pane in TYPING:
+        return _fitting([], list(TYPING[pane]), room)
+    shown = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command not in STAYING]
+    last = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command in STAYING]
+    return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)
+
+
+def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list[Shown]:
+    def width() -> int:
+        return sum(cell_len(key) + cell_len(word) + 4 for key, word in [*found, *staying]) - 3
+
+    while room is not None and width() > room and (found or len(staying) > 1):
+        (found or staying).pop(-1 if found else 0)
+    return [*found, *staying]
+
+
+def _named(command: str, pane: str, keymap: Sequence[Key]) -> Shown | None:
+    """The key of a command, with the one of the way back, and the word for it."""
+    key = key_for(command, pane, keymap)
+    if key is None:
+        return None
+    back = PAIRS.get(key.shown)
+    is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
+    return (f"{key.shown} {back}" if is_pair else key.shown), key.word
+
+
+def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key | None:
+    """The key that is named for a command in a pane: a letter that holds everywhere, else the pane's own."""
+    known = [key for key in keys_of(pane, keymap) if key.plain == command]
+    own = {name for key in keymap if pane and pane in key.panes for name in key.keys}
+    general = (key for key in known if not key.panes and len(key.shown) == 1 and key.keys[0] not in own)
+    return next(general, next(iter(known), None))
+
+
+def names_of(key: Key) -> str:
+    """All keys of one command, as they are written; not those of which a terminal makes another name."""
+    return "  ".join(shown(name) for name in key.keys if name not in _OTHER_NAMES)
+
+
+_OTHER_NAMES = {f"f{number}" for number in range(13, 25)}
+"""What terminals send for Shift and an F-key."""
+
+
+class Dispatcher:
+    """Puts keys together: a count, a key or several one after another, and where it wants one a letter."""
+
+    def __init__(self, keymap: Sequence[Key] = KEYS) -> None:
+        self.keymap = keymap
+        self._count = ""
+        self._begun: tuple[str, ...] = ()
+        self._waits_for: Key | None = None
+
+    @property
+    def pending(self) -> str:
+        """What was typed and waits for more."""
+        begun = shown(" ".join(self._begun)) if self._begun else ""
+        return self._count + begun + ("" if self._waits_for is None else self._waits_for.shown)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._count, self._begun, self._waits_for = "", (), None
+
+    def feed(self, event: events.Key, pane: str) -> str | None:
+        """A key was pressed: the command with all but {op} filled in; empty where more is to come, None for no key."""
+        if self._waits_for is not None:
+            command = self._waits_for.command
+            self.forget()
+            letter = event.character or ""
+            return command.replace("{letter}", letter) if letter.isalnum() else ""
+        if self._is_count(event):
+            self._count += event.character or ""
+            return ""
+        typed = " ".join((*self._begun, event.key))
+        keys = list(keys_of(pane, self.keymap))
+        key = next((key for key in keys if typed in key.keys), None)
+        if key is None:
+            return self._unfinished(typed, keys)
+        if key.takes_letter:
+            self._waits_for = key
+            return ""
+        count = self._count
+        self.forget()
+        return _filled(key.command, count)
+
+    def _is_count(self, event: events.Key) -> bool:
+        digit = event.character or ""
+        is_digit = len(digit) == 1 and digit in "0123456789" and not self._begun
+        return is_digit and bool(self._count or digit != "0") and len(self._count) < 9
+
+    def _unfinished(self, typed: str, keys: Iterable[Key]) -> str | None:
+        """More of it is to come, or it is no key."""
+        if any(name.startswith(f"{typed} ") for key in keys for name in key.keys):
+            self._begun = tuple(typed.split(" "))
+            return ""
+        had = bool(self.pending)
+        self.forget()
+        return "" if had else None
+
+
+def _filled(command: str, count: str) -> str:
+    """With the count in it; without one, `next` rather than `next 1`."""
+    filled = command.replace("{n}", count or "1")
+    if filled.endswith(" 1") and "{n}" in command and "+" not in filled and "-1" not in filled:
+        return filled[:-2]
+    return filled

@@ -1,0 +1,66 @@
+"""The palette: every action and every command by name, with its key."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from stepper.commands.registry import commands
+from tui.actions.main import actions
+from tui.registry import VIEWS
+from tui.stage import Stage
+
+PALETTE_CSS: Final = """
+CommandPalette SearchIcon { display: none; }
+CommandPalette > Vertical { background: $surface; }
+CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
+CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
+"""
+
+
+class Actions(Provider):
+    """What can be done, as lines for the prompt."""
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """Each line and what it does; keys first, for they have their objects filled in."""
+        found: dict[str, str] = {}
+        for key in cast("Stage", self.app).keymap:
+            if not key.takes_letter:
+                line = key.command.replace(" {n}", "").replace("{n}", "1")
+                found.setdefault(line, f"{key.help}  ({key.shown})")
+        for view in VIEWS.values():
+            found.setdefault(f"view {view.name}", view.help)
+        for command in commands():
+            found.setdefault(command.name if not command.syntax else f"prompt {command.name}", command.help)
+        for action in actions().values():
+            if not action.syntax:
+                found.setdefault(action.name, action.help)
+        found.setdefault("theme", actions()["theme"].help)
+        return list(found.items())
+
+    async def discover(self) -> Hits:
+        """Before anything is typed: all."""
+        for line, help in self._lines():
+            yield DiscoveryHit(Content(_shown(line)), partial(self._perform, line), text=line, help=help)
+
+    async def search(self, query: str) -> Hits:
+        """What fits the text."""
+        matcher = self.matcher(query)
+        for line, help in self._lines():
+            score = max(matcher.match(line), matcher.match(help) * 0.8)
+            if score > 0:
+                yield Hit(score, Content(_shown(line)), partial(self._perform, line), text=line, help=help)
+
+    def _perform(self, line: str) -> None:
+        cast("Stage", self.app).perform(line)
+
+
+def _shown(line: str) -> str:
+    """The line as a name for what it does."""
+    line = line.replace("{op}", "selected operation").replace("{row}", "chosen row")
+    return line.removesuffix(" +1").removeprefix("prompt ").strip() or "prompt"

@@ -1,0 +1,1 @@
+"""What panes are painted with: rows, lists, axes, styles."""

@@ -1,0 +1,95 @@
+"""EditingPane: a pane in which a line can be typed in place. Enter keeps it, Esc forgets it, Tab completes."""
+
+from __future__ import annotations
+
+from textual import events
+
+from tui.paint.line_editor import LineEditor
+from tui.paint.pane import Pane
+from tui.paint.rows import Row
+
+
+class EditingPane(Pane):
+    """A subclass begins with `begin(text)` and is told by `typed`, `complete` and `kept`."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.editor: LineEditor | None = None
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a line is being typed."""
+        return self.editor is not None
+
+    def begin(self, text: str) -> None:
+        """Type in place from now on."""
+        self.editor = LineEditor(text)
+        self._tell_keys()
+        self.typed(text)
+
+    def _tell_keys(self) -> None:
+        """Other keys hold now."""
+        tell = getattr(self.screen, "tell_keys", None)
+        if tell is not None:
+            tell()
+
+    def typed(self, text: str) -> None:
+        """The line has changed."""
+
+    def complete(self, text: str, by: int) -> str:
+        """What the line may become; `by` is 1 or -1."""
+        return text
+
+    def kept(self, text: str) -> None:
+        """The line is done."""
+
+    def left(self) -> None:
+        """The line is forgotten."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys are for the line as long as one types."""
+        editor = self.editor
+        event.stop()
+        event.prevent_default()
+        if editor is None:  # typed before the end of the line was heeded, and so after it
+            self._pass_on(event)
+            return
+        if event.key in ("tab", "down", "shift+tab", "up"):
+            editor.put(self.complete(editor.text, 1 if event.key in ("tab", "down") else -1))
+        elif event.key in ("enter", "escape"):
+            self.editor = None
+            self._tell_keys()
+            if event.key == "enter":
+                self.kept(editor.text)
+            else:
+                self.left()
+        elif editor.press(event):
+            self.typed(editor.text)
+        self.changed()
+
+    def _pass_on(self, event: events.Key) -> None:
+        """A key for the screen, or for what has got the focus by one before."""
+        focused, heed = self.screen.focused, getattr(self.screen, "heed", None)
+        if focused is not None and focused is not self:
+            focused.post_message(events.Key(event.key, event.character))
+        elif heed is not None:
+            heed(event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Pasted text goes into the line."""
+        if self.editor is not None:
+            event.stop()
+            self.editor.insert(event.text)
+            self.typed(self.editor.text)
+            self.changed()
+
+    def edited(self, width: int, tone: str = "") -> Row:
+        """The line with its cursor, the end of it where it is too long."""
+        editor = self.editor
+        assert editor is not None
+        begin = max(editor.place - width + 2, 0)
+        before, after = editor.text[begin : editor.place], editor.text[editor.place :]
+        here = after[:1] or " "
+        rest = after[1:][: max(width - len(before) - 1, 0)]
+        blank = " " * max(width - len(before) - 1 - len(rest), 0)
+        return [(before, tone), (here, "now"), (rest, tone), (blank, tone)]

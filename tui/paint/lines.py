@@ -1,0 +1,180 @@
+"""The lines across the screen: where one is and how it stands, above; the last answer and the keys, below."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from stepper.debug.branches.branches import ORIGINAL
+from stepper.debug.causes.texts import name_of
+from stepper.debug.stop import Reason
+from tui.keys.keymap import Keymap, footer
+from tui.keys.keys import KEYS
+from tui.paint.names import layer_name, operation_names
+from tui.paint.pane import Line
+from tui.paint.rows import Cell, Row, cell_len, clip, printable, spread, width_of
+from tui.screens.main.frames import limit_text
+from tui.state import State
+
+_REASONS: Final = {
+    Reason.MOVED: "paused",
+    Reason.PAUSED: "paused on the way",
+    Reason.END: "ended",
+    Reason.START: "at the start",
+    Reason.NOWHERE: "paused",
+    Reason.BREAK: "stopped",
+}
+
+
+class TopBar(Line):
+    """Model, loop and iteration, operation, view; at the right the state, the tick, what computes."""
+
+    shows_running: ClassVar[bool] = True
+
+    def __init__(self, view: str = "", *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.view_name = view
+
+    def rows(self, width: int) -> list[Row]:
+        """The one row."""
+        right = self._right(width)
+        parts = self._parts(width)
+        room = width - width_of(right) - 12
+        while sum(cell_len(part) + 3 for part in parts) > room and len(parts) > 2:
+            del parts[1]
+        left: Row = [(" stepper ", "accent")]
+        for place, part in enumerate(parts):
+            last = place == len(parts) - 1
+            left += [(" › " if place else " ", "faint"), (clip(part, max(room // 2, 10)), "strong" if last else "dim")]
+        return [spread(left, [*right, (" ", "")], width)]
+
+    def _parts(self, width: int) -> list[str]:
+        """From the model inwards; with room the innermost loop's limit too."""
+        state = self.state
+        parts = [printable(state.model)]
+        for depth, frame in enumerate(state.frames[: state.depth + 1]):
+            if depth:
+                around = state.frames[depth - 1]
+                layer = around.program.operations[around.running or 0].layer
+                number = "" if frame.iteration is None else f" {frame.iteration}"
+                if number and width >= 110 and depth == state.loop_depth and state.view is not None:
+                    number += limit_text(state.view.levels[depth])
+                parts.append(f"{layer_name(layer)}{number}")
+        looked_at, cursor = state.frame, state.cursor
+        if looked_at is not None and cursor is not None and (looked_at.moment >= 0 or state.selected is not None):
+            parts.append(operation_names(looked_at.program)[cursor])
+        return [*parts, self.view_name] if self.view_name else parts
+
+    def _right(self, width: int) -> Row:
+        state = self.state
+        if state.opening:
+            return [(state.opening, "dim")]
+        if state.running is not None:
+            rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
+            row: Row = [(f"running{rate}", "accent")]
+        else:
+            row = [self._reason()]
+        if state.is_edited or state.branch not in ("", ORIGINAL):
+            edited = ", edited*" if state.is_edited else ""
+            row.append((f"   {clip(printable(state.branch), 12)}{edited}", "edit"))
+        if width >= 100:
+            tick = state.running.glance.tick if state.running is not None else state.view.tick if state.view else 0
+            who = state.engine or "numpy"
+            rules = who if state.rules == "spec" else f"{who}, {state.rules} rules"
+            row += [(f"   tick {tick}", "dim"), (f"   {rules}", "dim")]
+        return row
+
+    def _reason(self) -> Cell:
+        state = self.state
+        if state.failure:
+            return "stopped: error", "bad"
+        if state.stop is None:
+            return "reading", "dim"
+        word = _REASONS[state.stop.reason]
+        cause = state.stop.cause
+        if state.stop.reason is Reason.BREAK and (cause is None or not state.stop.is_interrupted):
+            return "paused", "dim"
+        if cause is not None and state.stop.is_interrupted:
+            return f"{word}: {name_of(cause)}", "bad"
+        return word, "dim"
+
+
+class AnswerLine(Line):
+    """The last answer in one line."""
+
+    follows_selection: ClassVar[bool] = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text, self._tone = "", "dim"
+
+    def put(self, text: str, tone: str = "dim") -> None:
+        """Show this."""
+        self._text, self._tone = printable(text), tone
+        self.changed()
+
+    def update(self, state: State) -> None:
+        """What it shows is put here, and stays as moments pass."""
+        self.state = state
+
+    def rows(self, width: int) -> list[Row]:
+        """The one row."""
+        return [
+            [("  ", ""), (self._text if len(self._text) < width - 2 else self._text[: width - 3] + "…", self._tone)]
+        ]
+
+
+class KeysLine(Line):
+    """Six to eight keys of the focused pane, help always; what was typed of a command that is not complete."""
+
+    follows_selection: ClassVar[bool] = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._pane, self._pending = "", ""
+        self._keymap: Keymap = KEYS
+
+    def put(self, pane: str, pending: str, keymap: Keymap) -> None:
+        """The pane has the focus; this was typed and waits."""
+        if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
+            self._pane, self._pending, self._keymap = pane, pending, keymap
+            self.changed()
+
+    def update(self, state: State) -> None:
+        """What it shows is put here, and stays as moments pass."""
+        self.state = state
+
+    def rows(self, width: int) -> list[Row]:
+        """The one row."""
+        row: Row = []
+        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2):
+            row += [(key, "key"), (f" {word}   ", "dim")]
+        return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
+
+
+class Tabs(Line):
+    """Where there is room for one pane only: which there are, and which is shown."""
+
+    follows_selection: ClassVar[bool] = False
+    NAMES: ClassVar = ("body", "ops", "value", "loop", "time")
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.shown = "ops"
+
+    def rows(self, width: int) -> list[Row]:
+        """The one row."""
+        row: Row = []
+        for name in self.NAMES:
+            on = name == self.shown
+            row += [
+                ("[" if on else " ", "accent"),
+                (name, "title-on" if on else ""),
+                ("]   " if on else "    ", "accent"),
+            ]
+        iteration = self.state.iteration
+        loop = self.state.loop
+        right: Row = []
+        if loop is not None and iteration is not None:
+            limit = limit_text(loop.level)
+            right = [(str(iteration), "accent"), (f"{limit} ", "dim")]
+        return [spread(row, right, width)]

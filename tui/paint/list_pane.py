@@ -1,0 +1,164 @@
+"""ListPane: a list with a chosen row, which keys and mouse move; what its keys do are lines for the prompt.
+
+class Marks(ListPane[MarkView]):
+    kind = "marks"
+    def entries(self): return self.state.lists.marks
+    def entry(self, mark, width): return [(mark.name, "")]
+    def name_of(self, mark): return mark.name          # stands for {row} in the keys of the pane
+    def line_to_open(self, mark): return f"goto '{mark.name}"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from textual import events
+
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, overlaid, width_of
+from tui.state import State
+
+Item = TypeVar("Item")
+
+
+class ListPane(Pane, Generic[Item]):
+    """Rows of one kind of thing; the chosen one is lit. `follows`: the last row stays chosen while rows are added."""
+
+    DEFAULT_CSS = "ListPane { height: 1fr; }"
+    when_empty: ClassVar[str] = ""
+    """A sentence in place of rows: how one gets some."""
+    follows: ClassVar[bool] = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.cursor = 0
+        self.beside: Pane | None = None  # tells more of the chosen row
+
+    # --- what a subclass says ------------------------------------------------------------------------------------
+
+    def entries(self) -> Sequence[Item]:
+        """What is listed."""
+        raise NotImplementedError
+
+    def entry(self, item: Item, width: int) -> Row:
+        """One row, without the first cell."""
+        raise NotImplementedError
+
+    def labels(self, width: int) -> Row:
+        """What stands above the columns, without the first cell; none for no such line."""
+        return []
+
+    def name_of(self, item: Item) -> str:
+        """What {row} stands for in the keys of the pane."""
+        return ""
+
+    def line_to_open(self, item: Item) -> str:
+        """The line that Enter or a double click carries out; empty for none."""
+        return ""
+
+    def footnotes(self, width: int) -> list[Row]:
+        """Rows below the list, which cannot be chosen."""
+        return []
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def heading(self, width: int) -> list[Row]:
+        """The title, and the names of the columns."""
+        labels = self.labels(width) if self.entries() else []
+        return [*super().heading(width), *([[(" ", ""), *overlaid(labels, "dim")]] if labels else [])]
+
+    def count(self, width: int) -> int:
+        """The entries, and what stands below them."""
+        return max(len(self.entries()), 1) + len(self.footnotes(width))
+
+    def row(self, index: int, width: int) -> Row:
+        """One of them."""
+        entries = self.entries()
+        if index >= max(len(entries), 1):
+            return self.footnotes(width)[index - max(len(entries), 1)]
+        if not entries:
+            return [("  ", ""), (self.when_empty, "dim")]
+        row: Row = [(" ", ""), *self.entry(entries[index], width)]
+        if index != self.cursor:
+            return row
+        row = [*row, (" " * max(width - width_of(row), 0), "")]
+        return overlaid(row, "cursor")
+
+    def update(self, state: State) -> None:
+        """The chosen row stays, or the last one does."""
+        at_end = self.cursor >= len(self.entries()) - 1
+        self.state = state
+        last = max(len(self.entries()) - 1, 0)
+        self.cursor = last if self.follows and at_end else min(self.cursor, last)
+        self._show_cursor()
+        self.changed()
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    @property
+    def chosen(self) -> Item | None:
+        """The chosen entry; None of an empty list."""
+        entries = self.entries()
+        return entries[self.cursor] if self.cursor < len(entries) else None
+
+    @property
+    def chosen_name(self) -> str:
+        """What {row} stands for now; empty where nothing can be chosen."""
+        chosen = self.chosen
+        return "" if chosen is None else self.name_of(chosen)
+
+    def choose(self, index: int) -> None:
+        """Choose a row, as near as there is one."""
+        self.cursor = max(0, min(index, len(self.entries()) - 1))
+        self._show_cursor()
+        self.changed()
+        if self.beside is not None:
+            self.beside.changed()
+
+    def move(self, to: str) -> None:
+        """+N, -N, page, -page, first or last."""
+        page = max(self._room() - 1, 1)
+        ends = {"first": 0, "last": len(self.entries()), "page": self.cursor + page, "-page": self.cursor - page}
+        self.choose(ends[to] if to in ends else self.cursor + int(to))
+
+    def open_chosen(self) -> None:
+        """What Enter does."""
+        chosen = self.chosen
+        line = "" if chosen is None else self.line_to_open(chosen)
+        if line:
+            self.post_line(line)
+
+    def _room(self) -> int:
+        return max(self.size.height - len(self.heading(self.size.width)), 1)
+
+    def _show_cursor(self) -> None:
+        room = self._room()
+        if self.size.height:
+            top = min(self.top, self.cursor)
+            self.top = max(top, self.cursor - room + 1, 0)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The chosen row stays in sight."""
+        self._show_cursor()
+        super().on_resize(event)
+
+    # --- the mouse -----------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses, a second one opens."""
+        index = self.row_at(event.y)
+        if index is None or index >= len(self.entries()):
+            return
+        was = self.cursor
+        self.choose(index)
+        if event.chain >= 2:
+            self.open_chosen()
+        else:
+            self.clicked(index, event.x, again=was == index)
+
+    def clicked(self, index: int, x: int, *, again: bool) -> None:
+        """A row was clicked at this column; `again`: it was chosen already."""
+
+
+AnyList = ListPane[Any]

@@ -1,0 +1,92 @@
+"""The rows of the operations list: one an operation, and one for each group of shape arithmetic that is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from msgspec import Struct
+
+from stepper.engine.program import Program
+from stepper.export.figures.folding import shape_groups
+from tui.paint.rows import printable
+
+
+class Entry(Struct, frozen=True):
+    """A row: one operation by its index, or a folded group, which stands where its first operation does."""
+
+    indices: tuple[int, ...]
+    title: str = ""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether several operations are in it."""
+        return bool(self.title)
+
+
+class Listing(Struct, frozen=True, eq=False):
+    """All rows of a program; `row_of` says in which an operation is, `groups` which operations fold together."""
+
+    program: Program
+    entries: tuple[Entry, ...]
+    row_of: dict[int, int]
+    groups: tuple[tuple[int, ...], ...]
+
+    def group_of(self, index: int) -> int | None:
+        """The group that an operation belongs to, folded or not."""
+        return next((number for number, group in enumerate(self.groups) if index in group), None)
+
+
+class Folding:
+    """Which groups are open, the same in every pane that lists operations."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, set[int]] = {}
+        self._listed: dict[int, Listing] = {}
+
+    def listing(self, program: Program) -> Listing:
+        """The rows of a program as they are now."""
+        found = self._listed.get(id(program))
+        if found is None or found.program is not program:
+            found = self._listed[id(program)] = listing_of(program, self._open.get(id(program), set()))
+        return found
+
+    def toggle(self, program: Program, index: int) -> bool:
+        """Unfold the group of an operation, or fold it again; whether it is in one."""
+        number = self.listing(program).group_of(index)
+        if number is None:
+            return False
+        self._open.setdefault(id(program), set()).symmetric_difference_update({number})
+        del self._listed[id(program)]
+        return True
+
+
+def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
+    """The rows of a program; groups whose number is in `open_groups` are not folded."""
+    index_of = {operation.layer.id: index for index, operation in enumerate(program.operations)}
+    found = [
+        tuple(sorted(index_of[layer] for layer in group if layer in index_of)) for group in shape_groups(program.graph)
+    ]
+    groups = tuple(group for group in found if len(group) > 1)
+    folded = {index: number for number, group in enumerate(groups) if number not in open_groups for index in group}
+    entries: list[Entry] = []
+    row_of: dict[int, int] = {}
+    seen: dict[int, int] = {}
+    for index in range(len(program.operations)):
+        number = folded.get(index)
+        if number is None:
+            row_of[index] = len(entries)
+            entries.append(Entry((index,)))
+            continue
+        if number not in seen:
+            seen[number] = len(entries)
+            entries.append(Entry(groups[number], _title(program, groups[number])))
+        row_of[index] = seen[number]
+    return Listing(program, tuple(entries), row_of, groups)
+
+
+def _title(program: Program, group: tuple[int, ...]) -> str:
+    """What the names of the group have in common, or simply shapes."""
+    heads = {program.operations[index].layer.name.rpartition("/")[0] for index in group}
+    common = heads.pop() if len(heads) == 1 else ""
+    word = printable(common.rpartition("::")[2].rpartition("/")[2])
+    return word or "shapes"

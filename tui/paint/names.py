@@ -1,0 +1,54 @@
+"""The names of layers on the screen: short ones (stepper/query/short_names.py), without what would move the cursor."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from stepper.engine.partners import mark_of
+from stepper.engine.program import Program
+from stepper.ir.model import Layer
+from stepper.query import short_names
+from tui.paint.rows import clip, printable
+
+_ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
+_KNOWN: Final[dict[int, tuple[Program, tuple[str, ...]]]] = {}
+
+
+def operation_names(program: Program) -> tuple[str, ...]:
+    """The short names of a graph's operations, in their order."""
+    known = _KNOWN.get(id(program))
+    if known is None:
+        known = _KNOWN[id(program)] = program, tuple(map(printable, short_names.short_names_of(program)))
+    return known[1]
+
+
+def partner_mark(program: Program, index: int) -> str:
+    """The mark of an operation that somebody else than numpy computes, with a blank before it; empty for most."""
+    computed_by = program.operations[index].computed_by
+    return f" {mark_of(computed_by)}" if computed_by else ""
+
+
+def marked_name(program: Program, index: int, room: int) -> str:
+    """The short name of an operation in so many cells, with the mark of who else computes it at its end."""
+    mark = partner_mark(program, index)
+    return clip(operation_names(program)[index], room - len(mark)) + mark
+
+
+def layer_name(layer: Layer) -> str:
+    """A layer's name in lists where it stands alone."""
+    return _last_part(layer.name)
+
+
+def carried_name(layer: Layer) -> str:
+    """A Parameter's name: `h` for `h.9`, which a converter numbered."""
+    return printable(short_names.without_number(layer.name))
+
+
+def expression_name(text: str) -> str:
+    """An expression for where there is little room: each quoted address by the last part of its name."""
+    return printable(_ADDRESS.sub(lambda found: _last_part(found[0].rstrip("`").rpartition("`")[2]), text))
+
+
+def _last_part(name: str) -> str:
+    return printable(short_names.parts_that_tell(name)[0])

@@ -1,0 +1,168 @@
+"""Rows of text with tokens, and how numbers, names and histories are written into cells."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from rich.cells import cell_len as _cell_len
+from rich.style import Style
+
+Token = str | Style
+"""One of tui.paint.inks (several, with blanks between them, are laid over one another)."""
+Cell = tuple[str, Token]
+Row = list[Cell]
+
+BARS: Final = "▁▂▃▄▅▆"
+"""Six of the eight heights: the row above stays free of the bars below it."""
+
+
+_wide_len = lru_cache(maxsize=8_192)(_cell_len)
+
+
+def cell_len(text: str) -> int:
+    """How many cells a text takes."""
+    return len(text) if text.isascii() else _wide_len(text)
+
+
+def printable(text: str) -> str:
+    """A name from a file without what would move the cursor; nothing in it is markup."""
+    return "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
+
+
+def spark(
+    numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
+) -> str:
+    """One bar a number; NaN and Inf are letters, never a height."""
+    return _spark(tuple(numbers), low, high, missing)
+
+
+@lru_cache(maxsize=2_048)
+def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
+    """Most histories in a list are the same after a key."""
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    least = min(finite, default=0.0) if low is None else low
+    most = max(finite, default=1.0) if high is None else high
+    return "".join(missing if value is None else bar(value, least, most) for value in values)
+
+
+def bar(value: float, low: float, high: float) -> str:
+    """The bar of one number between two others."""
+    if math.isnan(value):
+        return "N"
+    if math.isinf(value):
+        return "I"
+    # Halved, so that the distance of the largest numbers does not overflow.
+    span = high / 2 - low / 2
+    level = (value / 2 - low / 2) / span if span > 0 else 0.0
+    return BARS[max(0, min(5, int(level * 5.999)))]
+
+
+def number(value: float | bool | None, width: int = 6) -> str:
+    """A number in at most `width` (6 or more) cells, at most three decimals, so that points stand under points."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    if value == int(value) and len(str(int(value))) <= width:
+        return str(int(value))
+    if 1e-3 <= abs(value) < 1e5 or value == 0:
+        # The noise of 32 bits must not decide which way a tie is rounded: it is another on every processor.
+        steady = float(f"{value:.7g}")
+        for decimals in (3, 2, 1, 0):
+            text = f"{steady:.{decimals}f}"
+            if len(text) <= width:
+                return text
+    for decimals in (2, 1, 0):
+        text = _short_exponent(f"{value:.{decimals}e}")
+        if len(text) <= width:
+            return text
+    return text
+
+
+def _short_exponent(text: str) -> str:
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def clip(name: str, width: int) -> str:
+    """A long name loses its middle: the number at its end tells it from its siblings."""
+    if cell_len(name) <= width:
+        return name
+    if width < 8:
+        return name[: max(width - 1, 0)] + ("…" if width > 0 else "")
+    return f"{name[: width - 5]}…{name[-4:]}"
+
+
+def clip_head(name: str, width: int) -> str:
+    """A long name loses its head."""
+    return name if cell_len(name) <= width else ("…" + name[-(width - 1) :] if width > 1 else "")
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """The text in exactly so many cells, whatever the width of its characters."""
+    short = text if cell_len(text) <= width else clip(text, width)
+    blanks = " " * max(0, width - cell_len(short))
+    return blanks + short if right else short + blanks
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line of text in parts of so many cells at most; its blanks stay, and what follows stands further in."""
+    if cell_len(line) <= width:
+        return [line]
+    body = line.lstrip()
+    begin = line[: len(line) - len(body)][: max(width // 2, 0)]
+    return textwrap.wrap(body, max(width, 8), initial_indent=begin, subsequent_indent=f"{begin}  ") or [""]
+
+
+def width_of(row: Row) -> int:
+    """How many cells a row takes."""
+    return sum([len(text) if text.isascii() else _wide_len(text) for text, _ in row])
+
+
+def spread(left: Row, right: Row, width: int) -> Row:
+    """One part at the left edge, one at the right."""
+    return [*left, (" " * max(1, width - width_of(left) - width_of(right)), ""), *right]
+
+
+def overlaid(row: Row, token: str) -> Row:
+    """The row with another token over all of its own."""
+    return [(text, f"{own} {token}".strip() if isinstance(own, str) else own) for text, own in row]
+
+
+def shape_of(shape: Sequence[int]) -> str:
+    """A shape in lists: 1×16; [] for rank 0."""
+    return "×".join("?" if size < 0 else str(size) for size in shape) or "[]"
+
+
+def short_count(value: int) -> str:
+    """An iteration on an axis: 5, 20k, 3M."""
+    if value and value % 10**6 == 0:
+        return f"{value // 10**6}M"
+    if value >= 10_000 and value % 1000 == 0:
+        return f"{value // 1000}k"
+    return str(value)
+
+
+def elements(value: np.ndarray[Any, Any], room: int) -> str:
+    """The elements of a tensor one after another, as in lists; the first ones where there is no room for all."""
+    shown = ""
+    for place, element in enumerate(value.reshape(-1)[: max(room, 0)].tolist()):
+        word = number(element) if isinstance(element, bool | int | float) else printable(str(element))
+        longer = f"{shown} {word}" if place else word
+        if cell_len(longer) + (2 if place + 1 < value.size else 0) > room:
+            return f"{shown} …" if shown else ""
+        shown = longer
+    return shown if value.size else "no elements"
+
+
+def clip_end(text: str, width: int) -> str:
+    """A sentence loses its end."""
+    return text if cell_len(text) <= width else f"{text[: max(width - 1, 0)]}…"

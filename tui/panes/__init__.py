@@ -1,1 +1,0 @@
-"""The panes: one class a file, its style beside it."""

@@ -1,0 +1,1 @@
+"""The screen of differences from a reference, and its panes."""

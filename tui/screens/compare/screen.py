@@ -1,0 +1,33 @@
+"""The compare screen: the first difference in a sentence, each operation beside the reference, what is carried."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from tui.paint.containers import Horizontal
+from tui.screens.base import DebugScreen
+from tui.screens.compare.carried_differences import CarriedDifferences
+from tui.screens.compare.differences import Differences
+from tui.screens.compare.first_difference import FirstDifferencePane
+
+
+class CompareScreen(DebugScreen):
+    """The run beside a reference."""
+
+    DEFAULT_CSS = """
+    CompareScreen #low { height: 1fr; }
+    CompareScreen #carried { width: 62; border-left: solid $foreground 14%; }
+    CompareScreen.-huge #carried { width: 80; }
+    CompareScreen.-narrow #carried { width: 40; }
+    CompareScreen.-ascii #carried { border-left: ascii $foreground 14%; }
+    CompareScreen.-tiny #low { layout: vertical; }
+    CompareScreen.-tiny #carried { width: 1fr; height: auto; max-height: 9; border-left: none; }
+    """
+    view_name = "compare"
+
+    def body(self) -> ComposeResult:
+        """Verdict above, operations and carried values below."""
+        yield FirstDifferencePane(id="first")
+        with Horizontal(id="low"):
+            yield Differences(id="differences")
+            yield CarriedDifferences(id="carried")

@@ -1,0 +1,1 @@
+"""The screen of operations by iterations, and its panes."""

@@ -1,0 +1,400 @@
+"""Operations down, iterations across: one cell a value, its statistic as a shade. The cursor is the moment.
+
+Only what is visible is asked for and built, so that 500 operations by a million iterations are no more than a screen.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, cast
+
+from textual import events
+
+from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.iterations.statistics import statistic_names
+from stepper.debug.iterations.tiles import Cell
+from tui.paint.listing import Entry, Listing
+from tui.paint.pane import Pane
+from tui.paint.rows import Row
+from tui.screens.grid.grid_axis import axis
+from tui.screens.grid.grid_label import DIFFERENCE_WIDTH, difference, label
+from tui.screens.grid.grid_paint import LETTERS, CellPaint, happenings
+from tui.screens.grid.grid_part import GridPart
+from tui.screens.grid.grid_widths import NUMBERED, WIDTHS, suffices, usual
+from tui.screens.timeline.timeline import outside_text
+from tui.stage import Stage
+from tui.state import State
+from tui.theme import GLYPHS
+
+DIFFERENCE: Final = "difference"
+"""How the differences from a reference are called among the statistics."""
+_WEAK: Final = f"0123456789{GLYPHS['free']}"
+"""Glyphs that the moment's own covers."""
+
+
+class Grid(Pane):
+    """A row an operation, a column an iteration.
+
+    The shade is the place of the number between the least and the largest of its row on the screen, so that a change is
+    seen whatever the scale. A glyph wins over the shade: loud where something begins, quiet where it lasts.
+    """
+
+    DEFAULT_CSS = "Grid { height: 1fr; margin-top: 1; }"
+    kind: ClassVar[str] = "grid"
+    title = "grid"
+    help_text: ClassVar[str] = (
+        "Operations down, iterations across; the cursor is the moment, and the arrows move it.\n"
+        "Shade: where the statistic lies between the least and the largest of its row on the screen.\n"
+        "N NaN, I Inf: reversed where it is the first of the run, bold where it begins in a row, thin where it lasts.\n"
+        "~ another shape than before, * edited, ● stopped here; · not computed yet. ov: what OpenVINO computes.\n"
+        "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
+        "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
+        "V goes on to the differences themselves, after the statistics.\n"
+        "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
+    )
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.left = 0
+        self.picked: Cell | None = None
+        self._zoom = 0
+        self._wide: tuple[tuple[int, int, State], int] | None = None
+        self._asked: tuple[int, int] | None = None
+        self._shown: tuple[tuple[int, int, int, int], GridPart] | None = None
+        self.paint = CellPaint(self)
+        self._by_difference = False
+        self._marked: set[Cell] = set()
+        self._happened: dict[Cell, str] = {}
+
+    # --- what is looked at ---------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> FrameView | None:
+        """The loop's frame around what is looked at; outside of loops that which is looked at."""
+        state = self.state
+        return state.frames[state.loop_depth] if state.loop_depth is not None else state.frame
+
+    @property
+    def moment(self) -> Cell | None:
+        """Where the run stands; operation -1: before the first of the iteration."""
+        frame = self.frame
+        return None if frame is None else Cell(frame.iteration or 0, frame.moment)
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell that is shown in detail: the selected one, else the moment."""
+        state, moment = self.state, self.moment
+        if moment is None or self.picked is not None:
+            return self.picked
+        own = state.frame is self.frame and state.cursor is not None
+        return Cell(moment.iteration, (state.cursor or 0) if own else max(moment.operation, 0))
+
+    def columns(self) -> tuple[int, int]:
+        """The first iteration that is visible, and how many are."""
+        room = max((self.size.width - self.label_width) // self.cell_width, 1)
+        total = self._total()
+        return self.left, room if total is None else max(min(room, total - self.left), 1)
+
+    @property
+    def _usual(self) -> int:
+        """Which of the widths it is without zoom."""
+        return usual(self.size.width, self.size.width - self.label_width, self._total())
+
+    @property
+    def cell_width(self) -> int:
+        """Cells of the terminal for one iteration; each row asks."""
+        key = self.size.width, self._zoom, self.state
+        if self._wide is None or self._wide[0] != key:
+            self._wide = key, WIDTHS[max(0, min(self._usual + self._zoom, len(WIDTHS) - 1))]
+        return self._wide[1]
+
+    def leaves(self, width: int, whole: int) -> bool:
+        """Whether so much of the `whole` width does for all iterations."""
+        return suffices(width - self.label_width, whole - self.label_width, self._total())
+
+    @property
+    def name_width(self) -> int:
+        """Cells for the names."""
+        return 30 if self.size.width >= 186 else 21 if self.size.width > 96 else 17
+
+    @property
+    def label_width(self) -> int:
+        """Cells before the first iteration: the names, and where there is a comparison its column."""
+        return self.name_width + (DIFFERENCE_WIDTH if self.state.comparison is not None else 0)
+
+    @property
+    def shows_differences(self) -> bool:
+        """Whether the cells are how far the values are from a reference's, instead of their statistic."""
+        comparison = self.state.comparison
+        return self._by_difference and comparison is not None and comparison.mode == "reference"
+
+    def listing(self) -> Listing | None:
+        """The rows of the frame."""
+        frame = self.frame
+        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
+
+    def _total(self) -> int | None:
+        """How many iterations there can be; None where there is no limit."""
+        loop, cells = self.state.loop, self.state.cells
+        if loop is None:
+            return 1
+        known = [loop.trip.total, None if cells is None else cells.ended, loop.trip.limit]
+        found = next((total for total in known if total is not None), None)
+        return None if found is None else max(found, (self.frame.iteration or 0) + 1 if self.frame else 1)
+
+    # --- following the moment ------------------------------------------------------------------------------------
+
+    def update(self, state: State) -> None:
+        """The grid follows the moment."""
+        before, old_frame = self.moment, self.frame
+        self.state = state
+        moved = before != self.moment or (old_frame and old_frame.program) is not (self.frame and self.frame.program)
+        if moved:
+            self.picked = None
+            self._follow()
+        elif self.picked is not None and state.cursor is not None:
+            self.picked = Cell(self.picked.iteration, state.cursor)
+        self._happened = happenings(state, self.frame, self.look.edited)
+        self.changed()
+
+    def _follow(self) -> None:
+        moment, frame = self.moment, self.frame
+        room = self.size.height - 2
+        if moment is None or frame is None or room < 1:
+            return
+        listing = self.listing()
+        row = 0 if listing is None else listing.row_of.get(moment.operation, 0)
+        if listing is not None and not self.top + 1 <= row < self.top + room - 1:
+            self.top = max(0, min(row - room * 3 // 5, len(listing.entries) - room))
+        total, wide = self._total(), max((self.size.width - self.label_width) // self.cell_width, 1)
+        if not self.left <= moment.iteration < self.left + wide - 1 or moment.iteration == self.left > 0:
+            self._show_from(moment.iteration - wide // 3, wide, total)
+
+    def _show_from(self, left: int, wide: int, total: int | None) -> None:
+        self.left = max(0, left if total is None else min(left, total - wide))
+
+    def changed(self) -> None:
+        """What is visible may be another part, which has to be asked for."""
+        self._shown = None
+        marked = {*self._happened, self.moment, self.picked, *self._firsts()}
+        self._marked = {cell for cell in marked if cell is not None}
+        super().changed()
+        self._ask()
+
+    def _firsts(self) -> tuple[Cell, ...]:
+        """The first cells of their kind in the run."""
+        state, frame = self.state, self.frame
+        if not self.shows_differences:
+            return tuple(state.cells.firsts.values()) if state.cells is not None else ()
+        first = state.first_difference
+        if first is None or frame is None or first.layer not in frame.layers:
+            return ()
+        return (Cell(first.iteration or 0, frame.layers.index(first.layer)),)
+
+    def _ask(self) -> None:
+        if not self.size.width or not self.is_mounted:
+            return
+        first, count = self.columns()
+        window = max(first - 1, 0), first + count - 1
+        if window != self._asked and self.frame is not None:
+            self._asked = window
+            cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_cells(window))
+
+    def on_unmount(self) -> None:
+        """Nobody looks any longer."""
+        cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_cells(None))
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Another part is visible."""
+        self._follow()
+        self.changed()
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        self.paint.forget()
+        super().notify_style_update()
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def heading(self, width: int) -> list[Row]:
+        """The title, and the iterations."""
+        frame = self.frame
+        if frame is None:
+            return super().heading(width)
+        room, total = self.size.height - 2, self.count(width)
+        last = min(self.top + room, total)
+        rows = f" · rows {self.top} to {last - 1} of {total}" if room < total else ""
+        shown = f"{self.state.statistic}, shade by row"
+        self.note = f"{'difference, shade by power of ten' if self.shows_differences else shown}{rows} "
+        first, count = self.columns()
+        now = frame.iteration or 0
+        labels = axis(first, count, self.cell_width, now, width - self.label_width)
+        column = "" if self.state.comparison is None else "difference"
+        title = (f"{column:>{self.name_width + 10}}" if column else "").ljust(self.label_width)
+        return [*super().heading(width), [(title, "dim"), *labels]]
+
+    def count(self, width: int) -> int:
+        """As many as there are operations, and folded groups of them."""
+        listing = self.listing()
+        return 1 if listing is None else len(listing.entries)
+
+    def row(self, index: int, width: int) -> Row:
+        """One operation, or a folded group of them, over the visible iterations."""
+        frame, moment, listing = self.frame, self.moment, self.listing()
+        if frame is None or moment is None or listing is None:
+            return [("  ", ""), (outside_text(self.state), "dim")]
+        entry, chosen = listing.entries[index], self.cell
+        row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
+        row += difference(self.state, frame, entry)
+        begin, part, wide = len(row), self._part(), self.cell_width
+        for code, value in zip(part.codes[index - self.top], part.numbers[index - self.top], strict=True):
+            row += self.paint.cell(code, wide, value)
+        for cell in self._marked:
+            column = cell.iteration - part.left
+            if cell.operation in entry.indices and 0 <= column < part.columns:
+                self._mark(row, begin + column * (2 if wide > 3 else 1), cell, moment)
+        return row
+
+    def _mark(self, row: Row, at: int, cell: Cell, moment: Cell) -> None:
+        """What is said of this one cell beside its number."""
+        text, tone = row[at]
+        glyph, happened = text.strip(), self._happened.get(cell, "")
+        if happened:
+            glyph = glyph + happened if glyph in LETTERS and len(text) > 2 else glyph if glyph in LETTERS else happened
+        if cell == moment:
+            glyph, tone = glyph if glyph and glyph[0] not in _WEAK else GLYPHS["now"], "now"
+        elif cell == self.picked:
+            tone = "strong cursor"
+        elif cell in self._firsts():
+            tone = "badbg"
+        if text.strip()[-1:].isdigit() and len(text) >= NUMBERED - 1:  # the number stays, the mark stands before it
+            lead = happened or text[0].strip() or (GLYPHS["now"] if cell == moment else " ")
+            row[at] = f"{lead}{text[1:]}", tone
+            return
+        row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
+
+    def _part(self) -> GridPart:
+        """The visible cells."""
+        left, columns = self.columns()
+        room = max(self.size.height - 2, 1)
+        key = left, columns, self.top, room
+        if self._shown is None or self._shown[0] != key:
+            listing, state, frame = self.listing(), self.state, self.frame
+            program = None if frame is None else frame.program
+            entries: tuple[Entry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
+            if self.shows_differences and state.comparison is not None:
+                compared = state.comparison.cells
+                fits = compared is not None and compared.program is program
+                part = GridPart.of_differences(compared if fits else None, entries, left, columns)
+            else:
+                cells = state.cells if state.cells is not None and state.cells.program is program else None
+                part = GridPart.of_numbers(cells, entries, left, columns)
+            self._shown = key, part
+        return self._shown[1]
+
+    # --- another view ---------------------------------------------------------------------------------------------
+
+    def look_on(self, direction: int) -> None:
+        """The next statistic; beside a reference the differences are one of them."""
+        names = list(statistic_names())
+        comparison = self.state.comparison
+        if comparison is not None and comparison.mode == "reference":
+            names.append(DIFFERENCE)
+        now = DIFFERENCE if self.shows_differences else self.state.statistic
+        self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")
+
+    def show_statistic(self, name: str) -> bool:
+        """Whether it is one that this pane alone can show; its own cells are others from now on."""
+        self._by_difference = name == DIFFERENCE
+        self.changed()
+        self.told()
+        return self.shows_differences
+
+    def fold(self) -> None:
+        """Unfold the group of the cell that is shown, or fold it again."""
+        frame, cell = self.frame, self.cell
+        if frame is not None and cell is not None:
+            cast("Stage", self.app).folding.toggle(frame.program, cell.operation)
+            self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
+            self.changed()
+
+    # --- keys and mouse ------------------------------------------------------------------------------------------
+
+    def zoom_by(self, by: int) -> None:
+        """Wider or narrower cells."""
+        self._zoom = max(-self._usual, min(self._zoom + by, len(WIDTHS) - 1 - self._usual))
+        self._follow()
+        self.changed()
+
+    def pan(self, by: int) -> None:
+        """See other iterations; half a screen at a time."""
+        _, count = self.columns()
+        wide = max((self.size.width - self.label_width) // self.cell_width, 1)
+        self._show_from(self.left + by * max(count // 2, 1), wide, self._total())
+        self.changed()
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """The wheel sees later iterations."""
+        self.pan(1)
+        event.stop()
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """The wheel sees earlier iterations."""
+        self.pan(-1)
+        event.stop()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects, a second one goes there."""
+        row, frame, listing = self.row_at(event.y), self.frame, self.listing()
+        if row is None or frame is None or listing is None:
+            return
+        first, count = self.columns()
+        column = (event.x - self.gutter.left - self.label_width) // self.cell_width
+        iteration = first + column if 0 <= column < count else frame.iteration or 0
+        entry = listing.entries[row]
+        if entry.is_folded and event.chain == 2 and column < 0:
+            self.fold()
+            return
+        self.picked = Cell(iteration, entry.indices[0])
+        if event.chain == 2:
+            self.post_line("go-to-cell")
+        elif self.state.frame is frame:
+            self.post_line(f"select {self.picked.operation}")
+        self.changed()
+        self.told()
+
+    def told(self) -> None:
+        """Another cell is selected: who shows it is told."""
+        for pane in self.screen.query(Pane):
+            if pane is not self and pane.id in ("detail", "history"):
+                pane.changed()
+
+    def unpick(self) -> bool:
+        """Select nothing; whether something was selected."""
+        had, self.picked = self.picked is not None, None
+        self.changed()
+        self.told()
+        return had
+
+    def go_line(self) -> str:
+        """The line that goes to the selected cell; empty where that is the moment."""
+        return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
+
+    def seek_anomaly(self, *, backward: bool) -> str:
+        """The line that goes to the next anomaly that is known, or difference; empty where there is none."""
+        moment, comparison = self.moment, self.state.comparison
+        cells = comparison.cells if self.shows_differences and comparison is not None else None
+        if moment is None:
+            return ""
+        found = None
+        if cells is not None:
+            found = cells.next_above(moment, backward=backward)
+        elif self.state.cells is not None:
+            found = self.state.cells.anomaly(moment, backward=backward)
+        return "" if found is None else self._line_to(found)
+
+    def _line_to(self, cell: Cell) -> str:
+        frame = self.frame
+        if frame is None:
+            return ""
+        address = frame.address(cell.operation, cast("Stage", self.app).driver.compiled)
+        return f"goto {address}" if self.state.loop is None else f"goto {address}@{cell.iteration}"

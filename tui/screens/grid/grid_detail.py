@@ -1,0 +1,183 @@
+"""What there is to say about one cell of the grid: what its value is, how it came about and spreads; and the legend."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.causes.nan_origins import NonFiniteOutput
+from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.iterations.tiles import Cell, CellsView
+from stepper.element_types import Array
+from stepper.ops.axes import shape_text
+from stepper.tensors.statistics import statistics
+from tui.paint.names import carried_name, layer_name, marked_name, operation_names
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, number, spread, width_of
+from tui.screens.grid.grid import Grid
+from tui.screens.main.value import MOST_AT_ONCE
+from tui.theme import GLYPHS
+
+
+class GridDetail(Pane, can_focus=False):
+    """Three lines about the cell that is selected, else about the moment."""
+
+    DEFAULT_CSS = "GridDetail { border-top: solid $foreground 14%; height: auto; }"
+    has_legend = True
+
+    def __init__(self, grid: Grid, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._grid = grid
+
+    def rows(self, width: int) -> list[Row]:
+        """The cell, then the legend."""
+        cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
+        rows: list[Row] = [[], [], []]
+        if cell is not None and frame is not None and cells is not None and cells.program is frame.program:
+            value = self._value_row(cell, cells, width)
+            value += self._difference(cell, width - width_of(value))
+            rows = [self._title(cell, width), value, self._over_time(cell, cells, width)]
+        return [*rows, [], self._legend(width)] if self.has_legend else rows
+
+    def _held(self, cell: Cell) -> Array | None:
+        """The value itself, where the run holds it: that of the present iteration."""
+        frame = self._grid.frame
+        if frame is None or (frame.iteration or 0) != cell.iteration or not frame.is_done(cell.operation):
+            return None
+        return frame.held(cell.operation)
+
+    def _title(self, cell: Cell, width: int) -> Row:
+        frame = self._grid.frame
+        assert frame is not None
+        array = self._held(cell)
+        kind = "" if array is None else f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   "
+        keys = "Enter opens" if cell == self._grid.moment else "Enter goes there" if self._grid.picked else ""
+        name = marked_name(frame.program, cell.operation, max(width - 40, 10))
+        number_ = "" if frame.iteration is None else f"@{cell.iteration}"
+        return spread([(" ", ""), (f"{name}{number_}", "strong")], [(f"{kind}{keys} ", "note")], width)
+
+    # --- the value -----------------------------------------------------------------------------------------------
+
+    def _value_row(self, cell: Cell, cells: CellsView, width: int) -> Row:
+        array, frame = self._held(cell), self._grid.frame
+        known = cells.number(cell)
+        if array is not None and frame is not None and array.size <= MOST_AT_ONCE:
+            found = frame.non_finite(cell.operation)
+            return self._ordinary_row(array, cell, cells) if found is None else self._odd_row(found, frame, width)
+        if known is None:
+            return [("   not computed yet, or jumped over", "dim")]
+        row: Row = [("   ", ""), (f"{cells.statistic} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
+        return [*row, *self._before(cell, cells)]
+
+    def _odd_row(self, found: NonFiniteOutput, frame: FrameView, width: int) -> Row:
+        kind, origin = word_of(found.kind), found.origin
+        row: Row = [("   ", ""), (kind, "bad"), (f" in {found.count} of {found.size}, first ", "")]
+        row.append((element_text(found.element) or "[]", ""))
+        followed = next((one for one in origin.operands if one.input == origin.follows), None)
+        if followed is not None and origin.arithmetic is None:
+            return [
+                *row,
+                ("   came in", "dim"),
+                (" with ", "dim"),
+                (layer_name(frame.graph.by_id[followed.layer.id]), ""),
+            ]
+        row.append(("   born here", "bad"))
+        if origin.formula:
+            row.append((f": {origin.formula}", "dim"))
+        if followed is not None and followed.value is not None:
+            row += [(", with ", "dim"), (scalar_text(followed.value), "bad")]
+            if width > 98:
+                row += [(f" at {element_text(followed.element) or '[]'} of ", "dim")]
+                row += [(layer_name(frame.graph.by_id[followed.layer.id]), "")]
+        return row
+
+    def _ordinary_row(self, array: Array, cell: Cell, cells: CellsView) -> Row:
+        found = statistics(array)
+        row: Row = [("   ", "")]
+        shown = cells.number(cell)
+        if shown is not None:
+            row += [(f"{cells.statistic if array.size > 1 else 'value'} ", "dim"), (number(shown), "")]
+        if found.size > 1 and found.min is not None and found.max is not None:
+            row += [("   from ", "dim"), (number(found.min), ""), (" to ", "dim"), (number(found.max), "")]
+        return [*row, *self._before(cell, cells)]
+
+    def _before(self, cell: Cell, cells: CellsView) -> Row:
+        before = cells.number(Cell(cell.iteration - 1, cell.operation))
+        return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
+
+    def _difference(self, cell: Cell, room: int) -> Row:
+        """How far the value is from the reference's."""
+        comparison, frame = self.state.comparison, self._grid.frame
+        compared = None if comparison is None else comparison.cells
+        if compared is None or frame is None or compared.program is not frame.program:
+            return []
+        found = compared.at(cell)
+        if found is None:
+            row: Row = [("   not compared", "dim")]
+        elif found.distance == 0:
+            row = [("   same as the reference", "dim")]
+        else:
+            above = (f" {GLYPHS['diff']} above tolerance", "bad") if found.is_above else (", within tolerance", "dim")
+            row = [("   difference ", "dim"), (number(found.distance, 8), ""), above]
+        return row if width_of(row) <= room else row[:-1] if width_of(row[:-1]) <= room else []
+
+    # --- over time -----------------------------------------------------------------------------------------------
+
+    def _over_time(self, cell: Cell, cells: CellsView, width: int) -> Row:
+        shown = cells.number(cell)
+        kind = "" if shown is None or math.isfinite(shown) else "NaN" if math.isnan(shown) else "Inf"
+        row = self._spread(cell, cells, kind, width) if kind else self._firsts(cells)
+        return row if row else [("   no NaN and no Inf in what is known", "dim")]
+
+    def _spread(self, cell: Cell, cells: CellsView, kind: str, width: int) -> Row:
+        row: Row = [("   ", ""), (f"{kind} spreads", "dim")]
+        for iteration in range(cell.iteration, cell.iteration + 3):
+            odd = cells.odd(iteration, kind)
+            text = f"   iteration {iteration}: {odd} ops"
+            if odd is not None and width_of(row) + len(text) < width:
+                row.append((text, ""))
+        by = [*self._carried(cell.iteration + 1), *self._carried(cell.iteration + 2)]
+        for place, name in enumerate(dict.fromkeys(by)):
+            more: Row = [("   by " if not place else " then ", "dim"), (f"{GLYPHS['back']} {name}", "")]
+            if width_of([*row, *more]) < width:
+                row += more
+        return row
+
+    def _carried(self, iteration: int) -> list[str]:
+        """Which carried values begin to have NaN or Inf with this iteration."""
+        history = self.state.loop_history
+        found = []
+        for one in history.carried if history is not None else ():
+            at = int(np.searchsorted(one.iterations, iteration))
+            here = at < len(one.iterations) and one.iterations[at] == iteration and not math.isfinite(one.numbers[at])
+            was = at > 0 and one.iterations[at - 1] == iteration - 1 and not math.isfinite(one.numbers[at - 1])
+            if here and not was:
+                found.append(carried_name(one.parameter))
+        return found
+
+    def _firsts(self, cells: CellsView) -> Row:
+        row: Row = [("   ", "")]
+        for kind, cell in sorted(cells.firsts.items(), key=lambda item: item[1]):
+            name = operation_names(cells.program)[cell.operation]
+            row += [("first ", "dim"), (kind, "bad"), (" of this run ", "dim"), (f"{name}@{cell.iteration}   ", "")]
+        return row if cells.firsts else []
+
+    def _legend(self, width: int) -> Row:
+        row: Row = [("   ", "")]
+        compared: Row = [(GLYPHS["diff"], "bad"), (" above tolerance  ", "dim"), ("!", "bad"), (" the first  ", "dim")]
+        entries: list[Row] = [
+            *([] if self.state.comparison is None else [compared]),
+            [("N", "bad"), (" NaN  ", "dim"), ("I", "bad"), (" Inf  ", "dim")],
+            [(" I ", "badbg"), (" first of its kind  ", "dim")],
+            [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],
+            [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
+            [(GLYPHS["free"], ""), (" not known  ", "dim")],
+            [("low ", "dim"), *[("  ", style) for style in self._grid.paint.shades()], (" high", "dim")],
+        ]
+        for entry in entries:
+            if width_of([*row, *entry]) <= width:
+                row += entry
+        return row

@@ -1,0 +1,131 @@
+"""The visible part of a grid, worked out for all its cells at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from stepper.debug.iterations.tiles import CellsView, Tile
+from stepper.element_types import Array
+from tui.paint.listing import Entry
+from tui.screens.compare.difference_cells import ABOVE, NOT_COMPARED, WITHIN, DifferenceCells
+
+LEVELS: Final = 12
+"""Shades."""
+UNKNOWN: Final = -2
+FOLDED: Final = -3
+CHANGED: Final = 100
+ODD: Final = 200
+DIFFERS: Final = 300
+"""Codes of cells: a level, -1 for a value without a number; CHANGED more where the shape is another than before; from
+ODD on NaN and Inf: twice the kind (1 Inf, 2 NaN), and 1 more where it begins; from DIFFERS on what is above tolerance:
+twice the level, and 1 more where that begins. FOLDED is a group in which all is ordinary; else its worst one counts."""
+_LOWEST: Final = -8
+"""The exponent of ten of the faintest difference."""
+
+
+class GridPart:
+    """`codes[row][iteration]` of what is visible, a row an entry of the listing.
+
+    `numbers` are what the codes stand for: NaN where that is none, as of a folded group.
+    """
+
+    def __init__(self, left: int, columns: int, codes: list[list[int]], numbers: list[list[float]]) -> None:
+        self.left, self.columns, self.codes, self.numbers = left, columns, codes, numbers
+
+    @staticmethod
+    def of_numbers(cells: CellsView | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
+        """The statistic of each value; unknown where there is nothing."""
+        tile = _tile(cells, _operations(entries), left, columns)
+        return _part(
+            entries, left, columns, _number_codes(tile, left), np.where(tile.known, tile.numbers, math.nan)[1:]
+        )
+
+    @staticmethod
+    def of_differences(cells: DifferenceCells | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
+        """How far each value is from the reference's."""
+        codes, distances = _difference_codes(cells, _operations(entries), left, columns)
+        return _part(entries, left, columns, codes, distances)
+
+
+def _operations(entries: Sequence[Entry]) -> Array:
+    return np.array([index for entry in entries for index in entry.indices], np.int64)
+
+
+def _part(entries: Sequence[Entry], left: int, columns: int, codes: Array, numbers: Array) -> GridPart:
+    rows: list[list[int]] = []
+    values: list[list[float]] = []
+    at = 0
+    for entry in entries:
+        taken = codes[:, at : at + len(entry.indices)]
+        rows.append((_folded(taken) if entry.is_folded else taken[:, 0]).tolist())
+        values.append([math.nan] * columns if entry.is_folded else numbers[:, at].tolist())
+        at += len(entry.indices)
+    return GridPart(left, columns, rows, values)
+
+
+def _folded(codes: Array) -> Array:
+    """What is remarkable in a group."""
+    worst = codes.max(axis=1)
+    remarkable = np.where(worst >= ODD, worst, np.where(worst >= CHANGED - 1, CHANGED - 1, FOLDED))
+    found: Array = np.where((codes == UNKNOWN).all(axis=1), UNKNOWN, remarkable)
+    return found
+
+
+def _tile(cells: CellsView | None, operations: Array, left: int, columns: int) -> Tile:
+    """Line 0 is the iteration before the first that is visible."""
+    if cells is None:
+        return Tile.empty(columns + 1, len(operations))
+    return cells.window(left - 1, columns + 1, operations)
+
+
+def _number_codes(tile: Tile, left: int) -> Array:
+    numbers, known = tile.numbers, tile.known
+    kinds = np.where(known, np.isnan(numbers) * 2 + np.isinf(numbers), 0)
+    seen = tile.shapes[:-1] >= 0
+    begins = np.zeros(known.shape, bool)
+    begins[1:] = (kinds[1:] > 0) & seen & (kinds[1:] != kinds[:-1])
+    changes = np.zeros(known.shape, bool)
+    changes[1:] = seen & (tile.shapes[1:] >= 0) & (tile.shapes[1:] != tile.shapes[:-1])
+    levels = _levels(numbers, known & (kinds == 0))
+    first = np.arange(left - 1, left - 1 + len(numbers))[:, None] == 0
+    odd = ODD + 2 * kinds + (begins | first)
+    usual = np.where(changes, levels + CHANGED, levels)
+    codes: Array = np.where(kinds > 0, odd, np.where(tile.shapes < 0, UNKNOWN, usual))[1:]
+    return codes
+
+
+def _levels(numbers: Array, finite: Array) -> Array:
+    """The place of each number between the least and the largest of its operation; -1 where there is none."""
+    if not numbers.size:
+        return np.zeros(numbers.shape, np.int64)
+    low = np.where(finite, numbers, math.inf).min(axis=0)
+    high = np.where(finite, numbers, -math.inf).max(axis=0)
+    with np.errstate(all="ignore"):
+        span = high / 2 - low / 2  # halved, so that it does not overflow
+        share = np.where(span > 0, (numbers / 2 - low / 2) / span, 0.0)
+    found: Array = np.where(finite, np.clip(np.nan_to_num(share), 0.0, 1.0) * (LEVELS - 1) + 0.5, -1).astype(np.int64)
+    return found
+
+
+def _difference_codes(cells: DifferenceCells | None, operations: Array, left: int, columns: int) -> tuple[Array, Array]:
+    """The shade is on a scale of powers of ten that all rows share, from 1e-8 to the largest that is seen."""
+    if cells is None:
+        size = columns, len(operations)
+        return np.full(size, UNKNOWN), np.full(size, math.nan)
+    distances, standings = cells.window(left - 1, columns + 1, operations)
+    differs = standings >= WITHIN
+    with np.errstate(all="ignore"):
+        exponents = np.log10(distances)
+    high = max(float(exponents[differs & np.isfinite(exponents)].max(initial=_LOWEST)), _LOWEST + 1.0)
+    share = np.clip((np.nan_to_num(exponents, neginf=_LOWEST, posinf=high) - _LOWEST) / (high - _LOWEST), 0.0, 1.0)
+    levels = np.where(differs, 1 + share * (LEVELS - 2), -1).astype(np.int64)
+    above = standings == ABOVE
+    begins = np.zeros(above.shape, bool)
+    begins[1:] = above[1:] & ~above[:-1]
+    ordinary = np.where(standings == NOT_COMPARED, UNKNOWN, levels)
+    codes: Array = np.where(above, DIFFERS + 2 * levels + begins, ordinary)[1:]
+    return codes, np.where(differs, distances, math.nan)[1:]

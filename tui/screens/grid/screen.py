@@ -1,0 +1,90 @@
+"""The grid on a screen of its own, with what there is to say about one cell, and the legend.
+
+Where the grid leaves room, beside it or below, stand the numbers of the cell's row and the value of its operation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.app import ComposeResult
+
+from tui.paint.containers import Horizontal, Vertical
+from tui.screens.base import DebugScreen
+from tui.screens.grid.grid import Grid
+from tui.screens.grid.grid_detail import GridDetail
+from tui.screens.grid.grid_history import GridHistory
+from tui.screens.main.value import ValueStrip
+from tui.state import State
+
+_BESIDE: Final = 50
+"""Columns of what stands beside the grid."""
+_BELOW: Final = 11
+"""Rows that it needs below."""
+_AROUND: Final = 8
+"""Rows of the screen that are neither the grid's nor its detail's."""
+
+
+class GridScreen(DebugScreen):
+    """The list of operations, unrolled in time."""
+
+    DEFAULT_CSS = """
+    GridScreen #parts { height: 1fr; }
+    GridScreen Grid { width: 1fr; }
+    GridScreen #more { width: 50; margin-top: 1; display: none; }
+    GridScreen #more ValueStrip { height: 1fr; }
+    GridScreen.-beside #more { display: block; }
+    GridScreen.-below #parts { layout: vertical; }
+    GridScreen.-below #more { display: block; layout: horizontal; width: 1fr; border-left: none; }
+    GridScreen.-below #more ValueStrip { border-top: none; border-left: solid $foreground 14%; }
+    GridScreen.-below #more ValueStrip { width: 1fr; height: 100%; }
+    GridScreen.-below #more GridHistory { width: 50; height: 100%; }
+    GridScreen.-ascii #more ValueStrip { border-top: ascii $foreground 14%; }
+    GridScreen.-ascii.-below #more ValueStrip { border-top: none; border-left: ascii $foreground 14%; }
+    """
+    view_name = "grid"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = Grid(id="grid")
+        self._detail = GridDetail(self._grid, id="detail")
+        self._more = Vertical(id="more", classes="rule")
+
+    def body(self) -> ComposeResult:
+        """The grid and what goes with it over its detail."""
+        with Horizontal(id="parts"):
+            yield self._grid
+            with self._more:
+                yield GridHistory(self._grid, id="history")
+                yield ValueStrip(id="value")
+        yield self._detail
+
+    def fit(self, width: int, height: int) -> None:
+        """The legend goes first where there is little room."""
+        self._detail.has_legend = height >= 30
+        self._detail.changed()
+        self._place_more()
+
+    def show(self, state: State) -> None:
+        """Another frame may leave more room, or less."""
+        super().show(state)
+        if self.is_ready:
+            self._place_more()
+
+    def _place_more(self) -> None:
+        """Beside the grid where all iterations fit there, too; else below it where there are few rows."""
+        width, height = self.app.size
+        room = height - _AROUND - (5 if self._detail.has_legend else 3) - self._grid.count(width) - 2
+        is_inside = self._grid.frame is not None
+        beside = is_inside and width >= 100 and self._grid.leaves(width - _BESIDE - 3, width - 2)
+        below = is_inside and not beside and width >= 100 and room >= _BELOW
+        self._more.styles.height = room if below else "1fr"
+        self.set_class(beside, "-beside")
+        self.set_class(below, "-below")
+
+    def close_card(self) -> bool:
+        """Let go of a selected cell."""
+        if not self._grid.unpick():
+            return False
+        self.stepper.select(None)
+        return True

@@ -1,0 +1,1 @@
+"""The screen that asks for inputs, and its panes."""

@@ -1,0 +1,336 @@
+"""What was chosen for each input of a model before it runs: where the value comes from, and whether it fits.
+
+Nothing is invented: an input without a choice is not ready. The words are those of the command line (engine.specs).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from stepper import element_types
+from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
+from stepper.engine.roles import parameter_type
+from stepper.engine.specs import file_of
+from stepper.errors import UsageError
+from stepper.files.output import ProtectedFile, ProtectedFiles
+from stepper.ir.model import Layer, Model, parameter_shape
+from tui.paint.rows import printable
+from tui.screens.inputs.loading import STOPPED, Load, Loader, Outcome
+
+
+class Source(StrEnum):
+    """Where a value comes from."""
+
+    FILE = "file"
+    LITERAL = "literal"
+    RANDOM = "random"
+    ZEROS = "zeros"
+    ONES = "ones"
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it makes a tensor of whatever shape is asked for."""
+        return self in (Source.RANDOM, Source.ZEROS, Source.ONES)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether something is to be typed for it."""
+        return self not in (Source.ZEROS, Source.ONES)
+
+
+_LETTERS: Final = "TSRQPNMLKJHGFEDCBA"
+
+
+class OpenDimension(Struct):
+    """A dimension that the file leaves open; `size` is what was typed for it (None: nothing)."""
+
+    letter: str
+    position: int
+    axis: int
+    least: int
+    most: int | None
+    size: int | None = None
+
+
+class Choice(Struct):
+    """What was chosen for one input; `texts` keeps what was typed for each source."""
+
+    parameter: Layer
+    source: Source | None = None
+    texts: dict[Source, str] = field(default_factory=lambda: {Source.RANDOM: "0"})
+
+    @property
+    def text(self) -> str:
+        """What was typed for the present source."""
+        return "" if self.source is None else self.texts.get(self.source, "")
+
+    @property
+    def spec(self) -> str:
+        """The words of the command line for it; empty for none."""
+        if self.source is None:
+            return ""
+        if self.source is Source.RANDOM:
+            return f"rand:{self.text}"
+        return self.text if self.source.is_typed else str(self.source)
+
+
+class Opening(Struct, frozen=True, eq=False):
+    """A model whose inputs are to be chosen: what was given already, and how a debugger is made of it.
+
+    `values` are those of the texts that are there already.
+    """
+
+    model: Model
+    texts: Mapping[int, str]
+    shapes: Mapping[int, tuple[int, ...]]
+    make: Callable[[Mapping[int, Array]], Debugger]
+    values: Mapping[int, Array] = field(default_factory=dict)
+
+
+class InputChoices:
+    """All inputs of a model and what was chosen for them; `loader` makes large values (None: all are made here)."""
+
+    def __init__(self, opening: Opening, loader: Loader | None = None) -> None:
+        self.opening = opening
+        self._loader = loader
+        self.choices = [Choice(parameter) for parameter in opening.model.graph.parameters]
+        self.dimensions = list(_open_dimensions(self.choices))
+        self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], Outcome]] = {}
+        for position, text in opening.texts.items():
+            self.put(position, text)
+        for position, shape in opening.shapes.items():
+            for dimension in self.of(position):
+                dimension.size = shape[dimension.axis] if dimension.axis < len(shape) else None
+        for position, value in opening.values.items():
+            self._outcomes[position] = (self.choices[position].spec, self._to_fill(position)[0]), Outcome(value)
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    def put(self, position: int, spec: str) -> None:
+        """Choose by the words of the command line."""
+        choice, text = self.choices[position], spec.strip()
+        self._again(position)
+        word, _, rest = text.partition(":")
+        if text in (Source.ZEROS, Source.ONES):
+            choice.source = Source(text)
+        elif word in ("rand", "random"):
+            choice.source = Source.RANDOM
+            choice.texts[Source.RANDOM] = rest or "0"
+        else:
+            choice.source = Source.FILE if ".np" in text else Source.LITERAL
+            choice.texts[choice.source] = text
+
+    def turn(self, position: int, by: int) -> None:
+        """The next source, or the one before."""
+        sources, choice = list(Source), self.choices[position]
+        at = -1 if choice.source is None and by > 0 else 0 if choice.source is None else sources.index(choice.source)
+        choice.source = sources[(at + by) % len(sources)]
+
+    def type(self, position: int, text: str) -> None:
+        """What is typed for the present source; of an input without one, that which the text looks like."""
+        choice = self.choices[position]
+        if choice.source is None or not choice.source.is_typed:
+            choice.source = Source.LITERAL
+        choice.texts[choice.source] = text
+        self._again(position)
+
+    def _again(self, position: int) -> None:
+        """What was stopped is wanted after all."""
+        known = self._outcomes.get(position)
+        if known is not None and known[1].problem == STOPPED:
+            del self._outcomes[position]
+
+    def of(self, position: int) -> list[OpenDimension]:
+        """The open dimensions of an input."""
+        return [dimension for dimension in self.dimensions if dimension.position == position]
+
+    def set_size(self, letter: str, text: str) -> None:
+        """A size for an open dimension, * for all that have none. UsageError for what is none."""
+        if letter == "*":
+            wanted = [dimension for dimension in self.dimensions if dimension.size is None]
+        else:
+            wanted = [dimension for dimension in self.dimensions if dimension.letter == letter]
+        if not wanted:
+            known = ", ".join(dimension.letter for dimension in self.dimensions) or "none"
+            raise UsageError(f"there is no open dimension '{letter}'; there are {known}")
+        if not text.isdecimal() or len(text) > 12:
+            raise UsageError(f"'{text}' is no size; type a number such as 8")
+        for dimension in wanted:
+            size = int(text)
+            if size < dimension.least or (dimension.most is not None and size > dimension.most):
+                raise UsageError(f"{dimension.letter} may be {bounds(dimension)}, not {size}")
+            dimension.size = size
+
+    # --- what comes of it ----------------------------------------------------------------------------------------
+
+    def outcome(self, position: int) -> Outcome:
+        """What comes of the choice for an input; made once for each choice."""
+        choice = self.choices[position]
+        if choice.source is None:
+            return Outcome(None)
+        shape, problem = self._to_fill(position)
+        if problem:
+            return Outcome(None, problem)
+        key = choice.spec, shape
+        known = self._outcomes.get(position)
+        if known is None or known[0] != key:
+            if known is not None and known[1].loading is not None:
+                known[1].loading.reading.stopped = True
+            known = self._outcomes[position] = key, self._made(position, shape)
+        return known[1]
+
+    def _to_fill(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+        """The shape that a choice fills which makes a tensor of any."""
+        source = self.choices[position].source
+        return self._shape(position) if source is not None and source.is_filled else (None, "")
+
+    def _made(self, position: int, shape: tuple[int, ...] | None) -> Outcome:
+        choice = self.choices[position]
+        if not choice.spec:
+            return Outcome(None, f"type a {'path' if choice.source is Source.FILE else choice.source}")
+        if choice.source is Source.FILE and not is_file(choice.spec):
+            return Outcome(None, "no such file")
+        load = Load(position, choice.parameter, choice.spec, shape)
+        if self._loader is None or load.is_small:
+            return load.outcome()
+        self._loader.begin(load)
+        return Outcome(None, loading=load)
+
+    def take(self, load: Load, outcome: Outcome) -> None:
+        """A value is made; it counts if nothing else was chosen since."""
+        known = self._outcomes.get(load.position)
+        if known is not None and known[1].loading is load:
+            self._outcomes[load.position] = known[0], outcome
+
+    @property
+    def loads(self) -> list[Load]:
+        """What is being made."""
+        return [known.loading for _key, known in self._outcomes.values() if known.loading is not None]
+
+    def stop_loading(self) -> bool:
+        """Nothing of that is wanted; whether there was anything."""
+        loads = self.loads
+        for load in loads:
+            load.reading.stopped = True
+            self.take(load, Outcome(None, STOPPED))
+        return bool(loads)
+
+    def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+        """The shape to fill, where the file leaves any of it open; or what is missing for it."""
+        dimensions = parameter_shape(self.choices[position].parameter).dimensions
+        if dimensions is None:
+            return self.opening.shapes.get(position), (
+                "" if position in self.opening.shapes else "any rank: type a literal"
+            )
+        mine = {dimension.axis: dimension for dimension in self.of(position)}
+        unset = [dimension.letter for dimension in mine.values() if dimension.size is None]
+        if unset:
+            return None, f"size of {', '.join(unset)}?"
+        if not mine:
+            return None, ""
+        sizes = [mine[axis].size if axis in mine else one.least for axis, one in enumerate(dimensions)]
+        return tuple(size or 0 for size in sizes), ""
+
+    def size_of(self, dimension: OpenDimension) -> tuple[int | None, str]:
+        """What an open dimension is now, and by what: typed, or as the value has it."""
+        choice = self.choices[dimension.position]
+        if choice.source is not None and not choice.source.is_filled:
+            array = self.outcome(dimension.position).array
+            size = None if array is None or dimension.axis >= array.ndim else array.shape[dimension.axis]
+            return size, f"by {choice.source}"
+        return dimension.size, "typed" if dimension.size is not None else "Enter types"
+
+    @property
+    def files(self) -> ProtectedFiles:
+        """The files from which values come."""
+        read = ((one.parameter.name, file_of(one.spec)) for one in self.choices)
+        return ProtectedFiles(tuple(ProtectedFile(file, f"input '{name}'") for name, file in read if file is not None))
+
+    @property
+    def ready(self) -> int:
+        """How many inputs have a value that fits."""
+        return sum(self.outcome(position).array is not None for position in range(len(self.choices)))
+
+    def arrays(self) -> dict[int, Array]:
+        """All values by position. UsageError where one is missing."""
+        found = {position: self.outcome(position).array for position in range(len(self.choices))}
+        loading = {load.position for load in self.loads}
+        missing = [
+            printable(self.choices[position].parameter.name) + " (still loading)" * (position in loading)
+            for position, one in found.items()
+            if one is None
+        ]
+        if missing:
+            raise UsageError(f"not ready: {', '.join(missing[:8])}{' ...' if len(missing) > 8 else ''}")
+        return {position: array for position, array in found.items() if array is not None}
+
+    def position_of(self, name: str) -> list[int]:
+        """The inputs that a name means; * are those without a choice. UsageError for an unknown one."""
+        if name == "*":
+            return [position for position, choice in enumerate(self.choices) if choice.source is None]
+        found = [position for position, choice in enumerate(self.choices) if choice.parameter.name == name]
+        if not found:
+            known = ", ".join(printable(choice.parameter.name) for choice in self.choices[:20])
+            raise UsageError(f"the model has no input '{printable(name)}'; its inputs are {known}")
+        return found
+
+    def command_line(self) -> list[str]:
+        """The same as options of the command line, one or two an input."""
+        options = []
+        for position, choice in enumerate(self.choices):
+            if choice.source is None or not choice.spec:
+                continue
+            name = choice.parameter.name
+            options.append(f"--input {shlex.quote(f'{name}={choice.spec}')}")
+            if choice.source.is_filled and (shape := self._shape(position)[0]) is not None:
+                sizes = ",".join(map(str, shape))
+                options.append(f"--shape {shlex.quote(f'{name}={sizes}')}")
+        return options
+
+    def type_text(self, position: int) -> str:
+        """Type and shape of an input, a letter for each open dimension."""
+        parameter = self.choices[position].parameter
+        kind = parameter_type(parameter)
+        shape = parameter_shape(parameter)
+        if shape.dimensions is None:
+            return f"{kind or 'any'}[...]"
+        letters = {dimension.axis: dimension.letter for dimension in self.of(position)}
+        sizes = (letters.get(axis, str(size)) for axis, size in enumerate(shape.dimensions))
+        return f"{kind or 'any'}[{','.join(sizes)}]"
+
+
+def _open_dimensions(choices: Iterable[Choice]) -> Iterable[OpenDimension]:
+    number = 0
+    for position, choice in enumerate(choices):
+        for axis, one in enumerate(parameter_shape(choice.parameter).dimensions or ()):
+            if one.least != one.most:
+                turn, place = divmod(number, len(_LETTERS))
+                yield OpenDimension(f"{_LETTERS[place]}{turn or ''}", position, axis, one.least, one.most)
+                number += 1
+
+
+def is_file(spec: str) -> bool:
+    """Whether the file of a SPEC is there."""
+    try:
+        return Path(spec).is_file() or Path(spec.rpartition(":")[0]).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def bounds(dimension: OpenDimension) -> str:
+    """The sizes that an open dimension may have, in words."""
+    if dimension.most is None:
+        return f"{dimension.least} or more" if dimension.least else "any size"
+    return f"{dimension.least} to {dimension.most}"
+
+
+def described(array: Array) -> str:
+    """Type and shape."""
+    return f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"

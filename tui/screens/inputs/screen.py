@@ -1,0 +1,109 @@
+"""The inputs screen: opens where the command line leaves inputs open; the run begins when all are chosen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+from textual.app import ComposeResult
+
+from tui.paint.containers import Horizontal
+from tui.paint.lines import TopBar
+from tui.screens.base import DebugScreen
+from tui.screens.inputs.given_inputs import GivenInputs
+from tui.screens.inputs.input_detail import InputDetail
+from tui.screens.inputs.inputs_table import InputsTable
+from tui.screens.inputs.open_dimensions import OpenDimensions
+
+STARTS: Final = "the run starts when all are"
+_OFTEN: Final = 0.1
+"""Seconds from one look at what is loading to the next."""
+
+
+class InputsScreen(DebugScreen):
+    """All inputs above; the open dimensions and the input at the cursor below."""
+
+    DEFAULT_CSS = """
+    InputsScreen #below { height: 1fr; margin-top: 1; border-top: solid $foreground 14%; }
+    InputsScreen.-ascii #below { border-top: ascii $foreground 14%; }
+    InputsScreen #dimensions { width: 46; height: 100%; }
+    InputsScreen #detail { border-left: solid $foreground 14%; }
+    InputsScreen.-ascii #detail { border-left: ascii $foreground 14%; }
+    InputsScreen.-narrow #dimensions { width: 44; }
+    InputsScreen.-tiny #below { layout: vertical; margin-top: 0; }
+    InputsScreen.-tiny #dimensions { width: 1fr; height: auto; max-height: 5; }
+    InputsScreen.-tiny #detail { border-left: none; }
+    InputsScreen #dimensions.hidden { display: none; }
+    """
+    view_name = "inputs"
+
+    def body(self) -> ComposeResult:
+        """Table, dimensions, detail; the values alone where nothing can be chosen."""
+        if self.stepper.to_choose() is None:
+            yield GivenInputs(id="inputs")
+            return
+        yield InputsTable(id="inputs")
+        with Horizontal(id="below"):
+            yield OpenDimensions(id="dimensions")
+            yield InputDetail(id="detail")
+
+    def on_mount(self) -> None:
+        """Show what was given."""
+        super().on_mount()
+        choices = self.stepper.inputs
+        if choices is not None:
+            self.query_one(OpenDimensions).set_class(not choices.dimensions, "hidden")
+            self.chosen()
+            self.set_interval(_OFTEN, self._look)
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """Where there is no other answer, how far it is."""
+        super().put_answer(text or self._how_far(), tone)
+
+    def _look(self) -> None:
+        """Show how far large values are."""
+        choices = self.stepper.inputs
+        if choices is not None and choices.loads:
+            self.query_one(InputsTable).changed()
+            self.query_one(InputDetail).changed()
+
+    def close_card(self) -> bool:
+        """Stop the making of large values."""
+        choices = self.stepper.inputs
+        if choices is None or not choices.stop_loading():
+            return super().close_card()
+        self.refresh_choices()
+        return True
+
+    def refresh_choices(self) -> None:
+        """Something was chosen that the table has not asked for, or has come."""
+        self.query_one(InputsTable).changed()
+        self.chosen()
+
+    def on_inputs_table_moved(self) -> None:
+        """Another input, or another choice for it."""
+        self.chosen()
+
+    def chosen(self) -> None:
+        """Something was chosen: say how far it is."""
+        table = self.query_one(InputsTable)
+        typing = None if table.editor is None else table.editor.text
+        self.query_one(InputDetail).put(table.at, table.near, typing)
+        self.query_one(OpenDimensions).changed()
+        self.tell_keys()
+        choices = self.stepper.inputs
+        if choices is None:
+            return
+        count, ready = len(choices.choices), choices.ready
+        if self.stepper.state.view is None:
+            self.stepper.state = replace(self.stepper.state, opening=f"{ready} of {count} ready")
+            self.query_one("#top", TopBar).update(self.stepper.state)
+        self.put_answer("", "dim")
+
+    def _how_far(self) -> str:
+        choices = self.stepper.inputs
+        if choices is None:
+            return ""
+        count, ready, loading = len(choices.choices), choices.ready, len(choices.loads)
+        rest = f"{loading} loading, Esc stops that" if loading else "F5 runs" if ready == count else STARTS
+        return f"{count} input{'s' if count != 1 else ''}, {ready} ready; {rest}"

@@ -1,0 +1,1 @@
+"""The screens of breakpoints, watches, events and variables, and their panes."""

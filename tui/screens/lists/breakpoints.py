@@ -1,0 +1,117 @@
+"""The breakpoints: number, what each waits for, its condition, hits, and what it ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from stepper.debug.breakpoints.breakpoint import BreakKind
+from stepper.debug.inspection.run_views import BreakView
+from tui.paint.list_pane import ListPane
+from tui.paint.rows import Row, Token, cell_len, clip, padded, printable, width_of
+from tui.theme import GLYPHS
+
+_KINDS: Final = {BreakKind.AT: "stop", BreakKind.WHEN: "when", BreakKind.LOG: "log"}
+_NUMBER: Final = 4
+_KIND: Final = 6
+_HITS: Final = 7
+
+
+class BreakpointList(ListPane[BreakView]):
+    """One row a breakpoint or logpoint; below them where NaN and Inf are expected."""
+
+    kind: ClassVar[str] = "breakpoints"
+    title = "breakpoints"
+    when_empty: ClassVar[str] = "none; a sets one, b does at the selected operation, such as: break nan"
+    help_text: ClassVar[str] = (
+        "Where the run stops. A hollow dot is switched off; a lozenge has a condition. Hits are counted from the\n"
+        "moment at which it was set, each once, however often time goes back. Enter changes what it waits for."
+    )
+
+    def entries(self) -> Sequence[BreakView]:
+        """All, in the order in which they were set."""
+        return self.state.breaks
+
+    def heading(self, width: int) -> list[Row]:
+        """How many there are."""
+        breaks = self.state.breaks
+        off = sum(not one.enabled for one in breaks)
+        self.note = f"{len(breaks)} set{f', {off} off' if off else ''} " if breaks else ""
+        return super().heading(width)
+
+    def labels(self, width: int) -> Row:
+        """The columns."""
+        rest = self._room_for_words(width)
+        words = [(padded("", 2), ""), (padded("no", _NUMBER), ""), (padded("", _KIND), "")]
+        return [*words, (padded("what", rest), ""), (padded("hits", _HITS, right=True), "")]
+
+    def entry(self, item: BreakView, width: int) -> Row:
+        """Glyph, number, kind, target and condition, counts."""
+        tone = "" if item.enabled else "dim"
+        room = self._room_for_words(width)
+        row: Row = [
+            (f"{glyph_of(item)} ", "bad" if item.enabled else "dim"),
+            (padded(str(item.number), _NUMBER), "strong" if item.enabled else "dim"),
+            (padded(_KINDS[item.kind], _KIND), "dim"),
+            *_words(item, room, tone),
+        ]
+        return [*row, (padded(str(item.hits) if item.hits else GLYPHS["free"], _HITS, right=True), tone)]
+
+    def _room_for_words(self, width: int) -> int:
+        return max(width - 1 - 2 - _NUMBER - _KIND - _HITS - 1, 10)
+
+    def footnotes(self, width: int) -> list[Row]:
+        """Where NaN and Inf are expected."""
+        expected = self.state.lists.expected
+        if not expected:
+            return []
+        text = f"NaN and Inf stop nothing in {', '.join(map(printable, expected))}"
+        return [[], [("   ", ""), (clip(text, width - 3), "dim")]]
+
+    def name_of(self, item: BreakView) -> str:
+        """Its number."""
+        return str(item.number)
+
+    def line_to_open(self, item: BreakView) -> str:
+        """It is written anew at the prompt."""
+        return f"prompt change {item.number} {item.description.specification}"
+
+    def clicked(self, index: int, x: int, *, again: bool) -> None:
+        """On the dot: switch it on or off."""
+        if x - self.gutter.left < 3:
+            self.post_line(f"toggle-enabled {self.state.breaks[index].number}")
+
+
+def glyph_of(item: BreakView) -> str:
+    """A dot, hollow where it is off, a lozenge where it has a condition."""
+    return GLYPHS["break-off" if not item.enabled else "break-if" if item.conditional else "break"]
+
+
+def _words(item: BreakView, room: int, tone: str) -> Row:
+    """What it waits for, and in quieter words when."""
+    description = item.description
+    parts: list[tuple[str, Token]] = [(printable(description.text), tone)]
+    if description.line:
+        parts.append((printable(f'"{description.line}"'), tone))
+    if description.condition:
+        parts += [("if", "dim"), (printable(description.condition), tone)]
+    if description.hit:
+        exactly = "only at" if description.exactly else "from"
+        parts.append((f"{exactly} hit {description.hit}", "dim"))
+    if description.ignore:
+        parts.append((f"ignores {description.ignore} ({min(item.ignored, description.ignore)} gone by)", "dim"))
+    parts += [("once", "dim")] if description.once else []
+    parts += [(f"{len(item.places)} places", "dim")] if len(item.places) > 1 else []
+    parts += [("(off)", "dim")] if not item.enabled else []
+    return fitted(parts, room)
+
+
+def fitted(parts: list[tuple[str, Token]], room: int) -> Row:
+    """The parts with blanks between them in exactly so many cells; the first ones have the right of way."""
+    row: Row = []
+    for text, tone in parts:
+        left = room - width_of(row) - (1 if row else 0)
+        if left < min(cell_len(text), 4):
+            break
+        row += [(" ", ""), (clip(text, left), tone)] if row else [(clip(text, left), tone)]
+    return [*row, (" " * max(room - width_of(row), 0), "")]

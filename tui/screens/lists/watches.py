@@ -1,0 +1,121 @@
+"""The watches: an expression, what it is now and was one iteration before, and its course over the iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from stepper import element_types
+from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.iterations.sweep import TrackView
+from stepper.debug.readings import Reading
+from stepper.ops.axes import shape_text
+from tui.paint.list_pane import ListPane
+from tui.paint.rows import Row, clip, elements, number, padded, printable, spark
+from tui.screens.timeline.track_values import measured, number_in, value_of
+from tui.theme import GLYPHS
+
+_NUMBER: Final = 4
+_BARS: Final = 24
+
+
+class WatchList(ListPane[WatchView]):
+    """One row a watch."""
+
+    kind: ClassVar[str] = "watches"
+    title = "watches"
+    when_empty: ClassVar[str] = "none; a adds one, w watches the selected value, such as: watch max(abs(h))"
+    help_text: ClassVar[str] = (
+        "Expressions that are evaluated at every stop. Before: what it was one iteration before, or where the run\n"
+        "last stopped in an earlier one. The bars are the last iterations, this one at the right; of tensors the rms."
+    )
+
+    def entries(self) -> Sequence[WatchView]:
+        """All, in the order in which they were set."""
+        return self.state.watches
+
+    def heading(self, width: int) -> list[Row]:
+        """How many there are."""
+        self.note = f"{len(self.state.watches)} " if self.state.watches else ""
+        return super().heading(width)
+
+    def labels(self, width: int) -> Row:
+        """The columns."""
+        words, now, before, bars = self._widths(width)
+        row: Row = [(padded("", 2), ""), (padded("no", _NUMBER), ""), (padded("expression", words), "")]
+        row += [(padded("now", now), "")]
+        row += [(padded("before", before), "")] if before else []
+        return [*row, (padded("iterations", bars), "")] if bars else row
+
+    def _widths(self, width: int) -> tuple[int, int, int, int]:
+        """Of expression, value now, value before, bars."""
+        room = width - 1 - 2 - _NUMBER
+        bars = 0 if width < 70 else 12 if width < 110 else _BARS
+        words = max(min((room - bars) * 2 // 5, 48), 12)
+        before = (room - bars - words) // 3 if width >= 90 else 0
+        return words, room - bars - words - before, before, bars
+
+    def entry(self, item: WatchView, width: int) -> Row:
+        """Number, expression, values, bars."""
+        words, now, before, bars = self._widths(width)
+        row: Row = [
+            (f"{GLYPHS['watch']} ", "accent"),
+            (padded(str(item.number), _NUMBER), "strong"),
+            (padded(clip(printable(item.text), words - 1), words), ""),
+        ]
+        reading = item.now
+        tone = "dim" if reading is None else "bad" if reading.error else ""
+        row.append((padded(reading_text(reading, now - 1), now), tone))
+        if before:
+            row.append((padded(self._before(item, before - 1), before), "dim"))
+        return [*row, (spark(self._course(item, bars - 1), missing=GLYPHS["free"]), "bar")] if bars else row
+
+    def _course(self, item: WatchView, most: int) -> list[float | None]:
+        """The numbers of the last iterations: of all that were looked through, else of those with a stop."""
+        track, now, stops = self._track(item), self.state.iteration, item.iterations[-most:]
+        if track is None or now is None:
+            return [number_in(reading) for reading in stops]
+        stopped = {reading.iteration: number_in(reading) for reading in stops}
+        numbers = ((track.at(one), stopped.get(one)) for one in range(max(now - most + 1, 0), now + 1))
+        return [at_stop if known is None else known for known, at_stop in numbers]
+
+    def _track(self, item: WatchView) -> TrackView | None:
+        sweep = self.state.sweep
+        tracks = () if sweep is None else (*sweep.close, *sweep.tracks)
+        return next((track for track in tracks if track.kind == "watch" and track.name == item.text), None)
+
+    def _before(self, item: WatchView, room: int) -> str:
+        """The value one iteration before, where the run has stopped there; else the number that is known of it."""
+        track, now = self._track(item), self.state.iteration
+        reading = self._earlier(item)
+        known = None if track is None or now is None else track.at(now - 1)
+        if known is None or (reading is not None and reading.iteration == (now or 0) - 1):
+            return reading_text(reading, room)
+        return measured(number(known), value_of(item), room)
+
+    def _earlier(self, item: WatchView) -> Reading | None:
+        """The last reading of an iteration before this one."""
+        now = self.state.iteration
+        earlier = [one for one in item.iterations if now is not None and (one.iteration or 0) < now]
+        return earlier[-1] if earlier else None
+
+    def name_of(self, item: WatchView) -> str:
+        """Its number."""
+        return str(item.number)
+
+    def line_to_open(self, item: WatchView) -> str:
+        """All of its value."""
+        return f"print {item.text}"
+
+
+def reading_text(reading: Reading | None, room: int) -> str:
+    """A value in one line: a number as in lists, else its type, shape and numbers; or why there is none."""
+    if reading is None:
+        return GLYPHS["free"]
+    if reading.shown:
+        return clip(printable(reading.shown), room)
+    value = reading.value
+    if value is None or value.dtype.names is not None:
+        return clip(printable(reading.text.splitlines()[0] if reading.text else ""), room)
+    head = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)} " if value.ndim else ""
+    return clip(head + elements(value, room - len(head)), room)

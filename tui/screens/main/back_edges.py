@@ -1,0 +1,157 @@
+"""What the iteration before handed to this one: name, history, what entered, how far it is changed, what is odd."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import ClassVar, Final
+
+from textual import events
+
+from stepper.debug.inspection.views import BackEdgeView
+from stepper.debug.iterations.statistics import CarriedHistory, number_of
+from stepper.element_types import Array
+from tui.paint.names import carried_name
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip, number, overlaid, padded, shape_of, spark, spread
+from tui.theme import GLYPHS
+
+MARKS: Final = {
+    "unchanged": (GLYPHS["stuck"], "stuck"),
+    "shape changed": (GLYPHS["shape"], "shape~"),
+    "type changed": (GLYPHS["shape"], "type~"),
+    "NaN": ("N", "NaN!"),
+    "Inf": ("I", "Inf!"),
+}
+_MOST_AT_ONCE: Final = 200_000
+"""Elements that are looked through while one waits."""
+_GROWTH: Final = 8.0
+"""A carried value is said to explode where it has grown so many times in the last iterations."""
+
+
+class BackEdges(Pane):
+    """One row a back edge that carries something; those that collect an output are among the outputs."""
+
+    follows_selection: ClassVar[bool] = False
+    kind: ClassVar[str] = "edges"
+    title = "back edges"
+    help_text: ClassVar[str] = (
+        "What each back edge carries: its history, what entered this iteration, and how far it is changed.\n"
+        "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf."
+    )
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._chosen = 0
+
+    def _edges(self) -> list[BackEdgeView]:
+        loop = self.state.loop
+        return [] if loop is None else [edge for edge in loop.back_edges if not collects(edge)]
+
+    def heading(self, width: int) -> list[Row]:
+        """The columns' names at the right."""
+        self.note = "entered  change" if self._edges() else ""
+        return super().heading(width)
+
+    def rows(self, width: int) -> list[Row]:
+        """A row an edge."""
+        edges = self._edges()
+        if not edges:
+            return [
+                [
+                    (
+                        " none"
+                        if self.state.loop is not None or self.state.ending is not None
+                        else " what a loop carries on stands here",
+                        "dim",
+                    )
+                ],
+                [],
+            ]
+        histories = {} if self.state.loop_history is None else by_parameter(self.state.loop_history.carried)
+        names = [carried_name(edge.parameter.layer) if edge.parameter.layer else "?" for edge in edges]
+        room = min(max(map(len, names)), 10)
+        rows = []
+        for place, (edge, name) in enumerate(zip(edges, names, strict=True)):
+            layer = edge.parameter.layer
+            history = histories.get(layer.id) if layer is not None else None
+            rows.append(self._row(edge, clip(name, room), room, history, width, chosen=place == self._chosen))
+        return [*rows, []]
+
+    def _row(
+        self, edge: BackEdgeView, name: str, room: int, history: CarriedHistory | None, width: int, *, chosen: bool
+    ) -> Row:
+        entered = edge.came_in if edge.came_in is not None else edge.parameter.array
+        bars = max(width - room - 8 - 4 - 6 - 8 - 2, 0)
+        line = "" if history is None else line_of(history, self.state.iteration, bars)
+        shape = "" if entered is None else shape_of(entered.shape)
+        value = self._number(entered, history)
+        change = "" if edge.change is None or edge.change.max_abs is None else number(edge.change.max_abs)
+        mark = self._mark(edge, history)
+        left: Row = [
+            (f" {GLYPHS['back']} ", "accent" if chosen else "dim"),
+            (padded(name, room + 1), "strong" if chosen else ""),
+            (padded(shape, 8), "dim"),
+            (line.ljust(bars), "bar"),
+        ]
+        right: Row = [(number(value).rjust(6), ""), (change.rjust(8), "dim")]
+        row = spread(left, right, width - 1)
+        return [
+            *(overlaid(row, "cursor") if chosen and self.has_focus else row),
+            (mark or " ", "dim" if mark == GLYPHS["stuck"] else "bad"),
+        ]
+
+    def _number(self, entered: Array | None, history: CarriedHistory | None) -> float | None:
+        """What entered as one number; of a large tensor that which the worker has computed."""
+        if entered is None:
+            return None
+        if entered.size <= _MOST_AT_ONCE:
+            return number_of(entered)
+        if history is None or not len(history.iterations) or history.iterations[-1] != self.state.iteration:
+            return None
+        return float(history.numbers[-1])
+
+    def _mark(self, edge: BackEdgeView, history: CarriedHistory | None) -> str:
+        for word in ("NaN", "Inf", "shape changed", "type changed", "unchanged"):
+            if word in edge.marks:
+                return MARKS[word][0]
+        return GLYPHS["grow"] if history is not None and explodes(history) else ""
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects the edge."""
+        index = self.row_at(event.y)
+        if index is not None and index < len(self._edges()):
+            self._chosen = index
+            self.changed()
+
+
+def collects(edge: BackEdgeView) -> bool:
+    """Whether the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
+    result, parameter = edge.result.layer, edge.parameter.layer
+    if result is None or parameter is None or result.type != "Concat":
+        return False
+    if edge.came_in is not None and edge.goes_out is not None:
+        return bool(edge.came_in.shape != edge.goes_out.shape)
+    return bool(result.outputs) and -1 in result.outputs[0].dims
+
+
+def by_parameter(histories: Iterable[CarriedHistory]) -> dict[int, CarriedHistory]:
+    """Histories by the id of the Parameter."""
+    return {history.parameter.id: history for history in histories}
+
+
+def line_of(history: CarriedHistory, last: int | None, most: int) -> str:
+    """The last values up to an iteration as bars; a gap where one is not known."""
+    if last is None or most <= 0:
+        return ""
+    begin = max(last - most + 1, 0)
+    known = dict(zip(history.iterations.tolist(), history.numbers.tolist(), strict=True))
+    return spark([known.get(iteration) for iteration in range(begin, last + 1)], missing="·")
+
+
+def explodes(history: CarriedHistory) -> bool:
+    """Whether the magnitude grew in each of the last iterations, and many times altogether."""
+    last = [abs(value) for value in history.numbers[-6:].tolist() if math.isfinite(value)]
+    grew = len(last) == 6 and all(later > earlier for earlier, later in pairwise(last))
+    return grew and last[-1] > _GROWTH * max(last[0], 1.0)

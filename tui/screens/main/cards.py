@@ -1,0 +1,214 @@
+"""The cards that stand below the graph in place of the value: why the run stopped, and what a command answered."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import ClassVar, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.causes.cause import NonFinite, Trigger
+from stepper.debug.causes.texts import brief, chain_facts, further, how_sentence, name_of, title
+from stepper.debug.inspection.views import ValueView
+from stepper.element_types import Array
+from stepper.engine.partners import mark_of
+from stepper.ir.sites import LayerSite
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+from stepper.tensors.statistics import statistics
+from tui.keys.keymap import key_for
+from tui.keys.keys import KEYS
+from tui.paint.names import layer_name, operation_names
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip, number, printable, spread, wrapped
+from tui.screens.main.value import MOST_AT_ONCE, vector_rows
+from tui.state import State
+from tui.theme import GLYPHS
+
+_NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
+_WIDE: Final = 66
+"""Cells from which on types and shapes have room."""
+_KEYS: Final = (
+    ("why {op}", "origin"),
+    ("reverse-next", "one op back"),
+    ("explain", "explain"),
+    ("reverse-continue", "to the last stop"),
+    ("continue", "continue"),
+)
+"""Commands, whose keys are named, and what they lead to."""
+
+
+def is_stop(state: State) -> bool:
+    """Whether there is something to say about why the run stands here."""
+    return bool(state.failure) or (state.stop is not None and state.stop.is_interrupted)
+
+
+class StopCard(Pane):
+    """Where, how many of how many elements, the inputs, and what was found. The one heading that is red."""
+
+    DEFAULT_CSS = "StopCard { border-top: solid $error; }"
+    kind: ClassVar[str] = "stop"
+    help_text: ClassVar[str] = "Why the run stopped: the operation, what is in its output, what is in its inputs."
+
+    def heading(self, width: int) -> list[Row]:
+        """What happened, in red."""
+        state = self.state
+        cause = None if state.stop is None else state.stop.cause
+        words, note = "error of the run", ""
+        if not state.failure and cause is not None:
+            words, note = title(cause, is_short=width < _WIDE), name_of(cause)
+            if width < _WIDE:
+                note = (str(cause.number) if cause.trigger is Trigger.BREAKPOINT else note).rjust(2)
+        room = width - 9 - len(note)
+        head: Row = [
+            (GLYPHS["focus"], "bad"),
+            ("stop   ", "bad"),
+            (clip(printable(words), room), "bad"),
+        ]
+        return [spread(head, [(note, "note")], width)]
+
+    def rows(self, width: int) -> list[Row]:
+        """The facts, one a line."""
+        if self.state.failure:
+            lines = [printable(line) for line in self.state.failure.splitlines()]
+            wrapped = [part for line in lines for part in textwrap.wrap(line, width - 4) or [""]]
+            rows: list[Row] = [[("  ", ""), (line, "")] for line in wrapped[:8]]
+            return [*rows, [], self._keys(width)]
+        rows = self._operation_rows(width)
+        how = self._how_rows(width)
+        return [*rows, *(how or self._detail_rows(width)), [], self._keys(width)]
+
+    def _detail_rows(self, width: int) -> list[Row]:
+        """What there is to say beside the heading."""
+        stop = self.state.stop
+        texts = [text for cause in (() if stop is None else stop.causes) for text in further(cause)]
+        return [row for text in texts[:3] for row in _fact("found", printable(text), width)]
+
+    def _how_rows(self, width: int) -> list[Row]:
+        """How a NaN or an Inf appears, and where what is dirty in the inputs was born."""
+        cause = None if self.state.stop is None else self.state.stop.cause
+        if not isinstance(cause, NonFinite):
+            return []
+        facts = [("how", how_sentence(cause)), *chain_facts(cause.chain, self._short_name)]
+        if cause.last_clean is not None:
+            facts.append(("clean", f"the last finite op is {brief(cause.last_clean, self._short_name)}"))
+        return [row for word, text in facts if text for row in _fact(word, printable(text), width)]
+
+    def _short_name(self, site: LayerSite) -> str:
+        """An operation's name as the lists write it; of one in a graph that does not run, its own."""
+        for frame in reversed(self.state.frames):
+            for index, layer in enumerate(frame.layers):
+                if (layer.id, layer.name, layer.line) == (site.id, site.name, site.line):
+                    return operation_names(frame.program)[index]
+        return site.name
+
+    def _keys(self, width: int) -> Row:
+        row: Row = [("  ", "")]
+        for command, word in _KEYS if width >= _WIDE else _KEYS[:3]:
+            key = key_for(command, self.kind, getattr(self.app, "keymap", KEYS))
+            row += [] if key is None else [(key.shown, "key"), (f" {word}   ", "dim")]
+        return row
+
+    def _operation_rows(self, width: int) -> list[Row]:
+        state = self.state
+        frame = state.frames[-1] if state.frames else None
+        if frame is None or state.view is None or state.view.done is None or frame.last < 0:
+            return []
+        name = operation_names(frame.program)[frame.last]
+        iteration = "" if frame.iteration is None else f"@{frame.iteration}"
+        rows: list[Row] = []
+        by = state.view.done.computed_by
+        rows += _fact(mark_of(by), f"computed by {by}", width) if by else []
+        for output in state.view.done.outputs[:1]:
+            row: Row = [(f"  {clip(name, 24)}", "strong"), (iteration, ""), ("  ", "")]
+            rows.append([*row, *_described(output.array, width, with_place=True)])
+        for place, value in enumerate(state.view.done.inputs[:3]):
+            row = [("  " + ("its inputs" if not place else "").ljust(12), "dim"), (f"{_source(value)}  ", "")]
+            rows.append([*row, *_described(value.array, width)])
+            if value.array is not None and _is_odd(value.array):
+                rows += [[("  ", ""), *line] for line in vector_rows(self, value.array, width - 4)[:3]]
+        return rows
+
+
+def _source(value: ValueView) -> str:
+    return printable(value.name) if value.layer is None else clip(layer_name(value.layer), 24)
+
+
+def _fact(word: str, sentence: str, width: int) -> list[Row]:
+    """A sentence behind its word, in two lines at most."""
+    parts = textwrap.wrap(sentence, max(width - 14, 20))[:2]
+    return [[("  " + (word if not place else "").ljust(12), "dim"), (part, "")] for place, part in enumerate(parts)]
+
+
+def _count(array: Array) -> tuple[int, int]:
+    """How many elements are NaN, and how many infinite."""
+    if array.size > MOST_AT_ONCE:
+        return 0, 0
+    found = statistics(array)
+    return found.nan, found.positive_infinity + found.negative_infinity
+
+
+def _described(array: Array | None, width: int, *, with_place: bool = False) -> Row:
+    """Type, shape, and what is not ordinary in it; `with_place`: where the first such element is."""
+    if array is None:
+        return [("no value", "dim")]
+    row: Row = [(f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}" if width >= _WIDE else "", "dim")]
+    if array.size > MOST_AT_ONCE:
+        return row
+    found = statistics(array)
+    infinite = found.positive_infinity + found.negative_infinity
+    if found.nan or infinite:
+        row.append((": " if width >= _WIDE else "", "dim"))
+        for word, count in (("NaN", found.nan), ("Inf", infinite)):
+            if count:
+                row += [(f"{count} {word}", "bad"), (f" of {found.size}  ", "dim")]
+        if with_place:
+            first = np.argwhere(~np.isfinite(storable(array).astype(np.float64)))[0]
+            row += [("first ", "dim"), (f"[{','.join(str(int(at)) for at in first)}]", "")]
+        return row
+    if found.min is not None and found.max is not None:
+        shown = number(found.min) if found.size == 1 else f"{number(found.min)} to {number(found.max)}"
+        row += [(": " if width >= _WIDE else "", "dim"), (shown, "")]
+    return row
+
+
+def _is_odd(array: Array) -> bool:
+    if array.size > MOST_AT_ONCE or not array.ndim:
+        return False
+    found = statistics(array)
+    return found.finite < found.size
+
+
+class AnswerCard(Pane):
+    """What a command answered, where that is more than a line. Esc closes it."""
+
+    DEFAULT_CSS = "AnswerCard { border-top: solid $primary; }"
+    kind: ClassVar[str] = "card"
+    help_text: ClassVar[str] = "What the last command answered."
+    most: int = 14
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines: tuple[str, ...] = ()
+
+    def put(self, title: str, lines: tuple[str, ...]) -> None:
+        """Show these lines."""
+        self.title, self.lines, self.top = clip(printable(title), 60), tuple(map(printable, lines)), 0
+        self.changed()
+
+    def heading(self, width: int) -> list[Row]:
+        """How much there is, and how to see the rest."""
+        more = "↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   "
+        more = more if self.count(width) > self.size.height else ""
+        count = f"{len(self.lines)} lines   " if width >= _WIDE else ""
+        self.note = f"{count}{more}Esc closes "
+        return super().heading(width)
+
+    def rows(self, width: int) -> list[Row]:
+        """The lines; a long one goes on below, further in than it begins."""
+        return [[("  ", ""), (part, "")] for line in self.lines for part in wrapped(line, width - 3)]
+
+    def _height(self, width: int) -> int:
+        return min(super()._height(width), self.most)

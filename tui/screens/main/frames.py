@@ -1,0 +1,82 @@
+"""Where we are: one line a frame, its iteration or operation at the right end. u and d move the view along it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events
+
+from stepper.debug.inspection.views import LevelView, LoopView
+from tui.paint.names import layer_name
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip, spread
+from tui.theme import GLYPHS
+
+COUNTED: Final = 10**6
+"""A limit above this is as good as none: exporters write the largest integer."""
+
+
+class Frames(Pane, can_focus=False):
+    """The stack, from the model's own graph inwards."""
+
+    follows_selection: ClassVar[bool] = False
+    title = "frames"
+    note = "u d"
+    help_text: ClassVar[str] = "The loops and branches in which the run stands; the iteration at the right."
+
+    def rows(self, width: int) -> list[Row]:
+        """A row a frame."""
+        view = self.state.view
+        if view is None or not view.levels:
+            return [[("  ", ""), ("the run has ended" if view is not None else "reading", "dim")], []]
+        return [*(self._row(level, width) for level in view.levels), []]
+
+    def _row(self, level: LevelView, width: int) -> Row:
+        here = level.depth == self.state.depth
+        what = self._what(level)
+        indent = "  " * (level.depth - 1) + ("└ " if level.depth else "")
+        name = "model" if level.depth == 0 else self._called(level)
+        room = width - 3 - len(indent) - len(what)
+        left: Row = [
+            (GLYPHS["now"] if here else " ", "accent"),
+            (indent, "faint"),
+            (clip(name, max(room, 6)), "strong" if here else "dim"),
+        ]
+        return spread(left, [(what, "" if here else "dim")], width)
+
+    def _called(self, level: LevelView) -> str:
+        around = self.state.frames[level.depth - 1]
+        layer = around.program.operations[around.running or 0].layer
+        name = layer_name(layer)
+        return name if name.startswith(level.kind) else f"{level.kind} {name}"
+
+    def _what(self, level: LevelView) -> str:
+        frame = self.state.frames[level.depth]
+        if level.kind not in ("TensorIterator", "Loop"):
+            return f"op {frame.moment + 1} of {len(frame.layers)}"
+        if level.iteration is None:
+            return "entered"
+        return f"{level.iteration}{limit_text(level)}"
+
+    def on_click(self, event: events.Click) -> None:
+        """Look at that frame."""
+        index = self.row_at(event.y)
+        if index is not None and index < len(self.state.frames):
+            moves = index - self.state.depth
+            for _ in range(abs(moves)):
+                self.post_line("down" if moves > 0 else "up")
+
+
+def limit_text(level: LevelView) -> str:
+    """What stands behind an iteration's number: ` of max 24`, or nothing where there is no limit to speak of."""
+    words = level.count.split()
+    if len(words) < 3 or not words[-1].isdigit() or int(words[-1]) > COUNTED:
+        return ""
+    return f" of max {words[-1]}" if "most" in words else f" of {words[-1]}"
+
+
+def loop_title(loop: LoopView) -> str:
+    """A loop's name, kind and id, for a heading's note."""
+    name = layer_name(loop.layer)
+    kind = f"{loop.layer.type} {loop.layer.id}"
+    return kind if name.startswith(loop.layer.type) else f"{name} · {kind}"

@@ -1,0 +1,180 @@
+"""The loop in eight lines: which iteration, of how many, what ends it, and what the condition said so far."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from stepper.debug.inspection.views import LoopView
+from tui.paint.names import layer_name
+from tui.paint.pane import Pane
+from tui.paint.rows import Cell, Row, clip, printable, spread
+from tui.screens.main.frames import COUNTED, loop_title
+from tui.theme import GLYPHS
+from tui.worker.endings import Ending
+
+_DOTS: Final = {
+    "0": "75557",
+    "1": "26227",
+    "2": "71747",
+    "3": "71717",
+    "4": "55711",
+    "5": "74717",
+    "6": "74757",
+    "7": "71122",
+    "8": "75757",
+    "9": "75717",
+    "-": "00700",
+}
+"""Three by five dots a digit, one octal figure a row."""
+_MOST_ENDED: Final = 4
+_HALVES: Final = {"██": "█", "█ ": "▀", " █": "▄", "  ": " "}
+
+
+def digits(text: str) -> list[str]:
+    """A number three rows high, in half blocks."""
+    lines = [
+        " ".join("".join("█" if int(_DOTS[letter][row]) >> bit & 1 else " " for bit in (2, 1, 0)) for letter in text)
+        for row in range(5)
+    ]
+    lines.append(" " * len(lines[0]))
+    pairs = [(lines[row], lines[row + 1]) for row in (0, 2, 4)]
+    return ["".join(_HALVES[a + b] for a, b in zip(upper, lower, strict=True)) for upper, lower in pairs]
+
+
+class LoopCard(Pane, can_focus=False):
+    """The innermost loop around what is looked at."""
+
+    follows_selection: ClassVar[bool] = False
+    title = "loop"
+    shows_running: ClassVar[bool] = True
+    help_text: ClassVar[str] = "The iteration, counted from 0; how many there may be; what ends the loop."
+
+    def rows(self, width: int) -> list[Row]:
+        """The card; outside of loops, which one comes next."""
+        loop = self.state.loop
+        if loop is None:
+            self.note = ""
+            return self._outside(width)
+        self.note = clip(loop_title(loop), width - 8)
+        rows = [*self._iteration_rows(loop, width), []]
+        rows += self._end_rows(loop, width)
+        rows += self._condition_rows(loop, width)
+        return [*rows, []]
+
+    def heading(self, width: int) -> list[Row]:
+        """The loop's name at the right."""
+        loop = self.state.loop
+        self.note = "" if loop is None else clip(loop_title(loop), width - 8)
+        return super().heading(width)
+
+    def _outside(self, width: int) -> list[Row]:
+        frame = self.state.frame
+        following = None
+        if frame is not None:
+            ahead = [layer for layer in frame.layers[frame.last + 1 :] if layer.is_loop]
+            following = ahead[0] if ahead else None
+        if self.state.ending is not None:
+            return _ended_rows(self.state.ending, width)
+        rows: list[Row] = [[(" no loop here", "dim")]]
+        if following is not None:
+            name = clip(layer_name(following), width - 14)
+            rows += [[(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]]
+        return [*rows, []]
+
+    def _iteration_rows(self, loop: LoopView, width: int) -> list[Row]:
+        iteration = self.state.iteration
+        trip = loop.trip
+        maximum = trip.limit if trip.limit is not None and trip.limit <= COUNTED else None
+        big = digits("-" if iteration is None else str(iteration))
+        if trip.total is not None:
+            limit = f"  of {trip.total}"
+        else:
+            limit = "  without a limit" if maximum is None else f"  of at most {maximum}"
+        maximum = maximum if trip.total is None else trip.total
+        done = max(trip.executed, iteration or 0)
+        if self.state.running is not None:
+            rate = self.state.running.rate
+            second: Row = [("running", "accent"), ("" if rate is None else f"  {rate:,.0f} a second", "dim")]
+        elif trip.ended is not None:
+            second = [(f"{done} done", ""), (" · ended", "dim")]
+        else:
+            left = "" if maximum is None else f" · {max(maximum - done - 1, 0)} may follow"
+            second = [(f"{done} done", ""), (left, "dim")]
+        bar = self._progress(done, maximum, width - len(big[0]) - 5)
+        return [
+            [(f" {big[0]}   ", "accent"), ("iteration", "dim"), (limit, "")],
+            [(f" {big[1]}   ", "accent"), *second],
+            [(f" {big[2]}   ", "accent"), *bar],
+        ]
+
+    def _progress(self, done: int, maximum: int | None, room: int) -> Row:
+        if not maximum or room < 2:
+            return []
+        cells = min(maximum, room)
+        at = min(done * cells // maximum, cells - 1)
+        return [("━" * at, "bar"), ("━", "accent"), ("╌" * (cells - at - 1), "faint")]
+
+    def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
+        reasons = [str(loop.trip.ended)] if loop.trip.ended is not None else self._ways_to_end(loop)
+        word = "ended: " if loop.trip.ended is not None else "ends when "
+        rows: list[Row] = [] if reasons else [[(" never ends: ", "dim"), ("it is always true", "")]]
+        for place, reason in enumerate(reasons):
+            lead = word if not place else " " * (len(word) - 3) + ("or " if not reason.startswith("by ") else "   ")
+            rows.append([(f" {lead}", "dim"), (clip(reason, width - len(word) - 2), "")])
+        return rows
+
+    def _ways_to_end(self, loop: LoopView) -> list[str]:
+        """What can end the loop; a limit that is as good as none is not spoken of."""
+        trip, condition, reasons = loop.trip, loop.condition, []
+        result = next((entry.inner for entry in loop.outputs if entry.role.is_condition), None)
+        if condition is not None and result is not None and result.layer is not None and not condition.is_constant:
+            reasons.append(f"{layer_name(result.layer)} is false")
+            if trip.by_condition is not None and trip.by_condition.iterations <= COUNTED:
+                last, text = trip.by_condition.iterations - 1, printable(trip.by_condition.text)
+                reasons.append(f"by {last}, for {text}")
+        elif trip.total == 1 and trip.maximum != 1:
+            reasons.append("it is always false")
+        if trip.maximum is not None and trip.maximum <= COUNTED and trip.total in (None, trip.maximum):
+            reasons.append(_by_count(trip.maximum, loop))
+        return reasons
+
+    def _condition_rows(self, loop: LoopView, width: int) -> list[Row]:
+        condition, trip = loop.condition, loop.trip
+        if condition is None:
+            return []
+        room = width - 13
+        done = trip.executed
+        past = GLYPHS["true"] * done
+        if trip.ended is not None and not condition.value and past:
+            past = past[:-1] + GLYPHS["false"]
+        shown = past[-(room - 2) :] if room > 2 else ""
+        limit = trip.limit if trip.total is None else trip.total
+        most = limit if limit is not None and limit <= COUNTED else done + 8
+        free = "" if trip.ended is not None else GLYPHS["free"] * max(0, min(most - done - 1, room - len(shown) - 1))
+        now: Cell = ("" if trip.ended is not None else GLYPHS["now"], "accent")
+        rows: list[Row] = [[(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]]
+        if condition.upcoming is not None:
+            says = "true: there is another" if condition.upcoming else "false: this is the last"
+            rows.append([("           ", ""), (says, "" if condition.upcoming else "edit")])
+        elif trip.ended is None:
+            last = "entered with true" if done == 0 else "last: true"
+            rows.append([("           ", ""), (last, "dim")])
+        return rows
+
+
+def _by_count(count: int, loop: LoopView) -> str:
+    """How so many iterations come about."""
+    if loop.condition is not None:
+        return f"trip count {count} is reached"
+    is_sliced = any(entry.slice is not None for entry in loop.inputs)
+    return f"all {count} slices are used" if is_sliced else f"iteration {count - 1} is done"
+
+
+def _ended_rows(ending: Ending, width: int) -> list[Row]:
+    """At the end of the run: each loop, and how many iterations it had in all."""
+    rows: list[Row] = [[(" all loops have ended" if ending.loops else " no loop has run", "dim")]]
+    for loop in ending.loops[:_MOST_ENDED]:
+        count = f"{loop.iterations:,} iteration{'s' * (loop.iterations != 1)}"
+        name = loop.path.rpartition(" > ")[2]
+        rows.append(spread([(f" {clip(printable(name), width - len(count) - 3)}", "")], [(f"{count} ", "dim")], width))
+    return [*rows, []]

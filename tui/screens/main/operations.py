@@ -1,0 +1,253 @@
+"""The operations in the order of execution: gutter, name, one bar an iteration, one statistic, one mark."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, cast
+
+import numpy as np
+from textual import events
+
+from stepper.debug.inspection.frame_views import FrameView
+from tui.paint.listing import Entry, Listing
+from tui.paint.names import layer_name, marked_name
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
+from tui.stage import Stage
+from tui.state import State
+from tui.theme import GLYPHS
+
+_MOST_TESTED = 100_000
+
+
+class Operations(Pane):
+    """One row an operation. The moment is just after that which is marked.
+
+    Done ones show this iteration; pending ones faintly the one before.
+    """
+
+    DEFAULT_CSS = "Operations { height: 1fr; }"
+    kind: ClassVar[str] = "operations"
+    title = "operations"
+    help_text: ClassVar[str] = (
+        "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
+        "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
+        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII). Behind the name of what\n"
+        "OpenVINO computes stands ov."
+    )
+
+    def listing(self) -> Listing | None:
+        """The rows of the frame that is looked at."""
+        frame = self.state.frame
+        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
+
+    def fold(self) -> None:
+        """Unfold the group of the selected operation, or fold it again."""
+        frame, cursor = self.state.frame, self.state.cursor
+        if frame is not None and cursor is not None:
+            cast("Stage", self.app).folding.toggle(frame.program, cursor)
+            self._centre()
+            self.changed()
+
+    def update(self, state: State) -> None:
+        """The moment stays at two thirds of the height; what is selected is seen."""
+        against = state.comparison
+        self.note = (
+            state.statistic if against is None else f"from {clip_head(printable(against.title or against.mode), 18)}"
+        )
+        before, self.state = self.state, state
+        if _moment(before) != _moment(state) or not self._is_seen():
+            self._centre()
+        self.changed()
+
+    def _is_seen(self) -> bool:
+        row = self._cursor_row()
+        return row is None or self.top <= row < self.top + self.size.height - 1
+
+    def _cursor_row(self) -> int | None:
+        listing, cursor = self.listing(), self.state.cursor
+        return None if listing is None or cursor is None else listing.row_of[cursor]
+
+    def _centre(self) -> None:
+        listing, row = self.listing(), self._cursor_row()
+        room = self.size.height - 1
+        if listing is not None and row is not None:
+            self.top = max(0, min(row - room * 2 // 3, len(listing.entries) - room))
+        elif listing is None:
+            self.top = 0
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Rows depend on the width, and which of them are seen on the height."""
+        self._centre()
+        self.changed()
+
+    def count(self, width: int) -> int:
+        """As many as there are operations, and groups of them."""
+        listing = self.listing()
+        return len(self._outside()) if listing is None else len(listing.entries)
+
+    def _outside(self) -> tuple[str, ...]:
+        """What stands where there is no operation: at the end how to go back, and with tabs where the facts are."""
+        if self.state.view is None:
+            return ("",)
+        facts = ("Tab: the value tab tells how it ended",) if self.screen.has_class("-tiny") else ()
+        return ("N goes back into the run", "S goes back into its loops", *_last_loop(self.state), *facts)
+
+    def row(self, index: int, width: int) -> Row:
+        """One operation, or a group of them."""
+        frame, listing = self.state.frame, self.listing()
+        if frame is None or listing is None:
+            return [("  ", ""), (self._outside()[index], "dim")]
+        entry = listing.entries[index]
+        return self._group_row(frame, entry, width) if entry.is_folded else self._row(frame, entry.indices[0], width)
+
+    def _group_row(self, frame: FrameView, entry: Entry, width: int) -> Row:
+        """A folded group: what it is called, how many operations, and whether the moment is inside."""
+        here = frame.moment in entry.indices
+        selected = self.state.cursor in entry.indices
+        tone = "now" if here and selected else "cursor" if selected else ""
+        gutter = GLYPHS["now"] if here else " " if frame.is_done(entry.indices[-1]) else GLYPHS["pending"]
+        marked = any(self.state.breaks_at(index) for index in entry.indices)
+        words = f"{len(entry.indices)} shape ops"
+        if any(frame.is_edited(index) for index in entry.indices):
+            words += f" {self.look.edited}"
+        if here:
+            words = f"{entry.indices.index(frame.moment) + 1} of {words}"
+        name = clip(entry.title, max(width - len(words) - 6, 6))
+        row: Row = [
+            (gutter, tone or ("accent" if here else "faint")),
+            (GLYPHS["break"] if marked else " ", tone if tone == "now" else "bad"),
+            (f"{GLYPHS['fold']} {name} ", tone if tone == "now" else f"dim {tone}".strip()),
+            (words, tone if tone == "now" else f"note {tone}".strip()),
+        ]
+        return [*row, (" " * max(width - width_of(row), 0), tone)]
+
+    def _row(self, frame: FrameView, index: int, width: int) -> Row:
+        tones = self._tones(frame, index)
+        fade, tone = tones
+        bars = 10 if width >= 34 else 7
+        mark_width = 5 if width >= 34 else 2
+        shape_width = 9 if width >= 46 else 0
+        room = width - 2 - bars - 1 - 6 - mark_width - shape_width - 1
+        gutter = GLYPHS["now"] if index == frame.moment else " " if frame.is_done(index) else GLYPHS["pending"]
+        row: Row = [(gutter, tone if tone == "now" else "accent" if index == frame.moment else "faint")]
+        row += [self._break(index, tone), *self._names(frame, index, room, tone)]
+        if shape_width:
+            held = frame.held(index)
+            shape = "" if held is None else shape_of(held.shape)
+            row.append((padded(shape, shape_width - 1, right=True) + " ", _quiet(tone)))
+        return row + self._numbers(frame, index, bars, mark_width, tone, fade)
+
+    def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
+        """Those of the bars and of the text."""
+        if index == frame.moment and index == self.state.cursor:
+            return "now", "now"
+        done = frame.is_done(index)
+        text = "" if done else "dim"
+        if index == self.state.cursor:
+            return ("bar cursor" if done else "faint cursor"), f"{text} cursor".strip()
+        return ("bar" if done else "faint"), text
+
+    def _break(self, index: int, tone: str) -> tuple[str, Token]:
+        for one in self.state.breaks_at(index):
+            glyph = "break-off" if not one.enabled else "break-if" if one.conditional else "break"
+            return GLYPHS[glyph], "now" if tone == "now" else "bad"
+        return " ", tone
+
+    def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
+        if frame.is_edited(index):
+            edited = "now" if tone == "now" else f"edit {'cursor' if 'cursor' in tone else ''}".strip()
+            return [*self._plain_names(frame, index, room - 2, tone), (f"{self.look.edited} ", edited)]
+        return self._plain_names(frame, index, room, tone)
+
+    def _plain_names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
+        if room < 38:
+            return [(padded(marked_name(frame.program, index, room), room), tone)]
+        name = marked_name(frame.program, index, 17)
+        own = clip_head(printable(frame.layers[index].name), room - 19)
+        return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
+
+    def _numbers(self, frame: FrameView, index: int, bars: int, mark_width: int, tone: str, fade: str) -> Row:
+        history = self.state.history
+        if history is None:
+            return []
+        iteration = frame.iteration or 0
+        last = iteration if frame.is_done(index) else iteration - 1
+        values = history.of(index, last, bars) if last >= 0 else []
+        latest = values[-1] if values else None
+        mark = self._mark(frame, index, latest) if frame.is_done(index) else ""
+        if self.state.comparison is not None:
+            whole = bars + 8 + mark_width
+            drawn = bars + 1 if whole - bars - 1 >= 11 else max(whole - 11, 0)
+            line = spark(values[-(drawn - 1) :]) if len(values) > 1 and drawn > 1 else ""
+            cells = _difference_cells(self.state, index, whole - drawn, tone)
+            return [(line.rjust(drawn), fade), *cells]
+        bad = tone != "now" and mark[:1] in ("N", "I") and bool(mark)
+        under = " cursor" if "cursor" in tone else ""
+        shown = spark(values) if len(values) > 1 else " " * len(values)
+        return [
+            (" ", tone),
+            (shown.rjust(bars), f"bad{under}" if bad else fade),
+            (" ", tone),
+            (number(latest).rjust(6), f"bad{under}" if bad else tone),
+            (f" {mark:<{mark_width - 1}}"[:mark_width], "now" if tone == "now" else "bad" if bad else "edit"),
+        ]
+
+    def _mark(self, frame: FrameView, index: int, latest: float | None) -> str:
+        if latest is None or math.isfinite(latest):
+            return ""
+        word = "NaN" if math.isnan(latest) else "Inf"
+        return word if frame.is_edited(index) or self._came_in(frame, index, word) else f"{word}!"
+
+    def _came_in(self, frame: FrameView, index: int, word: str) -> bool:
+        """Whether an input has it already."""
+        test = np.isnan if word == "NaN" else np.isinf
+        for value in frame.operation(index).inputs:
+            array = value.array
+            if array is None or array.dtype.kind != "f" or array.size > _MOST_TESTED:
+                continue
+            if bool(test(array).any()):
+                return True
+        return False
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects, a second one opens."""
+        row, listing = self.row_at(event.y), self.listing()
+        if row is None or listing is None:
+            return
+        entry = listing.entries[row]
+        self.post_line(f"select {entry.indices[0]}")
+        if event.chain == 2:
+            self.post_line("fold" if entry.is_folded else "open")
+
+
+def _moment(state: State) -> tuple[int, int] | None:
+    """What the list follows."""
+    frame = state.frame
+    return None if frame is None else (id(frame.program), frame.moment)
+
+
+def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
+    """How far the value is from the other run's, and whether that is too far; the first of the whole run has a `!`."""
+    found = None if state.comparison is None else state.comparison.operations.get(index)
+    if found is None:
+        return [(" " * width, tone)]
+    text = "same" if found.measure is None else number(found.distance, 8)
+    under = " cursor" if "cursor" in tone else ""
+    plain = "now" if tone == "now" else under.strip() if found.is_above else f"dim{under}"
+    bad = "now" if tone == "now" else f"bad{under}"
+    first = state.first_difference
+    is_first = first is not None and first.layer is found.layer and first.iteration == state.iteration
+    mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
+    return [(f"{text:>{width - 3}}", bad if found.is_born else plain), (f" {mark}", bad)]
+
+
+def _quiet(tone: str) -> str:
+    """The tone of what stands beside the name, on the same ground."""
+    return "now" if tone == "now" else "dim cursor" if "cursor" in tone else "dim"
+
+
+def _last_loop(state: State) -> tuple[str, ...]:
+    """Where Enter leads from the end of the run."""
+    last = None if state.ending is None else state.ending.last
+    return () if last is None else (f"Enter: {clip(layer_name(last.layer), 18)}@{last.iteration}, its last",)

@@ -1,0 +1,219 @@
+"""The main screen: frames and operations, the body's graph with the value below, the loop; the timeline under all.
+
+Three columns from 100 columns on; below that one pane and tabs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events
+from textual.app import ComposeResult
+
+from stepper.debug.stop import Reason
+from tui.keys.keymap import key_for
+from tui.paint.containers import Horizontal, Vertical
+from tui.paint.lines import Tabs
+from tui.paint.pane import Pane
+from tui.screens.base import DebugScreen
+from tui.screens.main.back_edges import BackEdges
+from tui.screens.main.cards import AnswerCard, StopCard, is_stop
+from tui.screens.main.end_card import EndCard, has_ended
+from tui.screens.main.frames import Frames
+from tui.screens.main.graph import BodyGraph
+from tui.screens.main.loop_card import LoopCard
+from tui.screens.main.operations import Operations
+from tui.screens.main.scans import ScanGrowth
+from tui.screens.main.value import ValueStrip
+from tui.screens.timeline.timeline import TimelineBar
+from tui.state import State
+
+TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
+"""Each tab and the pane that has the focus in it."""
+
+
+_FIRST: Final = (
+    ("step", "steps, into loops as well"),
+    ("continue", "runs to the next stop or the end"),
+    ("help-keys", "lists all keys"),
+)
+"""Commands, whose keys are named at the start, and what they do."""
+
+
+class MainScreen(DebugScreen):
+    """Everything at a glance."""
+
+    DEFAULT_CSS = """
+    MainScreen #columns { height: 1fr; }
+    MainScreen #left { width: 38; padding-top: 1; }
+    MainScreen #middle { width: 1fr; padding-top: 1; }
+    MainScreen #right { width: 44; padding-top: 1; }
+    MainScreen.-narrow #left { width: 33; }
+    MainScreen.-narrow #right { width: 40; }
+    MainScreen.-huge #left { width: 50; }
+    MainScreen.-huge #right { width: 50; }
+    MainScreen #loop-state, MainScreen #outputs { height: auto; }
+    MainScreen #outputs { height: 1fr; }
+    MainScreen #scans { height: 1fr; }
+    MainScreen.-ascii #value, MainScreen.-ascii #end, MainScreen.-ascii #time { border-top: ascii $foreground 14%; }
+    MainScreen.-ascii #stop { border-top: ascii $error; }
+    MainScreen.-ascii #card { border-top: ascii $primary; }
+    MainScreen #tabs { display: none; }
+    MainScreen .hidden { display: none; }
+    MainScreen.-tiny #tabs { display: block; }
+    MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
+    MainScreen.-tiny #frames { display: none; }
+    MainScreen.-tiny.tab-ops #left { display: block; }
+    MainScreen.-tiny.tab-body #middle { display: block; }
+    MainScreen.-tiny.tab-value #middle { display: block; }
+    MainScreen.-tiny.tab-body #value, MainScreen.-tiny.tab-body #end { display: none; }
+    MainScreen.-tiny.tab-value #graph { display: none; }
+    MainScreen.-tiny.tab-value #value { height: 1fr; }
+    MainScreen.-tiny.tab-value #end { max-height: 100%; }
+    MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
+    MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
+    MainScreen.-tiny.tab-loop #outputs { width: 1fr; border-left: solid $foreground 14%; }
+    MainScreen.-tiny.tab-time #columns { display: none; }
+    MainScreen.-tiny.tab-time #content { height: 1; }
+    MainScreen.-tiny.tab-time #time { height: 1fr; }
+    """
+    tab: str = "ops"
+    _tab_before: str = "ops"
+
+    def body(self) -> ComposeResult:
+        """The columns."""
+        yield Tabs(id="tabs")
+        with Horizontal(id="columns"):
+            with Vertical(id="left"):
+                yield Frames(id="frames")
+                yield Operations(id="operations")
+            with Vertical(id="middle", classes="rule"):
+                yield BodyGraph(id="graph")
+                yield ValueStrip(id="value")
+                yield EndCard(id="end")
+                yield StopCard(id="stop")
+                yield AnswerCard(id="card")
+            with Vertical(id="right", classes="rule"):
+                with Vertical(id="loop-state"):
+                    yield LoopCard(id="loop")
+                    yield BackEdges(id="edges")
+                with Vertical(id="outputs"):
+                    yield ScanGrowth(id="scans")
+
+    def below(self) -> ComposeResult:
+        """Time."""
+        yield TimelineBar(id="time")
+
+    def first_pane(self) -> Pane | None:
+        """Where one steps."""
+        return self.query_one(Operations)
+
+    # --- the strip below the graph -------------------------------------------------------------------------------
+
+    def show(self, state: State) -> None:
+        """A stop takes the place of the value."""
+        super().show(state)
+        if self.is_ready:
+            self._choose_strip()
+            if not self.stepper.answered[0]:
+                self.put_answer("", "dim")
+
+    def _choose_strip(self) -> None:
+        card = self.query_one(AnswerCard)
+        state = self.stepper.state
+        has_card = bool(card.lines)
+        has_stop = not has_card and is_stop(state) and state.selected is None
+        card.set_class(not has_card, "hidden")
+        self.query_one(StopCard).set_class(not has_stop, "hidden")
+        has_end = not has_card and not has_stop and has_ended(state)
+        self.query_one(EndCard).set_class(not has_end, "hidden")
+        self.query_one(ValueStrip).set_class(has_card or has_stop or has_end, "hidden")
+
+    def put_answer(self, text: str, tone: str) -> None:
+        """At the start, before there is any answer, what one may do."""
+        stop = self.stepper.state.stop
+        is_new = not text and stop is not None and stop.reason is Reason.START and not is_stop(self.stepper.state)
+        super().put_answer(self._hint() if is_new else text, tone)
+
+    def _hint(self) -> str:
+        parts = []
+        for command, words in _FIRST:
+            key = key_for(command, "operations", self.stepper.keymap)
+            parts += [] if key is None else [f"{key.shown} {words}"]
+        return ", ".join(parts)
+
+    def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
+        """An answer of several lines."""
+        if not self.is_ready:
+            return False
+        card = self.query_one(AnswerCard)
+        if not lines and not card.lines:
+            return True
+        card.put(title, lines)
+        self._choose_strip()
+        if self.has_class("-tiny") and lines:
+            if not card.has_focus:
+                self._tab_before = self.tab
+            self.show_tab("value")
+            card.focus()  # here Tab leads to another tab, and not to the card
+        return True
+
+    def close_card(self) -> bool:
+        """Show what was there before."""
+        card = self.query_one(AnswerCard)
+        if not card.lines:
+            return False
+        had_focus = card.has_focus
+        card.put("", ())
+        self._choose_strip()
+        if had_focus:
+            if self.has_class("-tiny"):
+                self.show_tab(self._tab_before)
+            self._focus_on(self.tab if self.has_class("-tiny") else "ops")
+        return True
+
+    # --- sizes and tabs ------------------------------------------------------------------------------------------
+
+    def fit(self, width: int, height: int) -> None:
+        """Less of everything where there is less room."""
+        timeline = self.query_one(TimelineBar)
+        timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
+        self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
+        timeline.changed()
+
+    def size_classes(self, width: int, height: int) -> dict[str, bool]:
+        """The tab that is shown, too."""
+        return super().size_classes(width, height) | {f"tab-{name}": name == self.tab for name in TABS}
+
+    def show_tab(self, name: str) -> None:
+        """The one pane that is shown where there is room for one."""
+        self.tab = name
+        tabs = self.query_one(Tabs)
+        tabs.shown = name
+        tabs.changed()
+        self._fit()
+
+    def move_tab(self, by: int) -> bool:
+        """The next tab, where there are tabs."""
+        if not self.has_class("-tiny"):
+            return False
+        names = list(TABS)
+        self.show_tab(names[(names.index(self.tab) + by) % len(names)])
+        self._focus_on(self.tab)
+        return True
+
+    def _focus_on(self, tab: str) -> None:
+        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
+        if pane is not None:
+            pane.focus()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a tab."""
+        tabs = self.query_one(Tabs)
+        if event.widget is tabs:
+            place = 0
+            for name in Tabs.NAMES:
+                place += len(name) + 5
+                if event.screen_x < place:
+                    self.show_tab(name)
+                    return

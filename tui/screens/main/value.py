@@ -1,0 +1,242 @@
+"""The value of the selected operation in a few lines; Enter opens it full screen."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.inspection.views import ValueView
+from stepper.debug.labels import labelled
+from stepper.element_types import Array
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
+from stepper.tensors.statistics import Statistics, statistics
+from tui.paint.names import operation_names, partner_mark
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, number, padded, printable, spark, width_of
+from tui.screens.value.profile import LEAST, profile
+
+_INDEX: Final = 4
+_WRAPPED: Final = 8
+"""Cells of the index at the left of a row in several lines, and of each of its numbers."""
+MOST_AT_ONCE = 200_000
+"""Elements of which the statistics are computed while one waits."""
+
+
+class ValueStrip(Pane):
+    """Name and type, the statistics, then the last axis as shades with a label above and the number below."""
+
+    DEFAULT_CSS = "ValueStrip { border-top: solid $foreground 14%; }"
+    kind: ClassVar[str] = "value"
+    help_text: ClassVar[str] = "The value of the selected operation: its statistics, and its last axis as shades."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._known: tuple[Array, Statistics] | None = None
+
+    def heading(self, width: int) -> list[Row]:
+        """The value's name and type."""
+        value = self._value()
+        self.title, self.note = "value", ""
+        if value is not None:
+            self.title = self._title()
+            if value.array is not None:
+                name = element_types.name_of(value.array.dtype)
+                frame, cursor = self.state.frame, self.state.cursor
+                is_edited = frame is not None and cursor is not None and frame.is_edited(cursor)
+                edited = f"{self.look.edited} edited   " if is_edited else ""
+                self.note = f"{edited}{name}{shape_text(value.array.shape)}   Enter opens"
+        return super().heading(width)
+
+    def _value(self) -> ValueView | None:
+        frame, cursor = self.state.frame, self.state.cursor
+        if frame is None or cursor is None or not frame.layers[cursor].outputs:
+            return None
+        return frame.output(cursor)
+
+    def _title(self) -> str:
+        frame, cursor = self.state.frame, self.state.cursor
+        assert frame is not None and cursor is not None
+        name, mark = operation_names(frame.program)[cursor], partner_mark(frame.program, cursor)
+        iteration = "" if frame.iteration is None else f"@{frame.iteration}"
+        return f"{name}:0{iteration}{mark}"
+
+    def rows(self, width: int) -> list[Row]:
+        """Four rows, whatever the value is; where it has a tab of its own, as many as there is room for."""
+        value = self._value()
+        if value is None:
+            return [[], [], [], []]
+        array = value.array
+        if array is None:
+            frame, cursor = self.state.frame, self.state.cursor
+            before = None if frame is None or cursor is None else frame.held(cursor)
+            found: list[Row] = [[(" ", ""), (value.absent, "dim")]]
+            if before is not None:
+                found += [[(" one iteration before:", "dim")], *vector_rows(self, before, width)[:2]]
+            return _four(found)
+        height = self.styles.height
+        room = 4 if height is None or height.is_auto else max(self.size.height - 1, 4)
+        found = [
+            [*self._statistics_row(array, width), *self._labels(array)],
+            *vector_rows(self, array, width, room - 1),
+        ]
+        return _four([*found, [], *column_rows(array, width, room - len(found) - 1)], room)
+
+    def _labels(self, array: Array) -> Row:
+        """The words for the numbers, where the value has labels."""
+        frame, cursor = self.state.frame, self.state.cursor
+        layer = None if frame is None or cursor is None else frame.layers[cursor]
+        words = labelled(self.state.labels_of(None if frame is None else frame.program, layer), array)
+        return [("  ", ""), (printable(words), "strong")] if words else []
+
+    def _statistics_row(self, array: Array, width: int) -> Row:
+        if array.size > MOST_AT_ONCE and (self._known is None or self._known[0] is not array):
+            return [(f" {array.size:,} elements", "dim")]
+        if self._known is None or self._known[0] is not array:
+            self._known = array, statistics(array)
+        return statistics_row(self._known[1], width)
+
+
+def statistics_row(found: Statistics, width: int) -> Row:
+    """Extremes with their places, how many elements are not ordinary, and the mean where there is room for it."""
+    if found.min is None:
+        shown: Row = [(f" {found.size} element{'s' * (found.size != 1)}", "dim")]
+    else:
+        shown = [(" min ", "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
+        if found.argmax is not None and found.size > 1:
+            place = np.unravel_index(found.argmax, found.shape or (1,))
+            shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
+    infinite = found.positive_infinity + found.negative_infinity
+    for word, count in (("nan", found.nan), ("inf", infinite)):
+        shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
+    mean: Row = [("  mean ", "dim"), (number(found.mean), "")]
+    return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown
+
+
+def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Row]:
+    """The first row along the last axis in at most so many lines: labels, shades, numbers.
+
+    One that is too long for these goes on in the next line, numbers upon their shades; of many elements a cell shows
+    the largest.
+    """
+    plain = storable(array)
+    if plain.dtype.kind not in "fiub" or not plain.size:
+        shown = printable(np.array2string(plain, threshold=8)) if plain.size else "no elements"
+        return [[(f" {shown.splitlines()[0][: width - 2]}", "")]]
+    vector = plain.reshape(-1, plain.shape[-1])[0] if plain.ndim else plain.reshape(1)
+    values = vector.astype(np.float64)
+    room = width - 2
+    cell = next((size for size in (6, 4, 2) if size * len(values) <= room), 0)
+    top = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+    signed = bool((values < 0).any())
+    best = int(np.nanargmax(values)) if not np.isnan(values).all() else -1
+    if cell < 4 and len(values) <= lines * ((room - _INDEX) // _WRAPPED):
+        return _wrapped_rows(pane, values, room, top, signed, best)
+    if not cell:
+        bins = [_largest(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
+        tiles: Row = [pane.tile(value / top, 1, signed=signed) for value in bins]
+        return [
+            _axis(len(values), len(bins)),
+            [(" ", ""), *tiles],
+            *([(" ", ""), *row] for row in _spread_rows(values, room, lines - 2)),
+        ]
+    every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * cell > len(str(len(values))))
+    labels: Row = [
+        (f"{index:<{every * cell}}" if cell == 2 else f"{index:^{cell}}", "strong" if index == best else "dim")
+        for index in range(0, len(values), every)
+    ]
+    found = [labels, [pane.tile(value / top, cell, signed=signed) for value in values.tolist()]]
+    if cell >= 4:
+        texts = [_in_cell(value, cell - 1) for value in values.tolist()]
+        found.append(
+            [
+                (padded(text, cell - 1, right=True) + " ", _tone(value, index == best))
+                for index, (text, value) in enumerate(zip(texts, values.tolist(), strict=True))
+            ]
+        )
+    else:
+        found += _spread_rows(values, room, lines - 2)
+    return [[(" ", ""), *row] for row in found]
+
+
+def column_rows(array: Array, width: int, lines: int) -> list[Row]:
+    """The same row of elements as columns, where there is room for them."""
+    plain = storable(array)
+    if lines < LEAST or plain.dtype.kind not in "fiub" or not plain.ndim or plain.shape[-1] < 2 or not plain.size:
+        return []
+    values = plain.reshape(-1, plain.shape[-1])[0].astype(np.float64)
+    room = width - 10
+    shown = [_largest(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
+    return profile(shown, max(1, min(room // len(shown), 6)), 1, lines)
+
+
+def _wrapped_rows(pane: Pane, values: Array, room: int, top: float, signed: bool, best: int) -> list[Row]:
+    """A long row in several lines: the number on its shade, the index of the first at the left."""
+    across = (room - _INDEX) // _WRAPPED
+    rows: list[Row] = []
+    for begin in range(0, len(values), across):
+        row: Row = [(f"{begin:>{_INDEX}} ", "dim")]
+        for index, value in enumerate(values[begin : begin + across].tolist(), start=begin):
+            _, shade = pane.tile(value / top, 1, signed=signed)
+            text = padded(_in_cell(value, _WRAPPED - 2), _WRAPPED - 1, right=True)
+            row += [(f"{text}{'<' if index == best else ' '}", shade)]
+        rows.append(row)
+    return rows
+
+
+def _spread_rows(values: Array, room: int, lines: int) -> list[Row]:
+    """How often the numbers of a row that has no room to be written occur, from the least to the largest."""
+    finite = values[np.isfinite(values)]
+    if lines < 1 or not finite.size or float(finite.min()) == float(finite.max()):
+        return []
+    with np.errstate(all="ignore"):
+        scale = float(np.abs(finite).max())
+        counts, _ = np.histogram(finite / scale, bins=max(min(room - 30, 48), 8))
+    bars = spark([None if count == 0 else float(count) for count in counts], 0.0)
+    low, high = number(float(finite.min())), number(float(finite.max()))
+    return [[("how often  ", "dim"), (low, ""), (f" {bars} ", "bar"), (high, "")]]
+
+
+def _tone(value: float, best: bool) -> str:
+    if not math.isfinite(value):
+        return "badbg"
+    return "strong" if best else "dim"
+
+
+def _in_cell(value: float, room: int) -> str:
+    """A number in three or five cells."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"[:room]
+    for decimals in (3, 2, 1, 0):
+        text = f"{value:.{decimals}f}"
+        text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+        if value == int(value):
+            text = str(int(value))
+        if len(text) <= room:
+            return text
+    text = f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
+    return text if len(text) <= room else "…"
+
+
+def _largest(part: Array) -> float:
+    """What a cell shows: NaN before Inf before the largest magnitude."""
+    if np.isnan(part).any():
+        return math.nan
+    return float(part[int(np.argmax(np.abs(part)))])
+
+
+def _axis(size: int, cells: int) -> Row:
+    """Some indices along an axis, where they stand."""
+    text = [" "] * cells
+    for at in range(0, cells - 6, 12):
+        label = str(at * size // cells)
+        text[at : at + len(label)] = label
+    return [(" ", ""), ("".join(text), "dim")]
+
+
+def _four(rows: list[Row], room: int = 4) -> list[Row]:
+    """So many rows, that nothing moves when another value is shown; with more room more."""
+    return [*rows, [], [], [], []][: max(room, 4)]

@@ -1,0 +1,1 @@
+"""The screen of the port map, and its panes."""

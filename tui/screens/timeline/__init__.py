@@ -1,0 +1,1 @@
+"""The screen of values over time, and its panes."""

@@ -1,0 +1,37 @@
+"""What is seen over the iterations, as one number each: of watches and of what a loop carries, with their names."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.iterations.statistics import number_of
+from stepper.debug.readings import Reading
+from stepper.element_types import Array
+from stepper.ir.model import Layer
+from tui.paint.rows import cell_len, clip
+from tui.state import State
+
+
+def value_of(watch: WatchView) -> Array | None:
+    """What an expression is now, where it is kept."""
+    return None if watch.now is None or watch.now.error else watch.now.value
+
+
+@lru_cache(maxsize=20_000)  # each key shows all of them again
+def number_in(reading: Reading) -> float | None:
+    """A reading as one number; None where it is none."""
+    value = reading.value
+    return None if value is None or value.dtype.names is not None else number_of(value)
+
+
+def measured(name: str, value: Array | None, room: int) -> str:
+    """The name of a track, and of a tensor, where there is room, which number of it is shown (number_of)."""
+    whole = name if value is None or value.size <= 1 else f"{name} rms"
+    return whole if cell_len(whole) <= room else clip(name, room)
+
+
+def carried_value(state: State, parameter: Layer | None) -> Array | None:
+    """What a Parameter has got in this iteration."""
+    edges = () if state.loop is None else state.loop.back_edges
+    return next((edge.came_in for edge in edges if edge.parameter.layer is parameter), None)

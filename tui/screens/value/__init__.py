@@ -1,0 +1,1 @@
+"""The screen of one tensor, and its panes."""

@@ -1,0 +1,273 @@
+"""What the value screen looks at: a value, a plane of it, an element, and how; its panes are functions of this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.found import Series
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.tensors.planes import Plane, is_numeric, plane_of, readable
+from stepper.tensors.surveys import Survey, finish, largest_magnitudes, survey
+from tui.screens.value.inquiries import Inquiries, Outcome
+from tui.screens.value.selection import Shown, Subject, chosen, is_same, shown
+from tui.state import State
+from tui.worker.driver import Driver
+
+VIEWS: Final = (("colours", False), ("numbers", False), ("numbers", True), ("bits", False))
+"""What v goes through: what is drawn, and whether it is the difference from the iteration before."""
+AT_ONCE: Final = 20_000
+"""Elements that are looked through while one waits; more of them are left to the worker."""
+BINS: Final = 36
+_MOST_KEPT: Final = 64 * 2**20
+"""Bytes of a tensor for which the value of the iteration before is fetched without being asked for."""
+_SPAN: Final = 48
+"""Iterations over which an element is shown."""
+
+
+class Inspected:
+    """The value that is looked at. Whoever changes anything here has the panes painted."""
+
+    def __init__(self, driver: Driver, inquiries: Inquiries) -> None:
+        self._driver = driver
+        self.inquiries = inquiries
+        self.state = State()
+        self.subject: Subject | None = None
+        self.shown = Shown("value", "", None, "nothing is selected")
+        self.plane = plane_of(())
+        self.cursor: tuple[int, ...] = ()
+        self.axis = 0
+        self.view, self.against = "colours", False
+        self.digits = 4
+        self.zoom = 0
+        self.earlier: Array | None = None
+        self._known: dict[tuple[int, int, int, int], tuple[Plane, tuple[int, ...]]] = {}
+        self._content = self._moment = 0
+        self._at: tuple[Any, ...] = ()
+        self._survey: tuple[int, Survey] | None = None
+        self._tiles: tuple[tuple[Any, ...], Array] | None = None
+        self._furthest: dict[str, int] = {}
+
+    # --- the moment ----------------------------------------------------------------------------------------------
+
+    def take(self, state: State) -> None:
+        """Another picture: the same value at its moment."""
+        self.state = state
+        subject = chosen(state, self.subject)
+        if subject is not None:
+            self._turn_to(subject)
+
+    def open(self, subject: Subject) -> None:
+        """Show this one, until something is selected."""
+        self._turn_to(subject)
+
+    def _turn_to(self, subject: Subject) -> None:
+        """Show a value as it is now; where it was shown before, as one left it."""
+        anew = self.subject is None or subject.key != self.subject.key
+        if anew and self.subject is not None:
+            self._known[self.subject.key] = self.plane, self.cursor
+        before = None if anew else self.shown.array
+        self.subject, self.shown = subject, shown(self.state, subject, self._driver.compiled)
+        array = self.shown.array
+        at = (None if self.state.view is None else self.state.view.tick, self.state.branch, subject.key)
+        if at != self._at or not is_same(array, before):
+            self._at = at
+            self._moment += 1
+        if anew or not is_same(array, before):
+            self._content += 1
+            self.earlier = before if before is not None and before.nbytes <= _MOST_KEPT else None
+        self._note_furthest()
+        if array is not None:
+            self._fit(array.shape, self._known.get(subject.key) if anew else (self.plane, self.cursor))
+
+    def _fit(self, shape: tuple[int, ...], known: tuple[Plane, tuple[int, ...]] | None) -> None:
+        if known is None or len(known[0].shape) != len(shape):
+            self.plane = plane_of(shape)
+            self.cursor = (0,) * len(shape)
+        else:
+            self.plane = known[0].fitted(shape)
+            self.cursor = tuple(max(0, min(at, size - 1)) for at, size in zip(known[1], shape, strict=True))
+        self.axis = min(self.axis, max(len(shape) - 1, 0))
+
+    def _note_furthest(self) -> None:
+        """Iterations up to that which was reached are shown; later ones would have to be computed."""
+        run, iteration = f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", self.shown.iteration
+        if iteration is not None:
+            self._furthest[run] = max(self._furthest.get(run, 0), iteration)
+
+    def turn(self, by: int) -> None:
+        """Another value of the same operation: its outputs, then its inputs."""
+        subject = self.subject
+        if subject is not None:
+            self._turn_to(replace(subject, place=(subject.place + by) % self.shown.others))
+
+    # --- the elements --------------------------------------------------------------------------------------------
+
+    @property
+    def array(self) -> Array | None:
+        """The tensor; None where there is none, or it has no element."""
+        array = self.shown.array
+        return array if array is not None and array.size else None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Row and column of the cursor."""
+        return self.plane.place(self.cursor) or (0, 0)
+
+    def element(self) -> Array | None:
+        """The element under the cursor, as an array of one element."""
+        array = self.array
+        if array is None:
+            return None
+        # A slice of one, not an item: items of packed types and texts forget their type.
+        return array[tuple(slice(at, at + 1) for at in self.cursor)].reshape(1)
+
+    def is_numeric(self) -> bool:
+        """Whether there are numbers, so that colours mean something."""
+        return self.array is not None and is_numeric(self.array.dtype)
+
+    def point_at(self, row: int, column: int) -> None:
+        """Put the cursor on what stands there, or the nearest to it."""
+        plane = self.plane
+        row, column = max(0, min(row, plane.height - 1)), max(0, min(column, plane.width - 1))
+        while column > 0 and not plane.is_there(row, column):
+            column -= 1
+        if plane.is_there(row, column):
+            self.cursor = plane.element(row, column)
+
+    def go_to(self, element: tuple[int, ...]) -> None:
+        """Put the cursor on an element, wherever it is. UsageError where there is none such."""
+        array = self.array
+        if array is None:
+            raise UsageError("there is no element here")
+        if len(element) != array.ndim:
+            raise UsageError(f"{array.ndim} indices are expected, not {len(element)}")
+        for axis, (at, size) in enumerate(zip(element, array.shape, strict=True)):
+            if not -size <= at < size:
+                raise UsageError(f"axis {axis} has no index {at}; it has {size} elements")
+        self.cursor = tuple(at % size for at, size in zip(element, array.shape, strict=True))
+        self.plane = self.plane.through(self.cursor)
+
+    def show_plane(self, plane: Plane) -> None:
+        """Show other elements; the cursor stays where it is if it can."""
+        self.plane = plane
+        if plane.size and plane.place(self.cursor) is None:
+            row, column = 0, 0
+            mixed = tuple(
+                at if axis in (plane.rows, plane.columns) else plane.index[axis] for axis, at in enumerate(self.cursor)
+            )
+            row, column = plane.place(mixed) or (0, 0)
+            self.cursor = plane.element(row, column)
+
+    # --- what is known of it ----------------------------------------------------------------------------------------
+
+    def survey(self) -> Survey | None:
+        """Statistics and histogram; None while they are being computed."""
+        array = self.shown.array
+        if array is None:
+            return None
+        if self._survey is not None and self._survey[0] == self._content:
+            return self._survey[1]
+        if array.size <= AT_ONCE:
+            self._survey = self._content, finish(survey(array, min(BINS, 8 + 2 * math.isqrt(array.size))))
+            return self._survey[1]
+        found = self.inquiries.find("survey", (self._content,), lambda _debugger: survey(array, BINS))
+        return found.answer if found.done else None
+
+    def before(self, *, wanted: bool = False) -> Outcome:
+        """The value of one iteration before, as an array; of a large one only where it is `wanted`."""
+        array, address = self.shown.array, self.shown.address
+        if self.shown.is_old:
+            return Outcome(problem="not computed yet in this iteration", done=True)
+        if not address or array is None:
+            return Outcome(problem="there is no iteration before", done=True)
+        if self.shown.iteration is None:
+            return Outcome(problem="it is in no loop", done=True)
+        if self.shown.iteration == 0:
+            return Outcome(problem="this is the first iteration", done=True)
+        if array.nbytes > _MOST_KEPT and not (wanted or self.against):
+            return Outcome(problem="= fetches it", done=True)
+
+        def ask(debugger: Debugger) -> Generator[None, None, Array]:
+            yield
+            return debugger.previous_value(address, compared=False).before
+
+        found = self.inquiries.find("before", (self._moment,), ask)
+        if found.answer is not None and found.answer.shape != array.shape:
+            return Outcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
+        return found
+
+    def over_iterations(self) -> Outcome:
+        """The element under the cursor over the last iterations, a Series."""
+        array, address, iteration = self.array, self.shown.address, self.shown.iteration
+        if array is None or not address or iteration is None:
+            return Outcome(problem="it is in no loop", done=True)
+        furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
+        last = min(furthest, iteration + _SPAN // 4)
+        begin = max(0, last - _SPAN + 1)
+        index = ",".join(map(str, self.cursor))
+        text = f"{address}@{begin}:{last + 1}" + (f"[{index}]" if index else "")
+
+        def ask(debugger: Debugger) -> Generator[None, None, Series]:
+            while True:
+                yield
+                series = debugger.over_iterations(text)
+                if series.stopped != "paused":
+                    return series
+
+        key = (text, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
+        return self.inquiries.find("series", key, ask)
+
+    # --- in few cells --------------------------------------------------------------------------------------------
+
+    def block(self, rows: range, columns: range) -> Array | None:
+        """What stands in some rows and columns: the elements, or their differences (f64) from the iteration before."""
+        array = self.array
+        if array is None:
+            return None
+        if not self.against:
+            return self.plane.block(array, rows, columns)
+        before = self.before().answer
+        return None if before is None else _difference(self.plane, array, before, rows, columns)
+
+    def tiles(self, rows: Array, columns: Array) -> Array | None:
+        """The plane in cells between these edges, each the largest magnitude in it; None while that is computed."""
+        array, plane, against = self.array, self.plane, self.against
+        before = self.before().answer if against else None
+        if array is None or (against and before is None):
+            return None
+
+        def block(down: range, across: range) -> Array:
+            if before is not None:
+                return _difference(plane, array, before, down, across)
+            return plane.block(array, down, across)
+
+        bounds = [int(one[at]) for one in (rows, columns) for at in (0, -1)]
+        key = (self._content, self._moment if against else -1, plane, *bounds, len(rows), len(columns))
+        if (bounds[1] - bounds[0]) * (bounds[3] - bounds[2]) <= AT_ONCE:
+            if self._tiles is None or self._tiles[0] != key:
+                self._tiles = key, finish(largest_magnitudes(block, rows, columns))
+            return self._tiles[1]
+        found = self.inquiries.find("tiles", key, lambda _debugger: largest_magnitudes(block, rows, columns))
+        return found.answer if found.done else None
+
+
+def _difference(plane: Plane, array: Array, before: Array, rows: range, columns: range) -> Array:
+    now, then = (readable(plane.block(one, rows, columns)) for one in (array, before))
+    if now.dtype.kind in "iu":
+        # Exact before it becomes a float, whatever the two are.
+        above = now >= then
+        distance = np.where(above, now.astype(np.uint64) - then.astype(np.uint64), 0).astype(np.float64)
+        below = np.where(above, 0, then.astype(np.uint64) - now.astype(np.uint64)).astype(np.float64)
+        return distance - below
+    with np.errstate(all="ignore"):
+        found: Array = now.astype(np.float64) - then.astype(np.float64)
+    # Infinite and still so, or NaN and still so, is no difference.
+    same = (now == then) | ((now != now) & (then != then))
+    return np.where(same, 0.0, found)

@@ -1,0 +1,104 @@
+"""One value full screen: colours or numbers; below them the other, how often, over time, statistics, one element."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from textual.app import ComposeResult
+
+from tui.paint.containers import Horizontal, Vertical
+from tui.paint.pane import Pane
+from tui.screens.base import DebugScreen
+from tui.screens.value.inquiries import Inquiries
+from tui.screens.value.inspected import Inspected
+from tui.screens.value.selection import Subject, frame_of
+from tui.screens.value.tensor import Companion, TensorPane
+from tui.screens.value.tensor_facts import ElementCard, HowOften, InNumbers, OverIterations, Summary
+from tui.state import State
+
+
+class ValueScreen(DebugScreen):
+    """A value at the moment, however the run moves."""
+
+    DEFAULT_CSS = """
+    ValueScreen #parts { height: 23; border-top: solid $foreground 14%; }
+    ValueScreen #companion { width: 1fr; height: 1fr; }
+    ValueScreen #times { width: 46; }
+    ValueScreen #facts { width: 48; }
+    ValueScreen #element { margin-top: 1; }
+    ValueScreen #summary { border-top: solid $foreground 14%; height: 4; display: none; }
+    ValueScreen.-ascii #parts, ValueScreen.-ascii #summary { border-top: ascii $foreground 14%; }
+    ValueScreen.-huge #times { width: 52; }
+    ValueScreen.-huge #facts { width: 60; }
+    ValueScreen.-medium #parts { height: 12; }
+    ValueScreen.-medium #companion { display: none; }
+    ValueScreen.-medium #times { width: 1fr; border-left: none; }
+    ValueScreen.-medium #facts { width: 88; layout: horizontal; }
+    ValueScreen.-medium #facts > * { width: 1fr; }
+    ValueScreen.-medium #numbers { width: 41; }
+    ValueScreen.-medium #element { margin-top: 0; }
+    ValueScreen.-medium #over { display: none; }
+    ValueScreen.-short #parts, ValueScreen.-tiny #parts { display: none; }
+    ValueScreen.-short #summary, ValueScreen.-tiny #summary { display: block; }
+    """
+    view_name = "value"
+
+    def __init__(self, subject: Subject | None = None) -> None:
+        """What is shown at first; None is what is selected."""
+        super().__init__()
+        self._subject = subject
+        self._inspected: Inspected | None = None
+
+    @property
+    def inspected(self) -> Inspected:
+        """What is looked at."""
+        if self._inspected is None:
+            driver = self.stepper.driver
+            self._inspected = Inspected(driver, Inquiries(driver, self.repaint_panes))
+            self._inspected.take(self.stepper.state)
+            if self._subject is not None:
+                self._inspected.open(self._subject)
+        return self._inspected
+
+    def body(self) -> ComposeResult:
+        """The value above, the rest below."""
+        inspected = self.inspected
+        yield TensorPane(inspected, id="tensor")
+        with Horizontal(id="parts"):
+            yield Companion(inspected, id="companion")
+            with Vertical(id="times", classes="rule"):
+                yield HowOften(inspected, id="often")
+                yield OverIterations(inspected, id="over")
+            with Vertical(id="facts", classes="rule"):
+                yield InNumbers(inspected, id="numbers")
+                yield ElementCard(inspected, id="element")
+        yield Summary(inspected, id="summary")
+
+    def fit(self, width: int, height: int) -> None:
+        """Without the companion where it has no room."""
+        medium = width < 150 or height < 44
+        self.set_class(medium, "-medium")
+        self.query_one(ElementCard).set_class(medium, "with-series")
+
+    def show(self, state: State) -> None:
+        """Another moment; the value stays the same one, and is what the other keys act on."""
+        if not self.is_ready:
+            return
+        inspected = self.inspected
+        inspected.take(state)
+        subject = inspected.subject
+        is_here = subject is not None and state.frame is frame_of(state, subject.program)
+        if subject is not None and subject.program is not None and subject.layer is None and is_here:
+            state = replace(state, selected=subject.operation)
+            self.stepper.state = state
+        super().show(state)
+
+    def on_unmount(self) -> None:
+        """What nobody sees need not be found out."""
+        if self._inspected is not None:
+            self._inspected.inquiries.close()
+
+    def repaint_panes(self) -> None:
+        """Something was found out, or chosen."""
+        if self.is_ready and self.is_attached:
+            for pane in self.query(Pane):
+                pane.changed()

@@ -1,0 +1,277 @@
+"""The value that is looked at: its numbers, colours, differences or bits; beside it the other of these."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events
+
+from stepper import element_types
+from stepper.ops.axes import shape_text
+from tui.paint.pane import Pane
+from tui.paint.rows import Cell, Row, printable, spread, width_of
+from tui.screens.value.heat import HeatGrid
+from tui.screens.value.inspected import VIEWS, Inspected
+from tui.screens.value.numbers import NumberGrid
+from tui.theme import GLYPHS
+
+_LEAST_NUMBERS: Final = 4
+"""Rows that must be left below the colours for numbers to stand there."""
+_UNITS: Final = ("B", "KB", "MB", "GB")
+
+
+class TensorPane(Pane):
+    """One of the views of a value; `grid` draws it."""
+
+    DEFAULT_CSS = "TensorPane { height: 1fr; min-height: 3; }"
+    kind: ClassVar[str] = "tensor"
+    help_text: ClassVar[str] = (
+        "A value: two of its axes (↓ and → in the heading) as colours or numbers, of every other axis one index.\n"
+        "Colours: the ground is zero; where a cell stands for several elements, the largest magnitude of them, and a\n"
+        "NaN or Inf always shows. Numbers: bold are those that the last movement changed. [0,:,3:8] with `slice`.\n"
+        "The same value stays while the run moves; J and K take the operation below or above."
+    )
+
+    def __init__(self, inspected: Inspected, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.inspected = inspected
+        self.numbers = NumberGrid(inspected)
+        self.heat = HeatGrid(inspected, self)
+        self._axes: list[tuple[int, int, int]] = []
+        self._below = 0
+
+    # --- what is drawn -------------------------------------------------------------------------------------------
+
+    @property
+    def grid(self) -> NumberGrid | HeatGrid:
+        """What draws the view."""
+        return self.heat if self.inspected.view == "colours" and self.inspected.is_numeric() else self.numbers
+
+    def heading(self, width: int) -> list[Row]:
+        """Name and iteration, the axes, and the views; below it what it is."""
+        self.count(width)  # the rows choose the format that the heading names
+        seen = self.inspected
+        shown = seen.shown
+        mark: Cell = (GLYPHS["focus"] if self.has_focus else " ", "accent")
+        iteration = "" if shown.iteration is None else f"@{shown.iteration}"
+        left: Row = [mark, (printable(f"{shown.name}{iteration}"), "title-on" if self.has_focus else "title")]
+        left += [("   ", ""), *self._axes_row(width_of(left) + 3)]
+        right: Row = self._tabs() if width >= width_of(left) + 46 else [(self._tab_name(), ""), ("  v", "key")]
+        return [spread(left, right, width), self._facts(width)]
+
+    def _axes_row(self, begin: int) -> Row:
+        """The shape with what is shown of each axis; where each stands is kept for the mouse."""
+        plane = self.inspected.plane
+        self._axes = []
+        if self.inspected.shown.array is None:
+            return []
+        row: Row = [("[", "dim")]
+        at = begin + 1
+        for axis, size in enumerate(plane.shape):
+            if axis in (plane.rows, plane.columns):
+                arrow = "↓" if axis == plane.rows else "→"
+                text = f"{arrow} {self._part(axis, size)}"
+            else:
+                text = str(plane.index[axis])
+            picked = axis == self.inspected.axis and len(plane.shape) > 2
+            row.append((text, "cursor strong" if picked else ""))
+            self._axes.append((at, at + len(text), axis))
+            row.append((", " if axis < len(plane.shape) - 1 else "", "dim"))
+            at += len(text) + 2
+        return [*row, ("]", "dim")]
+
+    def _part(self, axis: int, size: int) -> str:
+        part = self.inspected.plane.parts[axis]
+        if part == slice(None):
+            return str(size)
+        text = ":".join("" if bound is None else str(bound) for bound in (part.start, part.stop))
+        return f"{text}{'' if part.step in (None, 1) else f':{part.step}'} of {size}"
+
+    def _tab_name(self) -> str:
+        return "difference" if self.inspected.against and self.inspected.view == "numbers" else self.inspected.view
+
+    def _tabs(self) -> Row:
+        seen = self.inspected
+        row: Row = []
+        for name in ("colours", "numbers", "difference", "bits"):
+            on = name == self._tab_name() or (name == "difference" and seen.against)
+            row.append((f"{name}  ", "strong" if on else "dim"))
+        return [*row, ("v", "key")]
+
+    def _facts(self, width: int) -> Row:
+        seen = self.inspected
+        shown, array = seen.shown, seen.shown.array
+        if array is None:
+            return [(f"  {printable(shown.why)}", "dim")]
+        size = float(array.nbytes)
+        unit = 0
+        while size >= 1024 and unit < len(_UNITS) - 1:
+            size, unit = size / 1024, unit + 1
+        amount = f"{size:.0f} {_UNITS[unit]}" if size >= 10 or unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+        text = f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   {amount}"
+        left: Row = [(f"  {printable(shown.role)}   ", "dim"), (text, "")]
+        if shown.others > 1:
+            left += [("   i", "key"), (" inputs", "dim")]
+        right: Row = []
+        if shown.is_old:
+            right = [(f"of the iteration before: {printable(shown.why)} ", "edit")]
+        elif seen.against:
+            right = [(self._against(), "accent")]
+        elif isinstance(self.grid, NumberGrid) and width >= 100:
+            right = [(f"{self.grid.format.note}  ", "note"), ("+ -", "key"), (" digits ", "dim")]
+        return spread(left, right, width)
+
+    def _against(self) -> str:
+        found = self.inspected.before()
+        if found.problem:
+            return f"no difference: {found.problem} "
+        return "minus the iteration before "
+
+    def rows(self, width: int) -> list[Row]:
+        """What is seen of the grid."""
+        seen = self.inspected
+        array = seen.shown.array
+        if array is None:
+            return []
+        if not array.size:
+            return [[], [("  it has no elements", "dim")]]
+        if seen.against and seen.view != "bits" and seen.before().problem:
+            return [[], [(f"  {seen.before().problem}", "dim")]]
+        height = max(self.size.height - 2, 1)
+        lines = self.grid.lines(width, height)
+        self._below = len(lines) + 1
+        room = height - self._below
+        if self.grid is self.heat and room >= _LEAST_NUMBERS and self.screen.has_class("-medium"):
+            lines = [*lines, [], *self.numbers.lines(width, room)]
+        if self.grid is self.heat:
+            columns = self.heat.columns(height - len(lines) - 1)
+            lines += [[], *columns] if columns else []
+        return lines
+
+    # --- keys and mouse ------------------------------------------------------------------------------------------
+
+    def look_on(self, direction: int) -> None:
+        """The next view."""
+        seen = self.inspected
+        now = seen.view, seen.against and seen.view == "numbers"
+        place = VIEWS.index(now) + direction
+        seen.view, seen.against = VIEWS[place % len(VIEWS)]
+        self._changed_all()
+
+    def zoom_by(self, by: int) -> None:
+        """More digits, or a part of the colours larger."""
+        seen = self.inspected
+        if self.grid is self.heat:
+            plane = seen.plane
+            most = max(plane.height, plane.width).bit_length()
+            seen.zoom = max(0, min(seen.zoom + by, most))
+        else:
+            seen.digits = max(0, min(seen.digits + by, 17))
+        self._changed_all()
+
+    def _changed_all(self) -> None:
+        for pane in self.screen.query(Pane):
+            pane.changed()
+
+    def step(self) -> tuple[int, int]:
+        """How many rows and columns an arrow goes."""
+        return self.heat.step() if self.grid is self.heat else (1, 1)
+
+    def page(self) -> int:
+        """How many rows are seen at once."""
+        return max(1, self.numbers.page() - 1) if self.grid is self.numbers else 10 * self.heat.step()[0]
+
+    def scroll_rows(self, by: int) -> None:
+        """The wheel; the cursor stays."""
+        self.grid.scroll(by, 0)
+        self._changed_all()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Further down; with Shift or Ctrl further right; over an axis its index."""
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Further up; with Shift or Ctrl further left; over an axis its index."""
+        self._wheel(event, -1)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        """Sideways."""
+        self.grid.scroll(0, 2)
+        self._changed_all()
+        event.stop()
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        """Sideways."""
+        self.grid.scroll(0, -2)
+        self._changed_all()
+        event.stop()
+
+    def _wheel(self, event: events.MouseEvent, by: int) -> None:
+        axis = self._axis_at(event)
+        if axis is not None:
+            self.inspected.axis = axis
+            self.post_line(f"axis {by:+d}")
+        elif event.shift or event.ctrl:
+            self.grid.scroll(0, 2 * by)
+            self._changed_all()
+        else:
+            self.scroll_rows(3 * by)
+        event.stop()
+
+    def _axis_at(self, event: events.MouseEvent) -> int | None:
+        x = event.x - self.gutter.left
+        if event.y != 0:
+            return None
+        return next((axis for begin, end, axis in self._axes if begin <= x < end), None)
+
+    def on_click(self, event: events.Click) -> None:
+        """An element gets the cursor; an axis is picked, with a second click goes down the rows; a view is shown."""
+        axis = self._axis_at(event)
+        if axis is not None:
+            again = axis == self.inspected.axis and event.chain == 2
+            self.inspected.axis = axis
+            self.post_line("axis rows" if again else f"axis {axis}")
+            return
+        x, y = event.x - self.gutter.left, event.y - 2
+        if event.y == 0 and x > self.size.width - 38:
+            self.look_on(1)
+            return
+        is_below = self.grid is self.heat and y >= self._below
+        place = self.numbers.place_at(x, y - self._below) if is_below else self.grid.place_at(x, y)
+        if place is not None:
+            self.inspected.point_at(*place)
+            self._changed_all()
+
+
+class Companion(TensorPane, can_focus=False):
+    """Numbers beside colours, colours beside numbers, of the same plane."""
+
+    kind: ClassVar[str] = "companion"
+
+    @property
+    def grid(self) -> NumberGrid | HeatGrid:
+        """The other one."""
+        return self.numbers if self.inspected.view == "colours" or not self.inspected.is_numeric() else self.heat
+
+    def heading(self, width: int) -> list[Row]:
+        """Which it is, and where the cursor stands."""
+        self.count(width)  # as above
+        is_numbers = self.grid is self.numbers
+        element = "[" + ",".join(map(str, self.inspected.cursor)) + "]"
+        note = f"{element}   {self.numbers.format.note}" if is_numbers else element
+        self._axes = []
+        return [spread([(" ", ""), ("numbers" if is_numbers else "colours", "title")], [(note, "note")], width)]
+
+    def rows(self, width: int) -> list[Row]:
+        """What is seen of the grid."""
+        seen = self.inspected
+        if seen.array is None or (seen.against and seen.before().problem):
+            return []
+        return self.grid.lines(width, max(self.size.height - 1, 1))
+
+    def on_click(self, event: events.Click) -> None:
+        """An element gets the cursor."""
+        place = self.grid.place_at(event.x - self.gutter.left, event.y - 1)
+        if place is not None:
+            self.inspected.point_at(*place)
+            self._changed_all()

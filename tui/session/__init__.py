@@ -1,0 +1,1 @@
+"""What the application keeps: layout, inputs, session."""

@@ -1,0 +1,68 @@
+"""The layout of the screen as data, to be kept with a session: theme, statistic, screen, pane, tab, typed lines.
+
+What comes from a file is believed only as far as there is such a thing; the rest stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from stepper.debug.iterations.statistics import statistic_names
+from tui.paint.lines import Tabs
+from tui.paint.pane import Pane
+from tui.registry import VIEWS
+from tui.screens.base import DebugScreen
+from tui.stage import Stage
+
+_MOST_LINES: Final = 200
+_LONGEST: Final = 200
+
+
+def layout_of(app: Stage, front: DebugScreen) -> dict[str, Any]:
+    """What there is to keep."""
+    focused = app.focused_pane
+    return {
+        "theme": app.theme,
+        "statistic": app.state.statistic,
+        "view": front.view_name or "main",
+        "pane": focused.id if focused is not None and focused.id else "",
+        "tab": str(getattr(front, "tab", "")),
+        "lines": [line[:_LONGEST] for line in app.typed[-_MOST_LINES:]],
+    }
+
+
+def put_layout(app: Stage, layout: Mapping[str, Any]) -> None:
+    """Arrange the screen as it was kept."""
+    theme, statistic, view = (_text(layout, name) for name in ("theme", "statistic", "view"))
+    if theme in app.available_themes:
+        app.theme = theme
+    if statistic in statistic_names() and statistic != app.state.statistic:
+        app.perform(f"statistic {statistic}")
+    app.typed[:0] = typed_lines(layout)
+    if view in VIEWS and view not in ("main", "help"):
+        app.open_view(view)
+    app.call_after_refresh(_put_screen, app, layout)
+
+
+def _put_screen(app: Stage, layout: Mapping[str, Any]) -> None:
+    screen = app.screen
+    tab, pane = _text(layout, "tab"), _text(layout, "pane")
+    show_tab = getattr(screen, "show_tab", None)
+    if show_tab is not None and tab in Tabs.NAMES and screen.has_class("-tiny"):
+        show_tab(tab)
+    found = next((one for one in screen.query(Pane) if pane and one.id == pane and one.focusable), None)
+    if found is not None:
+        found.focus()
+
+
+def typed_lines(layout: Mapping[str, Any]) -> list[str]:
+    """What was typed at the prompt."""
+    lines = layout.get("lines")
+    found = lines[-_MOST_LINES:] if isinstance(lines, list) else []
+    return [line[:_LONGEST] for line in found if isinstance(line, str) and line.isprintable()]
+
+
+def _text(layout: Mapping[str, Any], name: str) -> str:
+    value = layout.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,438 @@
+"""The driver: one worker thread in which the debugger lives. The only place with threads.
+
+Commands and questions go in through a queue, frozen pictures come out as messages. The event loop never waits for the
+run; Esc asks it to pause, which the machine does before its next move. When nothing is asked for, the worker fills in
+what the histories lack, and leaves that the moment something is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from msgspec import Struct
+from textual.app import App
+from textual.timer import Timer
+
+from stepper.commands import Answer, Interpreter
+from stepper.commands.registry import command_called
+from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.run_views import Glance, glance
+from stepper.element_types import Array
+from stepper.engine.frames import place
+from stepper.engine.program import CompiledModel
+from stepper.errors import StepperError, UsageError
+from stepper.files.output import ProtectedFiles
+from stepper.session.keeper import EVERY
+from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
+from tui.state import Running
+from tui.worker.event_log import EventLog, Kind
+from tui.worker.lists import ListsTaker
+from tui.worker.snapshot import Pictures
+
+FRAMES: Final = 1 / 30
+"""Seconds between two pictures of a run under way."""
+_QUIET: Final = 0.03
+"""Seconds without a command after which histories are filled in."""
+_LOGGED: Final = 2_000
+"""Lines of logpoints that are kept of one movement."""
+
+
+class Command(Struct, frozen=True):
+    """A line for the interpreter; `echo`: its answer is to be shown."""
+
+    line: str
+    echo: bool = True
+
+
+class Question(Struct, frozen=True):
+    """Something to find out from the debugger, and who wants to know. One with a `title` is shown like a movement.
+
+    `gives_way`: whatever else comes goes first.
+    """
+
+    ask: Callable[[Debugger], Any]
+    then: Callable[[Any], None]
+    title: str = ""
+    gives_way: bool = False
+
+
+class Adjustment(Struct, frozen=True):
+    """Something to change in how pictures are taken."""
+
+    change: Callable[[Pictures], None]
+
+
+Job = Command | Question | Adjustment
+
+
+class Driver:
+    """Carries out commands on a debugger in a thread of its own, and posts what comes of it to the application."""
+
+    _debugger: Debugger
+    _interpreter: Interpreter
+    _pictures: Pictures
+
+    def __init__(
+        self,
+        app: App[Any],
+        debugger: Debugger | Callable[[], Debugger] | None,
+        name: str,
+        log: EventLog | None = None,
+        *,
+        keep: Callable[[Debugger, bool], tuple[str, bool]] = lambda _debugger, _due: ("", False),
+    ) -> None:
+        """The debugger, or how one is made (in the worker); None: there will be another driver that has one.
+
+        `keep` saves the session after each job, with True what waits; it says what is wrong and whether anything waits.
+        """
+        self._app = app
+        self._name = name
+        self.log = EventLog() if log is None else log
+        self._make = debugger
+        self._keep = keep
+        self._is_due = False
+        self._logged: deque[str] = deque(maxlen=_LOGGED)
+        self.is_open = isinstance(debugger, Debugger)
+        """Whether there is a debugger; before that, its inputs are chosen."""
+        self.is_closed = False
+        if isinstance(debugger, Debugger):
+            self._open(debugger)
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._command = ""
+        self._filling = False
+        self._yielding = False
+        self._waiting = 0
+        self._pressing = 0
+        self._resting = False
+        self._rate = _Rate()
+        self._timer: Timer | None = None
+        self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
+
+    def _open(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+        self._interpreter = Interpreter(debugger, multiline=False)
+        self._pictures = Pictures(debugger, self._interpreter.session, self._name, ListsTaker(debugger, self.log))
+        debugger.breakpoints.sink = self._hear
+        self.is_open = True
+
+    # --- asked by the application, in its thread -----------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to work; the first picture comes at once."""
+        self._timer = self._app.set_interval(FRAMES, self._look)
+        self._thread.start()
+
+    def execute(self, line: str, *, echo: bool = True) -> None:
+        """Carry out a line of the command language; `Changed` says what came of it."""
+        self._put(Command(line, echo))
+
+    def ask(
+        self,
+        question: Callable[[Debugger], Any],
+        then: Callable[[Any], None],
+        *,
+        title: str = "",
+        gives_way: bool = False,
+    ) -> None:
+        """Find something out: `question` is called in the worker, `then` with its answer in the application.
+
+        One that moves the run has a `title`: it is shown while it goes on, and Esc pauses it.
+        One that gives way is for what takes long: a replay in it is paused as soon as anything else is asked for, and
+        it should itself leave off when `is_pressed`.
+        """
+        self._put(Question(question, then, title, gives_way))
+
+    def leave_off(self) -> None:
+        """Pause the replay of a question that gives way, for nobody wants it any more."""
+        with self._lock:
+            if self._yielding:
+                self._debugger.pause()
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether something waits that does not give way."""
+        return self._pressing > 0
+
+    def adjust(self, change: Callable[[Pictures], None]) -> None:
+        """Take other pictures from now on, and one at once."""
+        self._put(Adjustment(change))
+
+    def pause(self) -> bool:
+        """Make the movement under way stop where it is; whether there is one."""
+        with self._lock:
+            busy = bool(self._command)
+            if busy:
+                self._debugger.pause()
+        return busy
+
+    @property
+    def protected(self) -> ProtectedFiles:
+        """The files that must not be written over."""
+        return self._debugger.protected if self.is_open else ProtectedFiles()
+
+    @property
+    def compiled(self) -> CompiledModel:
+        """The model, ready to run; it never changes."""
+        return self._debugger.machine.compiled
+
+    @property
+    def given(self) -> tuple[tuple[str, Array], ...]:
+        """The inputs of the run with their names; they never change."""
+        parameters = self._debugger.model.graph.parameters
+        return tuple((one.name, value) for one, value in zip(parameters, self._debugger.inputs, strict=True))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything that was asked for is not done yet."""
+        return self._waiting > 0
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether everything is done, the histories as well."""
+        return self._resting
+
+    def ended(self, patience: float = 10.0) -> Debugger | None:
+        """The debugger, for whoever goes on with it when this has ended; None where that takes too long (seconds)."""
+        self.close()
+        if self._thread.is_alive():
+            self._thread.join(patience)
+        return None if self._thread.is_alive() or not self.is_open else self._debugger
+
+    def close(self) -> None:
+        """End; a movement under way is left where it is."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.stop()
+        if self.is_open:
+            self._debugger.pause()
+        self._jobs.put(None)
+
+    def _put(self, job: Job) -> None:
+        if self._make is None:
+            raise UsageError("the model does not run yet: choose its inputs, F5 runs")
+        with self._lock:
+            self._waiting += 1
+            self._resting = False
+            presses = not _gives_way(job)
+            self._pressing += presses
+            if self._filling or (self._yielding and presses):
+                self._debugger.pause()
+        self._jobs.put(job)
+
+    def _look(self) -> None:
+        """Thirty times a second: show how far a movement under way has come."""
+        command = self._command
+        if command:
+            seen = glance(self._debugger.machine)
+            self._app.post_message(Progress(Running(command, seen, self._rate.of(seen))))
+
+    # --- the worker ----------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        if not self.is_open and not self._made():
+            return
+        self._show(None)
+        while True:
+            try:
+                job = self._jobs.get(timeout=_QUIET)
+            except Empty:
+                with self._debugger.working():
+                    is_more = self._fill()
+                if is_more:
+                    self._show(None)
+                    continue
+                self._rest()
+                job = self._next_job()
+            if job is None:
+                return
+            try:
+                with self._debugger.working():  # so that a pause is heeded from before it can be asked for
+                    self._carry_out(job)
+            except Exception as error:  # a fault in a command must not end the session
+                self._app.post_message(Fault("driver", repr(error)))
+            finally:
+                with self._lock:
+                    self._waiting -= 1
+                    self._pressing -= not _gives_way(job)
+                    self._yielding = False
+            if not _gives_way(job):
+                self._save(due=False)
+
+    def _next_job(self) -> Job | None:
+        """The next job, whenever it comes; before that the session is saved, if that is due."""
+        if self._is_due:
+            try:
+                return self._jobs.get(timeout=EVERY)
+            except Empty:
+                self._save(due=True)
+        return self._jobs.get()
+
+    def _save(self, *, due: bool) -> None:
+        try:
+            trouble, self._is_due = self._keep(self._debugger, due)
+        except Exception as error:  # the worker must not die of it
+            self._app.post_message(Fault("saving the session", repr(error)))
+            return
+        if trouble:
+            self._app.post_message(Found(lambda _answer: None, None, trouble))
+
+    def _made(self) -> bool:
+        """Make the debugger; whether that went well."""
+        assert callable(self._make)
+        try:
+            self._open(self._make())
+        except (StepperError, MemoryError) as error:
+            self._app.post_message(Refused(str(error) or "there is not enough memory"))
+        except Exception as error:
+            self._app.post_message(Refused(f"a fault in the program: {error!r}"))
+        return self.is_open
+
+    def _carry_out(self, job: Job) -> None:
+        with self._lock:
+            self._yielding = _gives_way(job)
+            self._debugger.machine.request_pause(wanted=self._yielding and self.is_pressed)
+        if isinstance(job, Question):
+            self._app.post_message(self._found(job))
+            if job.title:
+                self._pictures.after("")
+                self._stand()
+                self._show(None)
+            return
+        if isinstance(job, Adjustment):
+            job.change(self._pictures)
+            self._show(None)
+            return
+        self._show(self._reply(job))
+
+    def _found(self, question: Question) -> Found:
+        with self._lock:
+            self._rate.begin()
+            self._command = question.title
+        try:
+            return Found(question.then, question.ask(self._debugger))
+        except StepperError as error:
+            return Found(question.then, None, str(error))
+        finally:
+            with self._lock:
+                self._command = ""
+                if question.title:
+                    self._debugger.machine.request_pause(wanted=False)
+
+    def _reply(self, job: Command) -> Reply:
+        with self._lock:
+            self._rate.begin()
+            self._command = job.line or "again"
+        failure = run_failure = ""
+        before = self._debugger.stop
+        try:
+            answer = self._interpreter.execute(job.line)
+        except UsageError as error:
+            answer, failure = Answer(), str(error)
+        except StepperError as error:
+            answer, failure, run_failure = Answer(), str(error), str(error)
+        finally:
+            with self._lock:
+                self._command = ""
+                # A pause that came too late must not stop the next one.
+                self._debugger.machine.request_pause(wanted=False)
+        self._pictures.after(run_failure)
+        lines = (*self._take_log(), *(failure.splitlines() if failure else answer.lines))
+        self._stand()
+        self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
+        ended = self._interpreter.session.ended
+        moved = _moves(job.line) if failure else "reason" in answer.data
+        return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer))
+
+    def _stand(self) -> None:
+        """What happens from now on happens here."""
+        debugger = self._debugger
+        self.log.stand(debugger.machine.tick, debugger.branches.name, debugger.stop.place)
+
+    def _hear(self, line: str) -> None:
+        """A logpoint writes a line, on the way."""
+        self._logged.append(line)
+        machine = self._debugger.machine
+        self.log.stand(machine.tick, self._debugger.branches.name, place(machine.stack))
+        self.log.add(Kind.LOGGED, line, self._command)
+
+    def _take_log(self) -> tuple[str, ...]:
+        lines = tuple(self._logged)
+        self._logged.clear()
+        return lines
+
+    def _show(self, reply: Reply | None) -> None:
+        try:
+            state = self._pictures.take()
+        except Exception as error:
+            self._app.post_message(Fault("picture", repr(error)))
+            return
+        self._app.post_message(Changed(state, reply))
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._resting = self._waiting == 0
+
+    def _fill(self) -> bool:
+        """Prove the last stop, and fetch what the histories lack; whether there is more to see now."""
+        with self._lock:
+            if self._waiting:
+                return False
+            self._filling = True
+            self._debugger.machine.request_pause(wanted=False)
+        try:
+            self._debugger.timeline.prove()
+            return self._pictures.fill(lambda: self._waiting > 0)
+        except StepperError:
+            return False
+        except Exception as error:  # the worker must not die of it
+            self._app.post_message(Fault("histories", repr(error)))
+            return False
+        finally:
+            with self._lock:
+                self._filling = False
+
+
+def _notes(answer: Answer) -> tuple[str, ...]:
+    """What a movement said beside where it ended: notes, and the answers to the commands of a breakpoint."""
+    said = [line for one in answer.data.get("breakpoint_commands", ()) for line in one["answer"]["lines"]]
+    return (*answer.data.get("notes", ()), *said)
+
+
+def _moves(line: str) -> bool:
+    """Whether a line is a movement, or nothing, which repeats one."""
+    word = line.split(maxsplit=1)[0] if line.strip() else "next"
+    try:
+        command = command_called(word)
+    except StepperError:
+        return False
+    return command.moves or command.group in ("movement", "changing")
+
+
+def _gives_way(job: Job) -> bool:
+    return isinstance(job, Question) and job.gives_way
+
+
+class _Rate:
+    """Iterations per second of the movement under way, over about the last second."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int, int]] = deque(maxlen=30)
+
+    def begin(self) -> None:
+        """A movement begins."""
+        self._seen = deque(maxlen=30)
+
+    def of(self, seen: Glance) -> float | None:
+        """With one glance more."""
+        iterations = [number for number in seen.iterations if number is not None]
+        self._seen.append((time.monotonic(), len(seen.iterations), iterations[-1] if iterations else 0))
+        (begun, depth, first), (now, last_depth, last) = self._seen[0], self._seen[-1]
+        if depth != last_depth or last <= first or now - begun < 0.2:
+            return None
+        return (last - first) / (now - begun)

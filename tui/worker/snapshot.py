@@ -1,0 +1,234 @@
+"""Pictures of the moment: what the worker takes from the debugger for the screen, as frozen state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from stepper.commands import Session
+from stepper.debug.branches.edits import ValueEdit
+from stepper.debug.causes.cause import Trigger
+from stepper.debug.causes.texts import stop_sentences
+from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.frame_views import frame_views
+from stepper.debug.inspection.run_views import break_views, watch_views
+from stepper.debug.inspection.views import LoopView, StopView
+from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.debug.iterations.tiles import CellsView
+from stepper.debug.scopes import innermost_loop
+from stepper.engine.frames import Phase
+from stepper.engine.sequence_loops import without_loops
+from tui.state import Happening, State, TimelineEvent
+from tui.worker.endings import Endings
+from tui.worker.lists import ListsTaker
+
+if TYPE_CHECKING:
+    from stepper.debug.iterations.sweep import Sweeps
+    from tui.worker.comparing import Comparing
+
+MOST_EVENTS: Final = 1_000
+_FILLED: Final = (16, 64, 512)
+"""Iterations back that are filled in, the nearest first."""
+_PATIENCE: Final = 0.5
+"""Seconds that one filling may take."""
+_CALM: Final = 0.3
+"""Seconds after a command in which no long walk begins: it would share the processor with the screen."""
+
+
+class _Course(NamedTuple):
+    """Which way the run goes: the branch, and how many edits it has at which ticks. The name alone may be another's."""
+
+    branch: str
+    edits: tuple[tuple[int, int], ...]
+
+
+def _course(debugger: Debugger) -> _Course:
+    edits = debugger.timeline.edits
+    return _Course(debugger.branches.name, tuple((tick, len(edits[tick])) for tick in sorted(edits)))
+
+
+class Pictures:
+    """Takes pictures of a debugger; lives in the worker."""
+
+    def __init__(self, debugger: Debugger, session: Session, name: str, lists: ListsTaker) -> None:
+        self._debugger = debugger
+        self._without_loops = without_loops(debugger.model)
+        self._session = session
+        self._name = name
+        self._lists = lists
+        self.statistics = IterationStatistics(debugger.timeline)
+        self._comparing: Comparing | None = None
+        self._events: dict[tuple[int, Happening], TimelineEvent] = {}
+        self._course = _course(debugger)
+        self._failure: tuple[int, str] = (-1, "")
+        self._cells: tuple[int, int] | None = None
+        self._span: tuple[int, int] | None = None
+        self._acted = 0.0
+        self._sweeps: Sweeps | None = None
+        self.endings = Endings(debugger.machine)
+
+    @property
+    def comparing(self) -> Comparing:
+        """The run beside another one; what compares is loaded when something is compared."""
+        if self._comparing is None:
+            from tui.worker.comparing import Comparing
+
+            self._comparing = Comparing(self._debugger)
+            self._comparing.window = self._cells
+        return self._comparing
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """All iterations of the loops; loaded with the first look at them."""
+        if self._sweeps is None:
+            from stepper.debug.iterations.sweep import Sweeps
+
+            self._sweeps = Sweeps(self._debugger)
+        return self._sweeps
+
+    def _compared(self) -> Comparing | None:
+        """What compares, where there is something to compare with."""
+        is_wanted = self._comparing is not None or self._debugger.reference is not None
+        return self.comparing if is_wanted else None
+
+    def _fill_comparison(self, enough: Callable[[], bool]) -> bool:
+        compared = self._compared()
+        return compared is not None and compared.fill(enough)
+
+    def look_at_cells(self, window: tuple[int, int] | None) -> None:
+        """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
+        self._cells = window
+        if self._comparing is not None:
+            self._comparing.window = window
+
+    def look_at_time(self, span: tuple[int, int] | None) -> None:
+        """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
+        self._span = span
+
+    def choose(self, statistic: str) -> None:
+        """Show another number for each tensor."""
+        self.statistics.choose(statistic)
+
+    def after(self, failure: str) -> None:
+        """A command has ended; `failure` is the message of an error."""
+        self._acted = time.monotonic()
+        debugger = self._debugger
+        course = _course(debugger)
+        tick = debugger.machine.tick
+        if course != self._course:
+            self.endings.on_another_course(tick for tick, _ in (*self._course.edits, *course.edits))
+            self._course = course
+            self.statistics.forget()
+            if self._sweeps is not None:
+                self._sweeps.forget()
+            if self._comparing is not None:
+                self._comparing.forget()
+            self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
+            if tick in debugger.timeline.edits:
+                self._note(Happening.EDIT, "edited")
+        stop = debugger.stop
+        cause = stop.cause
+        if cause is not None and cause.trigger is Trigger.BREAKPOINT and stop.tick == tick:
+            self._note(Happening.STOP, stop_sentences((cause,))[0])
+        self._failure = (tick, failure) if failure else (-1, "")
+
+    def _note(self, kind: Happening, text: str) -> None:
+        stack = self._debugger.machine.stack
+        depth = innermost_loop(stack)
+        if depth is None or len(self._events) >= MOST_EVENTS:
+            return
+        level = self._debugger.loop(depth, differences=False).level
+        if level.iteration is not None:
+            tick = self._debugger.machine.tick
+            self._events[tick, kind] = TimelineEvent(tick, level.run, level.iteration, kind, text, self._place(kind))
+
+    def _place(self, kind: Happening) -> tuple[int, int] | None:
+        """The operation just executed; of an edit that whose value was changed."""
+        machine, timeline = self._debugger.machine, self._debugger.timeline
+        frame = machine.stack[-1]
+        index = frame.pc - 1 if frame.phase is Phase.RUNNING else len(frame.program.operations) - 1
+        if kind is Happening.EDIT:
+            edit = timeline.edits[machine.tick][-1]
+            if not isinstance(edit, ValueEdit):
+                return None
+            frame = machine.stack[edit.depth - 1]
+            index = frame.program.computed_at.get(edit.slot, -1)
+        return (id(frame.program), index) if index >= 0 else None
+
+    def take(self) -> State:
+        """The present moment."""
+        debugger = self._debugger
+        stack = debugger.machine.stack
+        depth = max(min(len(stack) - 1, len(stack) - 1 - self._session.level), 0)
+        loop_depth = innermost_loop(stack[: depth + 1])
+        self.statistics.see()
+        view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
+        loop = self._loop(view, loop_depth)
+        tick, failure = self._failure
+        compared = self._compared()
+        return State(
+            model=self._name,
+            rules=str(debugger.machine.rules),
+            engine=debugger.machine.compiled.engine,
+            without_loops=self._without_loops,
+            view=view,
+            stop=debugger.stop,
+            frames=frame_views(stack, [edit for made in debugger.timeline.edits.values() for edit in made]),
+            depth=depth,
+            loop=loop,
+            loop_depth=loop_depth,
+            history=self.statistics.view(depth) if stack else None,
+            loop_history=self.statistics.view(loop_depth) if loop_depth is not None else None,
+            cells=self._window(depth if loop_depth is None else loop_depth),
+            sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
+            breaks=break_views(debugger.breakpoints),
+            lists=self._lists.take(),
+            watches=watch_views(debugger.watches, None if loop is None else loop.level.run),
+            events=tuple(self._events.values()),
+            branch=debugger.branches.name,
+            is_edited=debugger.branches.is_edited,
+            furthest=debugger.timeline.furthest,
+            statistic=self.statistics.statistic,
+            labels=debugger.labels.view(),
+            comparison=None if compared is None else compared.take(stack, depth, loop_depth),
+            output_names=tuple(result.name for result in debugger.model.graph.results),
+            ending=self.endings.view(),
+            failure=failure if tick == debugger.machine.tick else "",
+        )
+
+    def _loop(self, view: StopView, depth: int | None) -> LoopView | None:
+        if depth is None:
+            return None
+        if view.loop is not None and view.loop.level.depth == depth:
+            return view.loop
+        return self._debugger.loop(depth)
+
+    def _window(self, depth: int) -> CellsView | None:
+        if self._cells is None or depth >= len(self._debugger.machine.stack):
+            return None
+        return self.statistics.cells(depth, *self._cells)
+
+    def fill(self, enough: Callable[[], bool]) -> bool:
+        """Fetch what the histories of the present loop lack; whether there is more to see."""
+        stack = self._debugger.machine.stack
+        depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
+        if depth is None:
+            return self._fill_comparison(enough)
+        deadline = time.monotonic() + _PATIENCE
+
+        def is_due() -> bool:
+            return enough() or time.monotonic() > deadline
+
+        if self._cells is not None and self.statistics.fill_between(depth, *self._cells, is_due):
+            return True
+        if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
+            return True
+        if self._span is None or self.sweeps.is_complete(depth, self._span):
+            return self._fill_comparison(enough)
+        while not enough() and time.monotonic() < self._acted + _CALM:
+            time.sleep(0.002)
+        deadline = time.monotonic() + _PATIENCE
+        if not enough() and self.sweeps.fill(depth, self._span, is_due):
+            return True
+        return self._fill_comparison(enough)
