@@ -138,8 +138,12 @@ class Picture(Struct, frozen=True):
             return self._of_trace(format)
         if format is Format.MD:
             return markdown(self.figure, self.place, self.trace)
-        writers: dict[Format, Callable[[], str]] = {Format.SVG: self.svg, Format.DOT: self.dot}
-        return writers.get(format, self.mermaid)()
+        writers: dict[Format, Callable[[], str]] = {
+            Format.SVG: self.svg,
+            Format.DOT: self.dot,
+            Format.MERMAID: self.mermaid,
+        }
+        return writers[format]()
 
     def _of_trace(self, format: Format) -> str:
         if self.trace is None:

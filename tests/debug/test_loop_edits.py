@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
+from stepper.debug.branches.differences import difference_data, difference_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import fingerprint
 from stepper.engine.compiler import compile_model
@@ -413,6 +414,16 @@ def test_branches_of_another_course_differ_in_their_iterations() -> None:
     assert carried_number.compared == len(pairs)
     assert carried_number.different == sum(a != b for a, b in pairs)
     assert carried_number.largest == max(abs(a - b) for a, b in pairs)
+
+
+def test_a_nan_on_one_side_is_said_and_is_no_distance_of_zero() -> None:
+    debugger = at(sample("rwkv_overflow"), "time_mixing::kept_weight@7")
+    debugger.set_value("key[0,3]", 80)
+    found = debugger.branches.difference("original", "edit-1")
+    (output, *_) = [row for row in found.rows if row.what == "model output"]
+    assert output.largest is not None and np.isnan(output.largest)
+    assert any("by NaN on one side" in line for line in difference_lines(found))
+    assert difference_data(found)["rows"][-1]["largest"] == "NaN"
 
 
 def test_an_edit_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:

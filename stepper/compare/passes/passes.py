@@ -28,7 +28,7 @@ from stepper.engine.program import LoopPlan
 from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, output_names
-from stepper.errors import StepperError
+from stepper.errors import LimitReached, StepperError
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.openvino.pass_trace import traced_passes
@@ -84,8 +84,8 @@ def pass_reports(
     ExecutionError where OpenVINO refuses the model or crashes, LimitReached where none comes within `timeout` seconds.
     """
     tolerance = tolerance or OTHER_KERNELS["f32"]
-    limits = _Limits(rules, max_iterations)
-    baseline = _run(model, inputs, limits)
+    baseline = _run(model, inputs, _Limits(rules, max_iterations))
+    limits = _Limits(rules, _enough(baseline) if max_iterations is None else max_iterations)
     interface = _interface(model)
     content, report = b"", PassReport(0, "", Verdict.EQUAL)
     for traced in traced_passes(model.path, device, precision, timeout):
@@ -121,6 +121,11 @@ class _Limits(Struct, frozen=True):
     max_iterations: int | None
 
 
+def _enough(baseline: Ran) -> int:
+    """Return the iterations that a loop is let run after a pass: a pass may have lost what ends it."""
+    return 1000 + 10 * max(baseline.iterations.values(), default=0)
+
+
 Interface = tuple[list[str], int]
 Judged = tuple[Verdict, tuple[str, ...], float]
 
@@ -135,6 +140,8 @@ def _judged(
         if _interface(model) != interface:
             return None
         found = _run(model, _retyped(model, inputs), limits)
+    except LimitReached as error:
+        return Verdict.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
     except StepperError as error:
         return Verdict.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
     details, distance = differences(baseline, found, tolerance)

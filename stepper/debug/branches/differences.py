@@ -75,8 +75,8 @@ class DifferenceRow(Struct, frozen=True):
     """What differs in all of the rest of the run, of one carried value, scan output, model output or loop.
 
     `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
-    and the largest difference of two elements is `largest`, None where shapes or kinds differ. Of a loop's iterations
-    and of the model's outputs `a` and `b` say what they are.
+    and the largest difference of two elements is `largest`: NaN where one side alone has a NaN, None where shapes or
+    kinds differ. Of a loop's iterations and of the model's outputs `a` and `b` say what they are.
     """
 
     what: What
@@ -411,16 +411,18 @@ def _name(program: Program, slot: int) -> str:
 
 
 def _larger(largest: float | None, a: Value, b: Value) -> float | None:
-    """The largest difference of two elements so far; None once there is one that is no number."""
+    """The largest difference of two elements so far; None of what is no number, NaN where one side has one."""
     if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
         gap = abs(float(a.reshape(())) - float(b.reshape(())))
         if math.isfinite(gap):
-            return None if largest is None else max(largest, gap)
+            return None if largest is None else max(largest, gap)  # a NaN stays
     try:
-        found = differences(a, b).max_abs
+        found = differences(a, b)
     except UsageError:
         return None
-    return None if largest is None or found is None else max(largest, float(found))
+    if largest is None or found.max_abs is None:
+        return None
+    return math.nan if found.nan_on_one_side else max(largest, float(found.max_abs))
 
 
 # --- text and data --------------------------------------------------------------------------------------------------
@@ -463,6 +465,7 @@ def _table(found: BranchDifference) -> list[str]:
 
 def _extent(row: DifferenceRow) -> str:
     by = "" if row.largest is None else f"by at most {row.largest:.6g}"
+    by = "by NaN on one side" if row.largest is not None and math.isnan(row.largest) else by
     if row.what in (What.CARRIED, What.SCAN):
         first = " > ".join(f"#{number}" for number in row.first)
         count = f"in {row.different:,} of {row.compared:,} iterations, first {first}"
