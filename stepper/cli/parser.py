@@ -13,10 +13,12 @@ from stepper.cli.options import values as option_values
 from stepper.cli.options.screen import add_help, add_session_and_keys
 from stepper.cli.usage import Parser, check_first
 from stepper.files.models import is_model_path
-from stepper.files.output import FIGURES
 
 COMMANDS: Final = ("run", "debug", "inspect", "compare", "print", "find", "export", "passes", "tui", "help")
 """The subcommands; each is carried out by the module of its name in stepper.cli.commands."""
+
+FORMATS: Final = ("dot", "svg", "png", "pdf", "md", "mermaid", "html", "numpy", "json", "csv")
+"""What `export` writes; the kinds of files are `stepper.files.output.FIGURES`, which help need not load."""
 
 
 def parser() -> Parser:
@@ -314,7 +316,7 @@ def _add_export(export: Parser) -> None:
         "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
     )
     say = export.add_argument
-    say("--as", dest="format", choices=tuple(FIGURES), help="the format; without it the suffix of -o, else svg")
+    say("--as", dest="format", choices=FORMATS, help="the format; without it the suffix of -o, else svg")
     views = ("model", "rolled", "unrolled", "ports")
     say("--view", choices=views, help="the whole model, a loop's body, the iterations of a run, a loop's port map")
     say(

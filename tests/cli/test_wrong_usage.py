@@ -146,7 +146,11 @@ CASES = [
     ),
     (f"run model.xml {GIVEN} --shape rate=a,b", 2, "--shape 'a,b' is no list of sizes, such as 1,5,4"),
     # names and words
-    (f"compare model.xml {GIVEN} --tolerance f33=1", 2, "--tolerance f33: there is no element type, type of operation"),
+    (
+        f"compare model.xml {GIVEN} --with model.xml --tolerance f33=1",
+        2,
+        "--tolerance f33: there is no element type, type of operation",
+    ),
     (
         f"debug model.xml {GIVEN} --reference opnvino",
         2,

@@ -15,6 +15,7 @@ import pytest
 from lxml import etree
 
 import stepper
+from stepper.cli.parser import FORMATS
 from stepper.errors import UsageError
 from stepper.export.exporter import Format, Picture, Request, arranged, draw
 from stepper.export.figures.choice import Values
@@ -22,6 +23,7 @@ from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.value_texts import summary, value_lines
 from stepper.export.writers.svg import CELL, svg
 from stepper.export.writers.themes import PALETTES, Theme
+from stepper.files.output import FIGURES
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last
 
@@ -70,6 +72,10 @@ def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
     for format in ("svg", "dot", "mermaid", "md"):
         text = picture("for_loop", view).written(format).decode()
         assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
+
+
+def test_the_formats_of_the_command_line_are_those_that_are_written() -> None:
+    assert tuple(FIGURES) == FORMATS and set(FORMATS) - {"numpy"} == {str(format) for format in Format}
 
 
 @pytest.mark.parametrize("format", [format for format in Format if format not in (Format.PNG, Format.PDF)])
