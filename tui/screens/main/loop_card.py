@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from stepper.debug.inspection.views import LoopView
 from tui.paint.names import layer_name
@@ -39,6 +39,13 @@ def digits(text: str) -> list[str]:
     lines.append(" " * len(lines[0]))
     pairs = [(lines[row], lines[row + 1]) for row in (0, 2, 4)]
     return ["".join(_HALVES[a + b] for a, b in zip(upper, lower, strict=True)) for upper, lower in pairs]
+
+
+class _Reason(NamedTuple):
+    """What can end a loop; `is_detail`: it says more of the reason before it."""
+
+    text: str
+    is_detail: bool = False
 
 
 class LoopCard(Pane, can_focus=False):
@@ -115,27 +122,28 @@ class LoopCard(Pane, can_focus=False):
         return [("━" * at, "bar"), ("━", "accent"), ("╌" * (cells - at - 1), "faint")]
 
     def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
-        reasons = [str(loop.trip.ended)] if loop.trip.ended is not None else self._ways_to_end(loop)
+        reasons = [_Reason(str(loop.trip.ended))] if loop.trip.ended is not None else self._ways_to_end(loop)
         word = "ended: " if loop.trip.ended is not None else "ends when "
         rows: list[Row] = [] if reasons else [[(" never ends: ", "dim"), ("it is always true", "")]]
         for place, reason in enumerate(reasons):
-            lead = word if not place else " " * (len(word) - 3) + ("or " if not reason.startswith("by ") else "   ")
-            rows.append([(f" {lead}", "dim"), (clip(reason, width - len(word) - 2), "")])
+            lead = word if not place else ("   " if reason.is_detail else "or ").rjust(len(word))
+            rows.append([(f" {lead}", "dim"), (clip(reason.text, width - len(word) - 2), "")])
         return rows
 
-    def _ways_to_end(self, loop: LoopView) -> list[str]:
+    def _ways_to_end(self, loop: LoopView) -> list[_Reason]:
         """What can end the loop; a limit that is as good as none is not spoken of."""
-        trip, condition, reasons = loop.trip, loop.condition, []
+        trip, condition = loop.trip, loop.condition
+        reasons: list[_Reason] = []
         result = next((entry.inner for entry in loop.outputs if entry.role.is_condition), None)
         if condition is not None and result is not None and result.layer is not None and not condition.is_constant:
-            reasons.append(f"{layer_name(result.layer)} is false")
+            reasons.append(_Reason(f"{layer_name(result.layer)} is false"))
             if trip.by_condition is not None and trip.by_condition.iterations <= COUNTED:
                 last, text = trip.by_condition.iterations - 1, printable(trip.by_condition.text)
-                reasons.append(f"by {last}, for {text}")
+                reasons.append(_Reason(f"by {last}, for {text}", is_detail=True))
         elif trip.total == 1 and trip.maximum != 1:
-            reasons.append("it is always false")
+            reasons.append(_Reason("it is always false"))
         if trip.maximum is not None and trip.maximum <= COUNTED and trip.total in (None, trip.maximum):
-            reasons.append(_by_count(trip.maximum, loop))
+            reasons.append(_Reason(_by_count(trip.maximum, loop)))
         return reasons
 
     def _condition_rows(self, loop: LoopView, width: int) -> list[Row]:
