@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from stepper.debug.breakpoints.kinds import MEANINGS, Word
+from stepper.debug.breakpoints.kinds import MEANINGS
+from stepper.debug.causes.cause import CauseKind
 
 _WRITTEN: Final = {
-    Word.GROW: "grow>1e3 [x]",
-    Word.DIFF: "diff>1e-4 [x]",
-    Word.CHANGES: "changes x[0,3]",
+    CauseKind.GROW: "grow>1e3 [x]",
+    CauseKind.DIFF: "diff>1e-4 [x]",
+    CauseKind.CHANGES: "changes x[0,3]",
 }
 
 TOPICS: Final = MappingProxyType({

@@ -9,7 +9,7 @@ import pytest
 from stepper.commands import Interpreter
 from stepper.commands.topics import TOPICS
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.breakpoints.kinds import Word, data_break
+from stepper.debug.breakpoints.kinds import MEANINGS, data_break
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.query.addresses import parse_address
 from stepper.query.expression_syntax import FUNCTION_NAMES
@@ -48,4 +48,4 @@ def test_breaks_can_be_written_so_and_every_word_is_named() -> None:
             description = break_description(f"x {part}" if part.startswith("hit ") else part)
             found = data_break(description.text) if description.kind is BreakKind.WHEN else None
             named |= set() if found is None else {found.word}
-    assert named == set(Word)
+    assert named == set(MEANINGS)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.breakpoints.kinds import Word
 from stepper.debug.causes.cause import CauseKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.find import Which
@@ -170,7 +169,7 @@ def spoiled(folder: Path) -> Case:
 
 def non_finite(path: Path, word: str, which: str = "all", limit: int = 1000) -> Findings:
     with open_recording(path) as recording:
-        return find_non_finite(recording, Word(word), Which(which), limit)
+        return find_non_finite(recording, CauseKind(word), Which(which), limit)
 
 
 def by_hand(subject: Case, word: str) -> list[tuple[str, tuple[Any, ...]]]:

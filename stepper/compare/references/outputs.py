@@ -9,8 +9,8 @@ from stepper.compare.report import patterns
 from stepper.compare.run.observations import Observations, OutputComparison
 from stepper.compare.run.rounding import Rounded, behind_sums, measure_whole
 from stepper.compare.run.tolerances import Tolerances
-from stepper.debug.breakpoints.kinds import Word
 from stepper.debug.breakpoints.non_finite import holds_any
+from stepper.debug.causes.cause import CauseKind
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
@@ -26,7 +26,7 @@ def compare_outputs(
     Raises ReferenceFailed where the reference's own run did not end.
     """
     for ours in machine.outputs or ():
-        seen.nan_in_outputs |= holds_any(Word.NAN, ours)
+        seen.nan_in_outputs |= holds_any(CauseKind.NAN, ours)
     seen.outputs += compared_outputs(machine, main, reference.outputs(), tolerances, rounded)
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 from stepper.compare.references.protocol import Counterpart, Path
 from stepper.compare.report.words import numbered, path_text
 from stepper.debug.breakpoints.checks import Check, Guard
-from stepper.debug.breakpoints.kinds import Word
 from stepper.debug.breakpoints.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import CauseKind, NonFinite
 from stepper.debug.causes.texts import how_sentence, operands_text
@@ -22,7 +21,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Operation
 from stepper.ir.model import Layer
 
-_WORDS: Final = (Word.NAN, Word.INF)
+_WORDS: Final = (CauseKind.NAN, CauseKind.INF)
 
 
 class Birth(Struct, frozen=True, eq=False):
@@ -50,9 +49,9 @@ class Births:
     """Looks at operations in the order in which they ran, until it has seen one birth of each kind."""
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self._found: dict[Word, tuple[tuple[int, int], Birth]] = {}
+        self._found: dict[CauseKind, tuple[tuple[int, int], Birth]] = {}
         self._looks = 0
-        self._checks: dict[tuple[Word, int], list[Check]] = {}
+        self._checks: dict[tuple[CauseKind, int], list[Check]] = {}
         self._guards: dict[int, Guard] = {}
         """By program: whether all of its values are finite, which serves both kinds."""
         for word in _WORDS:
@@ -86,4 +85,4 @@ class Births:
 
 def _birth(cause: NonFinite, path: Path, operation: Operation, theirs: Counterpart | None) -> Birth:
     other = None if theirs is None else theirs.value(operation.layer, cause.location.output or 0)
-    return Birth(path, operation.layer, cause, holds_any(Word(cause.kind), other))
+    return Birth(path, operation.layer, cause, holds_any(cause.kind, other))

@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check, Test, closed, iteration_in, plan_of
 from stepper.debug.breakpoints.iteration_window import Trail
-from stepper.debug.breakpoints.kinds import DataBreak, Word
+from stepper.debug.breakpoints.kinds import DataBreak
 from stepper.debug.causes.cause import CauseKind, Grown, LoopEnds, Moved, Repeats, Stuck
 from stepper.debug.causes.locations import brief_of, carried_of, change_of, file_of, location_of
 from stepper.debug.timeline import Timeline
@@ -35,11 +35,13 @@ def loop_checks(wanted: DataBreak, program: Program, timeline: Timeline) -> Made
     plan = plan_of(program, timeline.machine.compiled)
     if wanted.word in _ENDS:
         test = _ends(wanted.word, len(program.path), file_of(timeline.machine.compiled))
-        return [Check(program, closed(program), test, at_entry=wanted.word is Word.END)], []
+        return [Check(program, closed(program), test, at_entry=wanted.word is CauseKind.END)], []
     carried = [entry for entry in plan.merged if entry.result != entry.parameter]
     if not carried:
         return [], []
-    maker = {Word.STUCK: _stuck, Word.PERIOD: _period, Word.GROW: _grow, Word.DIFF: _diff}[wanted.word]
+    maker = {CauseKind.STUCK: _stuck, CauseKind.PERIOD: _period, CauseKind.GROW: _grow, CauseKind.DIFF: _diff}[
+        wanted.word
+    ]
     test, trails = maker(wanted, plan, carried, timeline)
     return [Check(program, closed(program), test)], trails
 
@@ -66,15 +68,15 @@ def _about_to_end(frame: Frame) -> bool:
     return frame.activation is not None and frame.activation.ended is not None
 
 
-_ENDS: Final[dict[Word, Callable[[Frame], bool]]] = {
-    Word.CONDITION: _condition_turned,
-    Word.LIMIT: _limit_reached,
-    Word.LAST: _last_closed,
-    Word.END: _about_to_end,
+_ENDS: Final[dict[CauseKind, Callable[[Frame], bool]]] = {
+    CauseKind.CONDITION: _condition_turned,
+    CauseKind.LIMIT: _limit_reached,
+    CauseKind.LAST: _last_closed,
+    CauseKind.END: _about_to_end,
 }
 
 
-def _ends(word: Word, depth: int, file: str) -> Test:
+def _ends(word: CauseKind, depth: int, file: str) -> Test:
     holds = _ENDS[word]
 
     def test(stack: Sequence[Frame]) -> Causes | None:
@@ -85,7 +87,7 @@ def _ends(word: Word, depth: int, file: str) -> Test:
         assert activation is not None and activation.ended is not None
         layer = activation.operation.layer
         ends = LoopEnds(
-            kind=CauseKind(word),
+            kind=word,
             location=location_of(stack[: depth + 1], file, layer),
             loop=layer_site(layer, file),
             ended=activation.ended,

@@ -13,11 +13,12 @@ from stepper.debug.breakpoints.conditions import condition_at, conditions_of
 from stepper.debug.breakpoints.differences import difference_check, difference_checks
 from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import Trail
-from stepper.debug.breakpoints.kinds import DataBreak, Word, data_break, near_word, unfinished
+from stepper.debug.breakpoints.kinds import DataBreak, data_break, near_word, unfinished
 from stepper.debug.breakpoints.logpoints import LogLine
 from stepper.debug.breakpoints.non_finite import non_finite_checks
 from stepper.debug.breakpoints.targets import loop_body, operations_of, places, value_place
 from stepper.debug.breakpoints.values import at_place, becomes_true, is_true, shape_checks, value_checks
+from stepper.debug.causes.cause import CauseKind
 from stepper.debug.causes.locations import file_of
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.timeline import Timeline
@@ -54,7 +55,7 @@ class Maker:
 
     def has_exceptions(self, description: BreakDescription) -> bool:
         """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
-        return description.kind is BreakKind.WHEN and description.text in (Word.NAN, Word.INF)
+        return description.kind is BreakKind.WHEN and description.text in (CauseKind.NAN, CauseKind.INF)
 
     def until(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
         """The checks and trails of a movement that ends where a condition holds."""
@@ -64,9 +65,9 @@ class Maker:
 
     def anomalies(self, where: Program) -> tuple[list[Check], list[Trail]]:
         """The same of one that ends where NaN or Inf is made, or a carried shape changes."""
-        made = [self._made_when(Word.NAN, where), self._made_when(Word.INF, where)]
+        made = [self._made_when(CauseKind.NAN, where), self._made_when(CauseKind.INF, where)]
         with contextlib.suppress(UsageError):  # a model without loops carries no shapes
-            made.append(self._made_when(Word.SHAPE, where))
+            made.append(self._made_when(CauseKind.SHAPE, where))
         checks = [check for found, _trails in made for check in found]
         return checks, [trail for _checks, found in made for trail in found]
 
@@ -123,17 +124,17 @@ class Maker:
             made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
             return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
         compiled, reference = self._timeline.machine.compiled, self._timeline.reference
-        if wanted.word is Word.DIFF and reference is not None:
+        if wanted.word is CauseKind.DIFF and reference is not None:
             return self._made_difference(wanted, reference, where), []
-        if wanted.word in (Word.NAN, Word.INF):
+        if wanted.word in (CauseKind.NAN, CauseKind.INF):
             named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
             return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
         if wanted.address is None:
             return self._of_loops(wanted, bodies(compiled))
         body = loop_body(wanted.address, compiled, where)
-        if body is not None and wanted.word is not Word.CHANGES:
+        if body is not None and wanted.word is not CauseKind.CHANGES:
             return self._of_loops(wanted, [body])
-        if wanted.word in (Word.GROW, Word.DIFF, Word.CHANGES):
+        if wanted.word in (CauseKind.GROW, CauseKind.DIFF, CauseKind.CHANGES):
             return value_checks(wanted, self._timeline, where)
         raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
 
@@ -151,7 +152,7 @@ class Maker:
         return [difference_check(wanted, reference, place.program, place.index, place.target.slot, self._file)]
 
     def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
-        maker = shape_checks if wanted.word is Word.SHAPE else None
+        maker = shape_checks if wanted.word is CauseKind.SHAPE else None
         checks: list[Check] = []
         trails: list[Trail] = []
         for program in programs:

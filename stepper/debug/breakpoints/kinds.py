@@ -13,54 +13,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
+from stepper.debug.causes.cause import CauseKind
 from stepper.near_names import near_text
 from stepper.query.addresses import Address, parse_address
 
-
-class Word(StrEnum):
-    """What can be waited for."""
-
-    NAN = "nan"
-    INF = "inf"
-    SHAPE = "shape"
-    CONDITION = "cond"
-    LIMIT = "limit"
-    LAST = "last"
-    END = "end"
-    STUCK = "stuck"
-    PERIOD = "period"
-    GROW = "grow"
-    DIFF = "diff"
-    CHANGES = "changes"
-
-
-MEANINGS: Final[Mapping[Word, str]] = MappingProxyType({
-    Word.NAN: "an operation gives a NaN and had none in its inputs",
-    Word.INF: "an operation gives an Inf and had none in its inputs",
-    Word.SHAPE: "a value of a body has another shape or type than one iteration before",
-    Word.CONDITION: "the condition of a loop turns false",
-    Word.LIMIT: "a loop ends because its trip count, or the slices of its inputs, are used up",
-    Word.LAST: "the last iteration of a loop is closed, whatever ends it",
-    Word.END: "a loop ends, also one that ran no iteration",
-    Word.STUCK: "what a loop carries does not change from one iteration to the next",
-    Word.PERIOD: "all that a loop carries is as it was a few iterations before",
-    Word.GROW: "what is carried, or the value named, grows beyond that many times its first",
-    Word.DIFF: "a value is farther from the reference than that, or, without one, changes by more",
-    Word.CHANGES: "a value or an element is another than one iteration before",
+MEANINGS: Final[Mapping[CauseKind, str]] = MappingProxyType({
+    CauseKind.NAN: "an operation gives a NaN and had none in its inputs",
+    CauseKind.INF: "an operation gives an Inf and had none in its inputs",
+    CauseKind.SHAPE: "a value of a body has another shape or type than one iteration before",
+    CauseKind.CONDITION: "the condition of a loop turns false",
+    CauseKind.LIMIT: "a loop ends because its trip count, or the slices of its inputs, are used up",
+    CauseKind.LAST: "the last iteration of a loop is closed, whatever ends it",
+    CauseKind.END: "a loop ends, also one that ran no iteration",
+    CauseKind.STUCK: "what a loop carries does not change from one iteration to the next",
+    CauseKind.PERIOD: "all that a loop carries is as it was a few iterations before",
+    CauseKind.GROW: "what is carried, or the value named, grows beyond that many times its first",
+    CauseKind.DIFF: "a value is farther from the reference than that, or, without one, changes by more",
+    CauseKind.CHANGES: "a value or an element is another than one iteration before",
 })  # fmt: skip
-"""When the run stops for each, in a sentence."""
+"""What can be waited for by its name, and when the run stops for it, in a sentence."""
 
 
 class DataBreak(Struct, frozen=True):
     """A data breakpoint that is no expression. `limit` is what has to be exceeded, `address` what it is about."""
 
-    word: Word
+    word: CauseKind
     limit: float = 0.0
     address: Address | None = None
 
@@ -76,13 +58,13 @@ def data_break(text: str) -> DataBreak | None:
     """The data breakpoint that is written there; None for what must be an expression. Raises AddressError."""
     text = text.strip()
     if match := _LIMITED.fullmatch(text):
-        return DataBreak(Word(match[1]), float(match[2]), _address(match[3]))
+        return DataBreak(CauseKind(match[1]), float(match[2]), _address(match[3]))
     if _ALONE.fullmatch(text):
-        return DataBreak(Word(text))
+        return DataBreak(CauseKind(text))
     if match := _ABOUT.fullmatch(text):
-        return DataBreak(Word(match[1]), address=_address(match[2]))
+        return DataBreak(CauseKind(match[1]), address=_address(match[2]))
     if match := _CHANGES.fullmatch(text):
-        return DataBreak(Word.CHANGES, address=_address(match[1]))
+        return DataBreak(CauseKind.CHANGES, address=_address(match[1]))
     return None
 
 
@@ -95,9 +77,9 @@ def unfinished(text: str) -> str:
     if match is None or data_break(text) is not None:
         return ""
     word, rest = match.groups()
-    if word == Word.CHANGES:
+    if word == CauseKind.CHANGES:
         return "'changes' needs a value: changes h_next, or changes h_next[0,3] for an element"
-    limit = "1e3" if word == Word.GROW else "1e-4"
+    limit = "1e3" if word == CauseKind.GROW else "1e-4"
     about = f"'{rest}' is no number" if rest else "it needs one"
     return f"'{word}' has a limit, and {about}: {word}>{limit}, or {word}>{limit} h_next for one value"
 
@@ -105,7 +87,7 @@ def unfinished(text: str) -> str:
 def near_word(text: str) -> str:
     """Return which data breakpoint a misspelt word looks like, as `near is nan`; empty where none does."""
     match = re.match(r"[A-Za-z]{3,}", text.strip())
-    return near_text(match[0], Word, 0.7) if match else ""
+    return near_text(match[0], CauseKind, 0.7) if match else ""
 
 
 def _address(text: str | None) -> Address | None:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check, Guard, Test, iteration_in
-from stepper.debug.breakpoints.kinds import Word
 from stepper.debug.causes.cause import CauseKind, NonFinite
 from stepper.debug.causes.locations import file_of, operation_location
 from stepper.debug.causes.nan_origins import first_element, nan_origin
@@ -21,10 +20,10 @@ from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
-_TESTS = {Word.NAN: np.isnan, Word.INF: np.isinf}
+_TESTS = {CauseKind.NAN: np.isnan, CauseKind.INF: np.isinf}
 
 
-def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
+def non_finite_checks(word: CauseKind, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
     """A check for each operation of the model but the exceptions, as (id of the program, index)."""
     checks: list[Check] = []
     for program, given in _given(compiled):
@@ -36,7 +35,7 @@ def non_finite_checks(word: Word, compiled: CompiledModel, exceptions: frozenset
     return checks
 
 
-def holds_any(word: Word, value: Value | None) -> bool:
+def holds_any(word: CauseKind, value: Value | None) -> bool:
     """Whether an element is NaN (or infinite); values of types that have none have none."""
     if value is None or value.dtype not in FLOATING:
         return False
@@ -112,7 +111,7 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
     return total - total == 0.0
 
 
-def _test(word: Word, program: Program, operation: Operation, given: Given, file: str) -> Test:
+def _test(word: CauseKind, program: Program, operation: Operation, given: Given, file: str) -> Test:
     depth = len(program.path)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
@@ -129,14 +128,14 @@ def _test(word: Word, program: Program, operation: Operation, given: Given, file
 
 
 def _cause(
-    word: Word, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
+    word: CauseKind, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
 ) -> NonFinite:
     value = np.asarray(frames[-1].values[slot])
     mask = _TESTS[word](value)
     element = first_element(mask)
     origin = nan_origin(frames[-1], operation, operation.outputs.index(slot), element, file)
     return NonFinite(
-        kind=CauseKind(word),
+        kind=word,
         location=operation_location(frames, file, operation, slot),
         element=element,
         count=int(mask.sum()),

@@ -10,7 +10,7 @@ from stepper.debug.breakpoints.carried import distance, magnitude, same
 from stepper.debug.breakpoints.checks import BEGUN, Causes, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.breakpoints.conditions import Condition, unevaluated
 from stepper.debug.breakpoints.iteration_window import Trail
-from stepper.debug.breakpoints.kinds import DataBreak, Word
+from stepper.debug.breakpoints.kinds import DataBreak
 from stepper.debug.breakpoints.targets import Place, value_place
 from stepper.debug.causes.cause import (
     Became,
@@ -95,7 +95,7 @@ def value_checks(wanted: DataBreak, timeline: Timeline, program: Program) -> Mad
         except IndexError:
             return None  # it has no such element in this iteration
 
-    keeps_first, target, file = wanted.word is Word.GROW, place.target, file_of(timeline.machine.compiled)
+    keeps_first, target, file = wanted.word is CauseKind.GROW, place.target, file_of(timeline.machine.compiled)
     trail = Trail(timeline, place.program, value, keeps_first=keeps_first)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
@@ -124,12 +124,12 @@ def _came_or_went(
 def _compared(wanted: DataBreak, location: Location, now: Value, before: Value, first: Value | None) -> Cause | None:
     """What is to be said where a value differs as it was asked for from that of the iteration before."""
     address, limit = str(wanted.address), wanted.limit
-    if wanted.word is Word.CHANGES:
+    if wanted.word is CauseKind.CHANGES:
         if same(now, before):
             return None
         change = change_of(before, now)
         return Changed(kind=CauseKind.CHANGES, location=location, address=address, change=change)
-    if wanted.word is Word.DIFF:
+    if wanted.word is CauseKind.DIFF:
         far = distance(now, before)
         if not far > limit:
             return None

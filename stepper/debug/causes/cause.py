@@ -1,6 +1,6 @@
 """Why a run stopped, as plain frozen data: what held at the moment, in which operation, iteration and line of the file.
 
-Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in cause_texts.py.
+Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in texts.py.
 Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infinity", "-Infinity".
 """
 

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.debug.breakpoints.kinds import Word
 from stepper.debug.causes.cause import CauseKind, Location
 from stepper.debug.find import Which
 from stepper.engine.program import Program
@@ -55,7 +54,7 @@ _Key = tuple[int, ...]
 """Sorts moments by when a value was computed: for each graph on the way its activation, iteration and position."""
 
 
-def find_non_finite(recording: Recording, word: Word, which: Which, limit: int) -> Findings:
+def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: int) -> Findings:
     """The first, the last, or all values (up to a limit) with NaN or infinite elements."""
     catalogue = Catalogue(recording)
     wanted = limit if which is Which.ALL else 1
@@ -70,7 +69,7 @@ def find_non_finite(recording: Recording, word: Word, which: Which, limit: int) 
             kept.setdefault(port, []).extend(found)
     keyed = list(_in_wholes(recording, catalogue, word))
     total += len(keyed)
-    keyed += [_finding(recording, catalogue, hit, CauseKind(word)) for hits_of in kept.values() for hit in hits_of]
+    keyed += [_finding(recording, catalogue, hit, word) for hits_of in kept.values() for hit in hits_of]
     keyed.sort(key=lambda pair: pair[0])
     chosen = keyed[-1:] if which is Which.LAST else keyed[:wanted]
     return Findings(tuple(finding for _key, finding in chosen), total)
@@ -101,13 +100,13 @@ class _Some:
             known.append(hit)
 
 
-def _in_tensors(recording: Recording, word: Word) -> Iterator[_Hit]:
-    column = "nan" if word is Word.NAN else "inf"
+def _in_tensors(recording: Recording, word: CauseKind) -> Iterator[_Hit]:
+    column = "nan" if word is CauseKind.NAN else "inf"
     for row in recording.stream(f"SELECT port, iteration, {column}, form FROM tensors WHERE {column} > 0"):
         yield _Hit(*_integers(recording, row))
 
 
-def _in_numbers(recording: Recording, word: Word) -> Iterator[_Hit]:
+def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_Hit]:
     rows = recording.stream(
         f"SELECT port, first, count, {', '.join(_NUMBERS)} FROM numbers WHERE count < {RUN_LENGTH} OR {_SUSPICIOUS}"
     )
@@ -115,7 +114,7 @@ def _in_numbers(recording: Recording, word: Word) -> Iterator[_Hit]:
         port, first, count = _integers(recording, row)
         for offset, number in enumerate(numbers[:count]):
             infinite = isinstance(number, float) and math.isinf(number)
-            if number is None if word is Word.NAN else infinite:
+            if number is None if word is CauseKind.NAN else infinite:
                 yield _Hit(port, first + offset, 1, None)
 
 
@@ -148,13 +147,13 @@ def _way(catalogue: Catalogue, program: Program, moment: moments.Recorded) -> It
             yield 2 * catalogue.way(program)[depth]
 
 
-def _in_wholes(recording: Recording, catalogue: Catalogue, word: Word) -> Iterator[tuple[_Key, Finding]]:
+def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> Iterator[tuple[_Key, Finding]]:
     """The model's inputs come before everything, its outputs after."""
     for target, (table, position) in catalogue.wholes():
         summary = summary_of(recording.whole(table, position))
-        count = (summary.nan if word is Word.NAN else summary.inf) or 0
+        count = (summary.nan if word is CauseKind.NAN else summary.inf) or 0
         if count:
             where, location = f"model, {table[:-1]}", catalogue.location(target, ())
-            address, kind = catalogue.address(target), CauseKind(word)
+            address, kind = catalogue.address(target), word
             finding = Finding(None, None, where, address, count, summary.size, kind, location)
             yield (-1 if table == "inputs" else _END, position), finding
