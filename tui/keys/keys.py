@@ -2,7 +2,7 @@
 
 A command is a line for the prompt with holes: {n} the count that was typed before the key (1 without), {op} the address
 of the selected operation, {row} the chosen row of a list, {letter} the key that is typed next. The first word is a
-debugger's command or one of actions.py. A small letter goes forward in time, its capital the same way back.
+debugger's command or one of actions/. A small letter goes forward in time, its capital the same way back.
 """
 
 from __future__ import annotations

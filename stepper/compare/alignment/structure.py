@@ -1,4 +1,4 @@
-"""Matching the layers of two graphs by what they are connected with; see alignment.py."""
+"""Matching the layers of two graphs by what they are connected with; see layers.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Somebody else's values in an .npz as the reference.
 
-A key names a value, in the words of addresses (debug/addresses.py):
+A key names a value, in the words of addresses (query/addresses.py):
 
     h_next@7                       of the layer h_next in iteration 7 of the one loop that has it
     outer@3::inner@0::h            nested: iteration 0 of the run of `inner` in iteration 3 of `outer`

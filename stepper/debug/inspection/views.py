@@ -1,6 +1,6 @@
 """What a stop shows, as plain frozen data. Arrays are read-only views of the run's own; nothing here changes later.
 
-Made by inspection.py, put into lines by inspection_text.py. A view of one moment stays true when the run goes on.
+Made by inspect.py, put into lines by text.py. A view of one moment stays true when the run goes on.
 """
 
 from __future__ import annotations
