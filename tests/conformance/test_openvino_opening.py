@@ -115,9 +115,9 @@ def test_a_frozen_graph_of_tensorflow_runs_under_its_own_names(tmp_path: Path) -
     np.testing.assert_array_equal(stepper.run(model, {"x:0": x})["negated:0"], -np.maximum(x, 0))
 
 
-def test_a_live_model_is_debugged_in_one_word(tmp_path: Path) -> None:
+def test_a_live_model_is_debugged(tmp_path: Path) -> None:
     live = ov.Core().read_model(onnx_file(tmp_path))
-    debugger = stepper.debug(live, X)
+    debugger = stepper.open_debugger(live, X)
     debugger.break_at("h_next", hit=2)
     assert debugger.continue_().iteration == 1
     folder = debugger.model.path.parent

@@ -92,7 +92,7 @@ def test_a_model_that_was_read_and_a_path_are_opened_as_they_are(tmp_path: Path)
     model = stepper.read_model(path)
     assert open_model(model) is model
     assert open_model(path).path == path
-    debugger = stepper.debug(path, {0: np.zeros(5)}, rules="openvino")
+    debugger = stepper.open_debugger(path, {0: np.zeros(5)}, rules="openvino")
     assert debugger.machine.rules == "openvino"
 
 
