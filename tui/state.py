@@ -13,6 +13,7 @@ from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import HistoryView
 from stepper.debug.iterations.tiles import CellsView
+from stepper.debug.run_summary import RunSummary
 from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
@@ -22,7 +23,6 @@ from tui.worker.lists import NO_LISTS, Lists
 if TYPE_CHECKING:
     from stepper.debug.iterations.sweep import SweepView
     from tui.worker.comparing import Comparison
-    from tui.worker.endings import Ending
 
 
 class Happening(Enum):
@@ -101,7 +101,7 @@ class State(Struct, frozen=True, eq=False):
     selected: int | None = None
     comparison: Comparison | None = None
     labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
-    ending: Ending | None = None
+    ending: RunSummary | None = None
     running: Running | None = None
     opening: str = ""
     without_loops: str = ""

@@ -25,6 +25,7 @@ from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
+from stepper.debug.run_summary import LoopEnds, RunSummary
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
 from stepper.debug.turns import Turns
@@ -120,6 +121,7 @@ class Debugger:
         self.timeline = Timeline(self.machine, memory)
         self.watches = Watches(machine.compiled)
         self.lookout = self.timeline.lookout = self.machine.watcher = Lookout(self.machine)
+        self.timeline.loop_ends = LoopEnds(self.machine)
         self.breakpoints = Breakpoints(self.timeline, self.lookout)
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
@@ -162,6 +164,11 @@ class Debugger:
     def loop(self, depth: int | None = None, *, differences: bool = True) -> LoopView:
         """The loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
         return inspect_loop(self.machine, depth, differences=differences)
+
+    @_taking_turns
+    def run_summary(self) -> RunSummary | None:
+        """Return how the loops of the run ended, with notes on the other rule book; None before the end of the run."""
+        return None if self.timeline.loop_ends is None else self.timeline.loop_ends.summary()
 
     @_taking_turns
     def evaluate(self, expression: str) -> Evaluated:

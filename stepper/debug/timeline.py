@@ -27,6 +27,7 @@ from msgspec import Struct
 from stepper.debug.branches.edits import Edit
 from stepper.debug.history import History
 from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.run_summary import LoopEnds
 from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iteration_of
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot, place
@@ -134,6 +135,7 @@ class Timeline:
         self._warnings: list[str] = []
         self.edits: dict[int, tuple[Edit, ...]] = {}
         self.lookout: Lookout | None = None
+        self.loop_ends: LoopEnds | None = None
         self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
@@ -473,8 +475,7 @@ class Timeline:
         self._make_edits()
         self.history.add(self.machine.snapshot())
         self.furthest = tick
-        if self.lookout is not None:
-            self.lookout.forget_after(tick)
+        self._forget_after(tick)
 
     def take_back(self) -> None:
         """Take the last edit back, and stand at its moment, without it."""
@@ -494,8 +495,7 @@ class Timeline:
             self._make_edits()
         self.history.add(self.machine.snapshot())
         self.furthest = self.machine.tick
-        if self.lookout is not None:
-            self.lookout.forget_after(tick)
+        self._forget_after(tick)
 
     def _make_edits(self) -> None:
         for edit in self.edits[self.machine.tick]:
@@ -506,7 +506,7 @@ class Timeline:
         self.prove()
         twin = copy.copy(self)
         twin.machine = self.machine.twin()
-        twin.machine.watcher = twin.lookout = None
+        twin.machine.watcher = twin.lookout = twin.loop_ends = None
         twin.history = self.history.copy()
         twin._warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
         return twin
@@ -524,9 +524,14 @@ class Timeline:
         self.machine.restore(other.machine.snapshot())
         self.history, self.furthest, self._warnings = other.history, other.furthest, other._warnings
         self.edits, self._fingerprints = other.edits, other._fingerprints
-        if parting is not None and self.lookout is not None:
-            self.lookout.forget_after(parting)
+        if parting is not None:
+            self._forget_after(parting)
         return parting
+
+    def _forget_after(self, tick: int) -> None:
+        for one in (self.lookout, self.loop_ends):
+            if one is not None:
+                one.forget_after(tick)
 
 
 class ReferenceOfTimeline:

@@ -20,7 +20,6 @@ from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.engine.sequence_loops import without_loops
 from tui.state import Happening, State, TimelineEvent
-from tui.worker.endings import Endings
 from tui.worker.lists import ListsTaker
 
 if TYPE_CHECKING:
@@ -66,7 +65,6 @@ class Pictures:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
-        self.endings = Endings(debugger.machine)
 
     @property
     def comparing(self) -> Comparing:
@@ -117,7 +115,6 @@ class Pictures:
         course = _course(debugger)
         tick = debugger.machine.tick
         if course != self._course:
-            self.endings.on_another_course(tick for tick, _ in (*self._course.edits, *course.edits))
             self._course = course
             self.statistics.forget()
             if self._sweeps is not None:
@@ -193,7 +190,7 @@ class Pictures:
             labels=debugger.labels.view(),
             comparison=None if compared is None else compared.take(stack, depth, loop_depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
-            ending=self.endings.view(),
+            ending=debugger.run_summary(),
             failure=failure if tick == debugger.machine.tick else "",
         )
 

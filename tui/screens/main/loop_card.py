@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Final, NamedTuple
 
 from stepper.debug.inspection.views import LoopView
+from stepper.debug.run_summary import RunSummary
 from tui.paint.names import layer_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row, clip, printable, spread
 from tui.screens.main.frames import COUNTED, loop_title
 from tui.theme import GLYPHS
-from tui.worker.endings import Ending
 
 _DOTS: Final = {
     "0": "75557",
@@ -178,7 +178,7 @@ def _by_count(count: int, loop: LoopView) -> str:
     return f"all {count} slices are used" if is_sliced else f"iteration {count - 1} is done"
 
 
-def _ended_rows(ending: Ending, width: int) -> list[Row]:
+def _ended_rows(ending: RunSummary, width: int) -> list[Row]:
     """At the end of the run: each loop, and how many iterations it had in all."""
     rows: list[Row] = [[(" all loops have ended" if ending.loops else " no loop has run", "dim")]]
     for loop in ending.loops[:_MOST_ENDED]:
