@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -86,9 +86,38 @@ class SliceWalk(Struct, frozen=True):
     count: int
 
     def range(self, iteration: int) -> tuple[int, int]:
-        """The elements [begin, end) along the axis that the iteration gets."""
+        """Return the elements [begin, end) along the axis that the iteration gets."""
         begin = self.first + iteration * self.step
         return begin, begin + self.size
+
+    def span(self, iterations: int) -> tuple[int, int]:
+        """Return the elements [begin, end) that the first so many iterations get together."""
+        if not iterations:
+            return self.first, self.first
+        (begin, end), (last_begin, last_end) = self.range(0), self.range(iterations - 1)
+        return min(begin, last_begin), max(end, last_end)
+
+
+Pieces = TypeVar("Pieces", range, list[Array], Array)
+
+
+def is_backward(slicing: Slicing) -> bool:
+    """Return True if the iterations go from the end of the axis to its beginning (a negative stride)."""
+    return slicing.stride < 0
+
+
+def whole_axis(slicing: Slicing) -> tuple[int, int]:
+    """Return the `start` and `end` with which a slicing of this direction covers the whole axis."""
+    return (-1, 0) if is_backward(slicing) else (0, -1)
+
+
+def in_axis_order(pieces: Pieces, slicing: Slicing) -> Pieces:
+    """Return the pieces of a concatenated output, one for each iteration, in their order along its axis.
+
+    `pieces` may be the iterations themselves: of `range(n)`, element k is the iteration whose piece lies at place k
+    (semantics 2.4).
+    """
+    return pieces[::-1] if is_backward(slicing) else pieces
 
 
 def boundary(value: int, extent: int) -> int:
@@ -104,7 +133,7 @@ def slice_walk(slicing: Slicing, shape: tuple[int, ...], rules: Rules, *, is_loo
     """
     axis = _axis(slicing, len(shape), rules)
     size = check_stride(slicing, rules)
-    extent, forward = shape[axis], slicing.stride > 0
+    extent, forward = shape[axis], not is_backward(slicing)
     whole = SliceWalk(axis, 0 if forward else (extent // size - 1) * size, size if forward else -size, size, 0)
     if is_loop and rules is Rules.OPENVINO:
         return SliceWalk(axis, whole.first, whole.step, size, extent // size)
@@ -135,12 +164,12 @@ def check_stride(slicing: Slicing, rules: Rules) -> int:
 
 def _slice_count(slicing: Slicing, extent: int, size: int, rules: Rules) -> int:
     start, end = boundary(slicing.start, extent), boundary(slicing.end, extent)
-    low, high = (start, end) if slicing.stride > 0 else (end, start)
+    low, high = (end, start) if is_backward(slicing) else (start, end)
     if extent == 0 and low == high == 0 and rules is Rules.SPEC:
         return 0
     if not 0 <= low < high <= extent:
-        direction = "forward" if slicing.stride > 0 else "backward"
-        hint = "; to go backward over everything, start is -1 and end is 0" if slicing.stride < 0 else ""
+        direction = "backward" if is_backward(slicing) else "forward"
+        hint = "; to go backward over everything, start is -1 and end is 0" if is_backward(slicing) else ""
         raise KernelError(
             f"start {slicing.start} and end {slicing.end} are no {direction} range of {extent} elements{hint}"
         )

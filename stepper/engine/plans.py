@@ -14,6 +14,7 @@ from stepper.engine.loops import (
     MergedInput,
     SlicedInput,
     check_stride,
+    whole_axis,
 )
 from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
 from stepper.engine.roles import RoleError, Roles, control_inputs, parameter_type, roles_of
@@ -201,7 +202,7 @@ def _check_slicing(entry: InputMapping, rules: Rules, note: Note, *, is_loop: bo
     if slicing is None:
         return
     _check_stride(slicing, entry.line, rules, note)
-    default = (0, -1) if slicing.stride > 0 else (-1, 0)
+    default = whole_axis(slicing)
     if is_loop and (slicing.start, slicing.end) != default:
         note(
             f"the sliced input on line {entry.line} has start {slicing.start} and end {slicing.end}, "

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from stepper.element_types import Array
+from stepper.engine.loops import in_axis_order
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
@@ -159,9 +160,8 @@ class Scan:
             pieces = [np.atleast_1d(piece) for part in self._parts() for piece in part]
             return np.concatenate(_joinable(pieces, axis, slicing, rules, note), axis=axis)
         _check_lengths([first], axis, abs(slicing.stride), rules, note)
-        stacked = np.concatenate([_stacked(part) if type(part) is list else part for part in self._parts()])
-        if slicing.stride < 0:
-            stacked = stacked[::-1]
+        parts = [_stacked(part) if type(part) is list else part for part in self._parts()]
+        stacked = in_axis_order(np.concatenate(parts), slicing)
         if first.ndim == 0:
             return np.ascontiguousarray(stacked)
         shape = (*first.shape[:axis], len(stacked) * first.shape[axis], *first.shape[axis + 1 :])
@@ -210,13 +210,12 @@ def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, no
         if not same_elsewhere and not fillable:
             text = f"the piece of iteration {iteration} has shape {shape_text(piece.shape)}"
             raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
-    order = slice(None, None, 1 if slicing.stride > 0 else -1)
     if len({_beside(piece.shape, axis) for piece in pieces}) == 1:
-        return pieces[order]
+        return in_axis_order(pieces, slicing)
     note("its pieces differ in shape and cannot be joined: the output is undefined, shorter ones are filled with zeros")
     largest = np.max([piece.shape for piece in pieces], axis=0)
     ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
-    return [_filled_up(piece, axis, largest) for piece in pieces[order]]
+    return [_filled_up(piece, axis, largest) for piece in in_axis_order(pieces, slicing)]
 
 
 def _beside(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

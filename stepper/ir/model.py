@@ -63,6 +63,11 @@ class Slicing(NamedTuple):
     stride: int
     part_size: int | None
 
+    def __str__(self) -> str:
+        """Return everything that the file says of it."""
+        part = "" if self.part_size is None else f", part_size {self.part_size}"
+        return f"axis {self.axis}, start {self.start}, end {self.end}, stride {self.stride}{part}"
+
 
 class InputMapping(NamedTuple):
     """An `<input>` of a port map: from the outer layer's input to a body Parameter.

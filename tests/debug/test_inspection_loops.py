@@ -85,7 +85,7 @@ def test_the_slice_of_every_iteration_is_that_of_the_specification(cut: str, tmp
         assert found.inner.array is not None and np.array_equal(found.inner.array, expected)
         assert found.slice is not None
         assert np.array_equal(np.take(X, range(found.slice.begin, found.slice.end), axis), expected)
-        assert (found.slice.extent, found.slice.count, found.slice.axis) == (X.shape[axis], count, axis)
+        assert (found.slice.extent, found.slice.walk.count, found.slice.axis) == (X.shape[axis], count, axis)
         assert f"iteration {iteration} got elements [{found.slice.begin}, {found.slice.end})" in found.why
         assert f"of {X.shape[axis]} along axis {axis}" in found.why and "(TensorIterator-1, port_map)" in found.why
 

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.inspection.views import SliceView
+from stepper.engine.loops import slice_walk
+from stepper.engine.rules import Rules
+from stepper.ir.model import Slicing
 from tests.tui.driven import DECODER, Driven, drive
 from tui.paint.axis_picture import picture_of_scan, picture_of_slice
 from tui.screens.ports.port_map import PortMap
@@ -68,32 +71,17 @@ def test_each_iteration_names_the_slice_and_the_place_that_the_specification_giv
     drive("reverse", script, lines=("run-to from_the_end@0", "view ports"))
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "stride", "extent"),
-    [(0, 12, 1, 12), (0, 12, 3, 12), (2, 10, 2, 12), (12, 0, -1, 12), (12, 0, -4, 12), (9, 3, -2, 12)],
-)
-def test_the_picture_shows_what_was_read_is_read_and_will_be(start: int, end: int, stride: int, extent: int) -> None:
-    size, count = abs(stride), abs(end - start) // abs(stride)
-    slices = [(begin, begin + size) if stride > 0 else (begin - size, begin) for begin in range(start, end, stride)]
-    for iteration, (begin, stop) in enumerate(slices):
-        expected = np.full(extent, "╌")
-        for past, (low, high) in enumerate(slices):
-            expected[low:high] = "▒" if past < iteration else "█" if past == iteration else "░"
-        picture = picture_of_slice(SliceView(0, begin, stop, extent, count), iteration, stride < 0)
-        cells = text_of(picture)
-        assert cells[:: len(cells) // extent] == "".join(expected)
-
-
 def test_of_a_long_axis_a_cell_stands_for_many_elements_and_the_present_one_is_seen() -> None:
+    walk = slice_walk(Slicing(0, 0, -1, 1, None), (1000,), Rules.SPEC, is_loop=False)
     for iteration in (0, 1, 500, 999):
-        picture = picture_of_slice(SliceView(0, iteration, iteration + 1, 1000, 1000), iteration, False)
-        cells = text_of(picture)
+        cells = text_of(picture_of_slice(SliceView(iteration, 1000, walk)))
         assert len(cells) == 24 and cells.count("█") == 1 and cells.index("█") == iteration * 24 // 1000
 
 
 def test_an_output_of_unknown_length_shows_the_places_that_there_are() -> None:
-    assert text_of(picture_of_scan(3, None, now=3, backwards=False)).replace("██", "█") == "▒▒▒▒▒▒█ …"
-    assert text_of(picture_of_scan(2, None, now=2, backwards=True)).startswith("██▒▒")
+    forward, backward = Slicing(0, 0, -1, 1, None), Slicing(0, -1, 0, -1, None)
+    assert text_of(picture_of_scan(forward, 3, None, now=3)).replace("██", "█") == "▒▒▒▒▒▒█ …"
+    assert text_of(picture_of_scan(backward, 2, None, now=2)).startswith("██▒▒")
 
 
 def test_it_follows_the_moment_and_says_what_is_known_already() -> None:

@@ -7,6 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.debug.inspection.views import SliceView
+from stepper.engine.loops import in_axis_order
+from stepper.ir.model import Slicing
 from tui.paint.rows import Row
 
 DONE: Final = "▒"
@@ -57,31 +59,17 @@ def _meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def picture_of_slice(taken: SliceView, iteration: int, backwards: bool) -> Picture:
+def picture_of_slice(taken: SliceView) -> Picture:
     """What an input gives to this iteration, gave before, and will give."""
-    size = taken.end - taken.begin
-    before = iteration * size
-    rest = (taken.count - iteration) * size
-    if backwards:
-        return Picture(
-            taken.extent,
-            (taken.end, taken.end + before),
-            (taken.begin, taken.end),
-            (taken.end - rest, taken.end + before),
-        )
-    return Picture(
-        taken.extent,
-        (taken.begin - before, taken.begin),
-        (taken.begin, taken.end),
-        (taken.begin - before, taken.begin + rest),
-    )
+    walk, now = taken.walk, taken.iteration
+    return Picture(taken.extent, walk.span(now), walk.range(now), walk.span(walk.count))
 
 
-def picture_of_scan(pieces: int, total: int | None, *, now: int, backwards: bool) -> Picture:
+def picture_of_scan(slicing: Slicing, pieces: int, total: int | None, *, now: int) -> Picture:
     """The places of an output: those written, and that of this iteration. Where the number of places is not known,
     those that there are."""
-    places = total if total is not None else max(pieces, now + 1)
-    done = min(pieces, now)
-    begin = now if not backwards else places - 1 - now
-    written = (0, done) if not backwards else (places - done, places)
-    return Picture(places, written, (begin, begin + 1), (0, places), is_open=total is None)
+    count = total if total is not None else max(pieces, now + 1)
+    order = in_axis_order(range(count), slicing)
+    place, done = order.index(now), min(pieces, now)
+    ends = sorted((order.index(0), order.index(done - 1))) if done else (0, -1)
+    return Picture(count, (ends[0], ends[1] + 1), (place, place + 1), (0, count), is_open=total is None)

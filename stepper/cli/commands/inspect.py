@@ -13,7 +13,6 @@ from stepper.engine.endings import Origin
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, WithoutKernel, outline
 from stepper.engine.partners import mark_of
 from stepper.engine.sequences import open_sequences
-from stepper.ir.model import Slicing
 from stepper.ir.sites import LayerSite
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
@@ -114,18 +113,13 @@ def _origin(origin: Origin | None, absent: str) -> str:
 def _entry(entry: Entry) -> str:
     outer = "-" if entry.outer is None else f"{entry.direction} {entry.outer}"
     arrow = f"{outer} -> {_inner(entry.inner)}" if entry.direction == "input" else f"{_inner(entry.inner)} -> {outer}"
-    slicing = "" if entry.slicing is None else f", {_slicing(entry.slicing)}"
+    slicing = "" if entry.slicing is None else f", {entry.slicing}"
     return f"{entry.direction:12} {arrow}: {entry.role}{slicing}  (line {entry.line})"
 
 
 def _inner(layer: LayerSite) -> str:
     """A layer of a body, with its id; one that the body lacks has no type."""
     return f"{layer.type} {layer.id} '{layer.name}'" if layer.type else f"{layer.id} (no layer of the body)"
-
-
-def _slicing(slicing: Slicing) -> str:
-    part = "" if slicing.part_size is None else f", part_size {slicing.part_size}"
-    return f"axis {slicing.axis}, start {slicing.start}, end {slicing.end}, stride {slicing.stride}{part}"
 
 
 def _lacking(one: WithoutKernel) -> str:

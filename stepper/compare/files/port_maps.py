@@ -11,6 +11,7 @@ from stepper.compare.alignment.layers import Alignment, GraphPair
 from stepper.compare.files.constant_inputs import Constants
 from stepper.compare.files.graphs import FileDifference, GraphDifferences, Kind
 from stepper.compare.report.words import named, numbered
+from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
 from stepper.ir.model import Body, InputMapping, Layer, OutputMapping, Slicing, Source
 
@@ -328,5 +329,5 @@ def _slicing_text(ours: Slicing | None, theirs: Slicing | None) -> str:
             parts.append(f"{name} {mine} instead of {other}")
     if not parts:
         return ""
-    reverse = " (the order is reversed)" if (ours.stride > 0) != (theirs.stride > 0) else ""
+    reverse = " (the order is reversed)" if is_backward(ours) != is_backward(theirs) else ""
     return f"{', '.join(parts)} in the reference{reverse}"

@@ -22,7 +22,7 @@ from stepper.debug.iterations.slots import is_current, why_absent
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput
+from stepper.engine.loops import ConcatenatedOutput, in_axis_order
 from stepper.engine.program import BranchPlan, Kind, LoopPlan, Operation
 from stepper.errors import Paused, UsageError
 from stepper.ir.model import Layer
@@ -358,10 +358,9 @@ class _Walk:
 def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:
     """Return the iteration that gave an element of a concatenated output, and the element of its piece."""
     scan = activation.scans[plan.concatenated.index(entry)]
-    order = range(scan.length) if entry.slicing.stride > 0 else range(scan.length - 1, -1, -1)
     axis = normalize_axis(entry.slicing.axis, len(element))
     offset = element[axis]
-    for iteration in order:
+    for iteration in in_axis_order(range(scan.length), entry.slicing):
         piece = scan.piece(iteration)
         size = piece.shape[axis] if piece.ndim else 1
         if offset < size:

@@ -65,12 +65,12 @@ def sliced(layer: Layer, moment: When, slicing: Slicing, walk: SliceWalk, extent
 def _steps(layer: Layer, slicing: Slicing, extent: int, rules: Rules) -> str:
     boundary = loops.boundary(slicing.start, extent)
     start = f"start {slicing.start}" + (f" is boundary {boundary}" if slicing.start < 0 else "")
-    backwards = ", which goes backward" if slicing.stride < 0 else ""
-    if rules is Rules.OPENVINO:
-        edge = "end" if slicing.stride < 0 else "beginning"
-        if boundary != (extent if slicing.stride < 0 else 0):
-            counts = "looks at neither start nor end" if layer.type == "Loop" else "only counts by start and end"
-            return f"OpenVINO {counts} and walks from the {edge}, stride {slicing.stride}{backwards}"
+    backward = loops.is_backward(slicing)
+    backwards = ", which goes backward" if backward else ""
+    if rules is Rules.OPENVINO and boundary != loops.boundary(loops.whole_axis(slicing)[0], extent):
+        edge = "end" if backward else "beginning"
+        counts = "looks at neither start nor end" if layer.type == "Loop" else "only counts by start and end"
+        return f"OpenVINO {counts} and walks from the {edge}, stride {slicing.stride}{backwards}"
     return f"{start}, stride {slicing.stride}{backwards}"
 
 
@@ -116,7 +116,7 @@ def last_value(layer: Layer, frame: Frame, result: str, without: str) -> str:
 
 def concatenated(layer: Layer, slicing: Slicing, axis: int, pieces: int) -> str:
     """How the pieces of a concatenated output lie in it."""
-    direction = ", the last one first" if slicing.stride < 0 else ""
+    direction = ", the last one first" if loops.is_backward(slicing) else ""
     joined = f"the pieces of all iterations joined along axis {axis}{direction}: {order(pieces, slicing)}"
     return f"{joined} (stride {slicing.stride}; {specification(layer)}, port_map)"
 
@@ -125,7 +125,7 @@ def order(pieces: int, slicing: Slicing) -> str:
     """In which order the pieces lie in the output: `S[0], S[1], ..., S[24]`, or from the last to the first."""
     if not pieces:
         return "no piece yet"
-    numbers = range(pieces - 1, -1, -1) if slicing.stride < 0 else range(pieces)
+    numbers = loops.in_axis_order(range(pieces), slicing)
     shown = [f"S[{number}]" for number in numbers[:_LISTED]]
     if pieces > _LISTED:
         shown = [*shown[:2], "...", f"S[{numbers[-1]}]"]

@@ -182,7 +182,7 @@ def _slice(inside: Inside, entry: InputMapping) -> SliceView | None:
     walk, source = next((taken.walk, taken.source) for taken in inside.activation.slices if taken.parameter == slot)
     if moment is None or moment.iteration >= walk.count:
         return None
-    return SliceView(walk.axis, *walk.range(moment.iteration), source.shape[walk.axis], walk.count)
+    return SliceView(moment.iteration, source.shape[walk.axis], walk)
 
 
 def _output(inside: Inside, entry: OutputMapping) -> OutputView:

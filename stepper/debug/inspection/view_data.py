@@ -14,6 +14,7 @@ from stepper.debug.inspection.views import (
     OperationView,
     OutputView,
     ScanView,
+    SliceView,
     StopView,
     TripView,
     ValueView,
@@ -22,7 +23,6 @@ from stepper.element_types import Array
 from stepper.ir.model import Model, Slicing
 from stepper.ir.sites import layer_data
 from stepper.plain_values import tensor_json
-from stepper.records import as_data
 
 
 class ViewData:
@@ -92,7 +92,7 @@ class ViewData:
             "inner": self.value(entry.inner),
             "outer": None if entry.outer is None else self.value(entry.outer),
             "slicing": None if slicing is None else slicing._asdict(),
-            "slice": None if cut is None else as_data(cut),
+            "slice": None if cut is None else _slice(cut),
             "why": entry.why,
         }
 
@@ -140,6 +140,11 @@ def trip_data(loop: LoopView) -> dict[str, Any]:
         "sentence": trip.sentence,
         "condition": None if loop.condition is None else loop.condition.value,
     }
+
+
+def _slice(cut: SliceView) -> dict[str, int]:
+    names = ("axis", "begin", "end", "extent")
+    return {name: getattr(cut, name) for name in names} | {"count": cut.walk.count}
 
 
 def scan_data(scan: ScanView) -> dict[str, Any]:

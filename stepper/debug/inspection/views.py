@@ -13,7 +13,7 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.engine import outcomes
 from stepper.engine.frames import LoopRun
-from stepper.engine.loops import ConcatenatedOutput, EndReason
+from stepper.engine.loops import ConcatenatedOutput, EndReason, SliceWalk
 from stepper.engine.program import LoopPlan
 from stepper.engine.roles import OutputRole, Role
 from stepper.engine.rules import Rules
@@ -123,13 +123,26 @@ class ConditionView(OneLine, Struct, frozen=True, eq=False):
 
 
 class SliceView(OneLine, Struct, frozen=True):
-    """The elements [begin, end) of `extent` along the axis; `count` slices in all."""
+    """The slice that an iteration gets of an input of `extent` elements along the axis."""
 
-    axis: int
-    begin: int
-    end: int
+    iteration: int
     extent: int
-    count: int
+    walk: SliceWalk
+
+    @property
+    def axis(self) -> int:
+        """The axis along which the input is sliced."""
+        return self.walk.axis
+
+    @property
+    def begin(self) -> int:
+        """The first element of the slice."""
+        return self.walk.range(self.iteration)[0]
+
+    @property
+    def end(self) -> int:
+        """The element behind the last one of the slice."""
+        return self.walk.range(self.iteration)[1]
 
 
 class InputView(OneLine, Struct, frozen=True, eq=False):
@@ -201,6 +214,11 @@ class ScanView(OneLine, Struct, frozen=True, eq=False):
     _plan: LoopPlan
     _entry: ConcatenatedOutput
     _rules: Rules
+
+    @property
+    def slicing(self) -> Slicing:
+        """How the pieces are joined."""
+        return self._entry.slicing
 
     def piece(self, iteration: int) -> Array:
         """What one iteration gave. IndexError where there is no such piece."""

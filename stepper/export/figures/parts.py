@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
 from stepper.export.figures.choice import Choice, Values
 from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Kind, Node
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.views.port_texts import input_text, output_text
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Port
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Port, Slicing
 from stepper.ops.axes import shape_text
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
@@ -183,13 +183,23 @@ def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> d
     if layer is None or body is None or not layer.is_loop:
         return lines
     for entry in body.inputs:
-        text = input_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
+        text = _port_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
         lines[entry.parameter] = (*lines.get(entry.parameter, ()), text)
     for output in body.outputs:
-        lines[output.result] = (*lines.get(output.result, ()), output_text(output_role(output), output.slicing))
+        lines[output.result] = (*lines.get(output.result, ()), _port_text(output_role(output), output.slicing))
     for back in body.back_edges:
         lines.setdefault(back.from_layer, ("carried",))
     return {key: tuple(dict.fromkeys(texts)) for key, texts in lines.items()}
+
+
+def _port_text(role: str, slicing: Slicing | None) -> str:
+    """Return the role of an entry and how it cuts or joins: `merged`, `concatenated, axis 0, reversed`."""
+    return role if slicing is None else f"{role}, {axis_text(slicing)}"
+
+
+def axis_text(slicing: Slicing) -> str:
+    """Return the axis, and the direction where it is backward."""
+    return f"axis {slicing.axis}" + (", reversed" if is_backward(slicing) else "")
 
 
 def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:

@@ -9,7 +9,6 @@ from stepper.export.figures.parts import declared_text, input_role
 from stepper.export.figures.places import LoopPlace
 from stepper.export.views.branch_ports import branch_ports_figure
 from stepper.export.views.port_nodes import PortNodes
-from stepper.export.views.port_texts import slicing_text
 from stepper.export.views.static import loop_facts
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
@@ -55,7 +54,7 @@ class _Ports(PortNodes):
             entered.add(entry.parameter)
             if entry.input is None:
                 continue
-            text = role if entry.slicing is None else f"{role}: {slicing_text(entry.slicing)}"
+            text = role if entry.slicing is None else f"{role}: {entry.slicing}"
             self.add_input(entry.input)
             kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
             text = f"{text}, initial value" if role == Role.MERGED else text
@@ -93,7 +92,7 @@ class _Ports(PortNodes):
                     self.nodes.append(Node(f"condition{result.id}", Kind.END, "runs on while true"))
                     self.edges.append(Edge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
                     continue
-                text = text if entry.slicing is None else f"{text}: {slicing_text(entry.slicing)}"
+                text = text if entry.slicing is None else f"{text}: {entry.slicing}"
                 self.add_output(entry.output)
                 kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
                 self.edges.append(Edge(f"n{result.id}", f"out{entry.output}", kind, text))

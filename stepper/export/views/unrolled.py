@@ -16,8 +16,7 @@ from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, 
 from stepper.export.figures.iteration_texts import IterationTexts
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.parts import Parts, loop_label
-from stepper.export.views.port_texts import axis_text
+from stepper.export.figures.parts import Parts, axis_text, loop_label
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text

@@ -13,7 +13,6 @@ from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.choice import Choice
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_texts import ValueSummary, statistics_text
-from stepper.export.views.port_texts import slicing_text
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.ir.sites import layer_site
@@ -130,7 +129,7 @@ def port_rows(layer: Layer) -> list[tuple[str, ...]]:
             names[entry.parameter],
             str(roles.role_of(entry)),
             "" if entry.input is None else f"input {entry.input}",
-            "" if entry.slicing is None else slicing_text(entry.slicing),
+            "" if entry.slicing is None else str(entry.slicing),
         )
         for entry in body.inputs
     ]
@@ -140,7 +139,7 @@ def port_rows(layer: Layer) -> list[tuple[str, ...]]:
             names[output.result],
             output_role(output),
             "" if output.output is None else f"output {output.output}",
-            "" if output.slicing is None else slicing_text(output.slicing),
+            "" if output.slicing is None else str(output.slicing),
         )
         for output in body.outputs
     ]

@@ -12,11 +12,20 @@ from typing import Final
 from msgspec import Struct, field
 
 from stepper import element_types
-from stepper.debug.inspection.views import BackEdgeView, InputView, LoopView, OutputView, ScanView, ValueView
+from stepper.debug.inspection.views import (
+    BackEdgeView,
+    InputView,
+    LoopView,
+    OutputView,
+    ScanView,
+    SliceView,
+    ValueView,
+)
 from stepper.debug.iterations.statistics import CarriedHistory, number_of
 from stepper.element_types import Array
+from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
-from stepper.ir.model import Layer
+from stepper.ir.model import Layer, Slicing
 from tui.paint.axis_picture import Picture, picture_of_scan, picture_of_slice
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
@@ -138,11 +147,11 @@ def _outer(entry: InputView, role: Role) -> End:
 def _input_words(loop: LoopView, entry: InputView, role: Role) -> tuple[str, tuple[str, ...], Row | Picture]:
     iteration = _iteration(loop)
     if role is Role.SLICED:
-        arrow = "←" if entry.slicing is not None and entry.slicing.stride < 0 else "→"
+        assert entry.slicing is not None, "a sliced input has a slicing"
+        arrow = "←" if is_backward(entry.slicing) else "→"
         if entry.slice is None:
             return arrow, ("no slice is left for this iteration", "no slice left"), []
-        backwards = entry.slicing is not None and entry.slicing.stride < 0
-        return arrow, _slice_words(entry, backwards=backwards), picture_of_slice(entry.slice, iteration, backwards)
+        return arrow, _slice_words(entry.slicing, entry.slice), picture_of_slice(entry.slice)
     if role is Role.MERGED:
         edge = next((edge for edge in loop.back_edges if edge.counts and _same(edge, entry)), None)
         result = "its Result" if edge is None else _result_name(edge.result)
@@ -162,15 +171,13 @@ def _same(edge: BackEdgeView, entry: InputView) -> bool:
     return edge.parameter.layer is not None and edge.parameter.layer == entry.inner.layer
 
 
-def _slice_words(entry: InputView, *, backwards: bool) -> tuple[str, ...]:
+def _slice_words(slicing: Slicing, taken: SliceView) -> tuple[str, ...]:
     """The slice of this iteration, at several lengths."""
-    taken = entry.slice
-    assert taken is not None
     last = taken.extent - 1
     one = taken.end - taken.begin == 1
     piece = f"piece {taken.begin}" if one else f"elements {taken.begin}–{taken.end - 1}"
     short = str(taken.begin) if one else f"{taken.begin}–{taken.end - 1}"
-    stride = "" if not backwards else f", stride {entry.slicing.stride}" if entry.slicing is not None else ""
+    stride = f", stride {slicing.stride}" if is_backward(slicing) else ""
     return (
         f"{piece} of 0–{last}, axis {taken.axis}{stride}",
         f"{piece} of 0–{last}, axis {taken.axis}",
@@ -267,8 +274,7 @@ def _output(loop: LoopView, entry: OutputView) -> Port:
     if scan is not None:
         glyph, role, words = GLYPHS["scan"], "piece", _scan_words(loop, scan, iteration)
         outer = End(outer.name, _scan_type(scan, entry))
-        backwards = _goes_backwards(loop, entry)
-        below = picture_of_scan(scan.pieces, _total(loop), now=iteration, backwards=backwards)
+        below = picture_of_scan(scan.slicing, scan.pieces, _total(loop), now=iteration)
     elif entry.role.is_condition:
         glyph, role, words, below = "?", "condition", _condition_words(loop), []
         outer = End("next iteration", "") if entry.output is None else outer
@@ -293,26 +299,14 @@ def _output(loop: LoopView, entry: OutputView) -> Port:
 def _scan_words(loop: LoopView, scan: ScanView, iteration: int) -> tuple[str, ...]:
     """Where the piece of this iteration lies in the output."""
     total = _total(loop)
-    entry = next(entry for entry in loop.outputs if entry.output == scan.output)
-    backwards = _goes_backwards(loop, entry)
     will = "is" if scan.pieces > iteration else "will be"
-    if not backwards:
-        return (
-            f"{will} place {iteration}, axis {scan.axis}",
-            f"place {iteration}, axis {scan.axis}",
-            f"place {iteration}",
-        )
-    if total is None:
+    backward = is_backward(scan.slicing)
+    if total is None and backward:
         return f"{will} in front of the others, axis {scan.axis}", "in front of the others", "in front"
-    place = total - 1 - iteration
-    return f"{will} place {place}, axis {scan.axis}, backward", f"place {place}, backward", f"place {place}"
-
-
-def _goes_backwards(loop: LoopView, entry: OutputView) -> bool:
-    body = loop.layer.bodies[0]
-    return any(
-        one.output == entry.output and one.slicing is not None and one.slicing.stride < 0 for one in body.outputs
-    )
+    place = in_axis_order(range(iteration + 1 if total is None else total), scan.slicing).index(iteration)
+    if backward:
+        return f"{will} place {place}, axis {scan.axis}, backward", f"place {place}, backward", f"place {place}"
+    return f"{will} place {place}, axis {scan.axis}", f"place {place}, axis {scan.axis}", f"place {place}"
 
 
 def _scan_type(scan: ScanView, entry: OutputView) -> str:
