@@ -28,6 +28,9 @@ Draw.
 Compare.
 
     comparison = stepper.compare_models(model, other, {"x": array})          # the first place where they part, and why
+    comparer = stepper.StopComparer(debugger, other)    # a model's path, "openvino", a recording, an .npz
+    comparer.compare().operations                       # at this stop: how far each is, made here or carried in
+    comparer.first_difference()                         # of the whole run
 
 Errors are `StepperError`s with one clear message: `UsageError` (a ValueError) for what cannot be asked, of it
 `ArgumentTypeError` (a TypeError), `MissingInputs` and `OutputError`; `ModelError`, `InputError`, `SessionError`,
@@ -46,6 +49,7 @@ if _TYPE_CHECKING:
     from typing import Any as _Any
 
     from stepper.compare.run.comparison import compare_models as compare_models
+    from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
     from stepper.engine import Every as Every
@@ -88,6 +92,7 @@ _HOMES = {
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
     "compare_models": ("stepper.compare.run.comparison", "compare_models"),
+    "StopComparer": ("stepper.compare.stops.comparer", "StopComparer"),
     "draw": ("stepper.export.exporter", "draw"),
     "StepperError": ("stepper.errors", "StepperError"),
     "UsageError": ("stepper.errors", "UsageError"),
@@ -132,6 +137,7 @@ __all__ = [
     "Paused",
     "SessionError",
     "StepperError",
+    "StopComparer",
     "UnsupportedOperation",
     "UsageError",
     "bind_inputs",

@@ -21,8 +21,8 @@ from stepper.ir.model import Layer
 from tui.worker.lists import NO_LISTS, Lists
 
 if TYPE_CHECKING:
+    from stepper.compare.stops.comparer import StopComparison
     from stepper.debug.iterations.sweep import SweepView
-    from tui.worker.comparing import Comparison
 
 
 class Happening(Enum):
@@ -99,7 +99,7 @@ class State(Struct, frozen=True, eq=False):
     failure: str = ""
     output_names: tuple[str, ...] = ()
     selected: int | None = None
-    comparison: Comparison | None = None
+    comparison: StopComparison | None = None
     labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     ending: RunSummary | None = None
     running: Running | None = None

@@ -170,7 +170,7 @@ def test_what_the_converter_adds_to_a_node_is_not_blamed(
 def test_the_compare_screen_has_what_the_runtime_computes_of_our_values(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for patience in ("tui.worker.comparing._AT_A_KEY", "stepper.compare.run.moments._PATIENCE"):
+    for patience in ("tui.worker.snapshot._AT_A_KEY", "stepper.compare.stops.comparer._FIRST_PATIENCE"):
         monkeypatch.setattr(patience, 60.0)  # seconds; a busy machine compiles slowly
     debugger = debugger_of_sample(name)
     computed = sum(event.kind.name == "OPERATION" for event in debugger_of_sample(name).machine.run(Every.OPERATION))

@@ -9,7 +9,8 @@ import pytest
 
 import stepper
 from stepper.compare.references.debugger import OperationValues
-from stepper.compare.run.moments import Standing, ValueDifference
+from stepper.compare.stops.comparer import StopComparison
+from stepper.compare.stops.differences import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
 from tests.compare.test_other_references import Peer
 from tests.compare.twins import WEIGHTS, X, recurrence
@@ -17,7 +18,6 @@ from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, drive
 from tui.screens.compare.screen import CompareScreen
 from tui.theme import Look
-from tui.worker.comparing import Comparison
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
 FAULT = "one weight"
@@ -34,7 +34,7 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Debugger:
     return Debugger(stepper.read_model(Path("ours/model.xml")), {0: X})
 
 
-def comparison_of(driven: Driven) -> Comparison:
+def comparison_of(driven: Driven) -> StopComparison:
     found = driven.state.comparison
     assert found is not None
     return found
@@ -136,14 +136,14 @@ def test_a_wider_tolerance_lets_all_agree(twins: Debugger) -> None:
 def test_the_key_goes_through_off_previous_reference_and_the_list_has_a_column(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
         await driven.press("equals_sign")
-        assert comparison_of(driven).mode == "previous" and "from iteration 2" in driven.text("operations")
+        assert comparison_of(driven).against == "previous" and "from iteration 2" in driven.text("operations")
         frame = driven.state.frame
         assert frame is not None
         at = [layer.name for layer in frame.layers].index("xW")
         expected = np.abs((X[3] - X[2]).astype(np.float64) @ WEIGHTS.astype(np.float64)).max()
         np.testing.assert_allclose(comparison_of(driven).operations[at].distance, expected, rtol=1e-5)
         await driven.press("equals_sign")
-        assert comparison_of(driven).mode == "reference" and "there is no reference" in comparison_of(driven).problem
+        assert comparison_of(driven).against == "reference" and "there is no reference" in comparison_of(driven).problem
         await driven.press("equals_sign")
         assert driven.state.comparison is None
 
@@ -290,7 +290,7 @@ def test_a_runtime_is_a_reference_too_and_nothing_is_carried_in(twins: Debugger)
 def test_of_a_slow_reference_the_latest_operations_are_compared_at_a_key(
     twins: Debugger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.worker.comparing._AT_A_KEY", -1.0)
+    monkeypatch.setattr("tui.worker.snapshot._AT_A_KEY", -1.0)
 
     async def script(driven: Driven) -> None:
         await driven.filled()

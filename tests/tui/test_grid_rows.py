@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import stepper
+from stepper.compare.stops.grid import DifferenceGrid
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.tiles import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.test_grid_screen import SIZES, grid_of, letters
-from tui.screens.compare.difference_cells import DifferenceCells
 from tui.screens.main.operations import Operations
 from tui.theme import Look
 
@@ -37,10 +37,10 @@ def row(driven: Driven, name: str) -> str:
     return line[grid_of(driven).name_width :]
 
 
-def compared(driven: Driven) -> DifferenceCells:
+def compared(driven: Driven) -> DifferenceGrid:
     comparison = driven.state.comparison
-    assert comparison is not None and comparison.cells is not None
-    return comparison.cells
+    assert comparison is not None and comparison.grid is not None
+    return comparison.grid
 
 
 # --- folded rows ----------------------------------------------------------------------------------------------------

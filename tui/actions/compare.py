@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from stepper.compare.run.tolerances import Tolerances
+from stepper.compare.stops.comparer import Against, StopComparison, set_reference
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.stage import Stage
-from tui.worker.comparing import MODES, Comparison, set_reference
+
+_CHOSEN: Final = {
+    "off": "nothing is compared",
+    str(Against.PREVIOUS): "compared with the iteration before",
+    str(Against.REFERENCE): "against the reference",
+}
+"""By word of `against`: what is said then."""
 
 
 @action("against", syntax="off|previous|reference", help="what values are compared with; without a word, the next")
 def _against(app: Stage, text: str) -> None:
     comparison = app.state.comparison
-    now = "off" if comparison is None else comparison.mode
-    mode = text or MODES[(MODES.index(now) + 1) % len(MODES)]
-    if mode not in MODES:
-        raise UsageError(f"against takes {', '.join(MODES)}, not '{text}'")
-    app.driver.adjust(lambda pictures: pictures.comparing.choose(mode))
-    app.say(
-        {"off": "nothing is compared", "previous": "compared with the iteration before"}.get(
-            mode, "against the reference"
-        )
-    )
+    now = "off" if comparison is None else str(comparison.against)
+    choices = list(_CHOSEN)
+    word = text or choices[(choices.index(now) + 1) % len(choices)]
+    if word not in choices:
+        raise UsageError(f"against takes {', '.join(choices)}, not '{text}'")
+    app.driver.adjust(lambda pictures: pictures.compare_with(None if word == "off" else Against(word)))
+    app.say(_CHOSEN[word])
 
 
 @action("reference", syntax="FILE", help="a reference to compare with: another model, a recorded run, an .npz")
@@ -34,7 +39,7 @@ def _reference(app: Stage, text: str) -> None:
 
 
 def _opened(app: Stage, title: str) -> None:
-    app.driver.adjust(lambda pictures: pictures.comparing.forget())
+    app.driver.adjust(lambda pictures: pictures.comparer.forget())
     app.perform("against reference")
     app.say(f"against {title}")
 
@@ -44,7 +49,7 @@ def _compare(app: Stage, text: str) -> None:
     if text:
         app.perform(f"reference {text}")
     elif app.state.comparison is None:
-        app.driver.adjust(lambda pictures: pictures.comparing.choose("reference"))
+        app.driver.adjust(lambda pictures: pictures.compare_with(Against.REFERENCE))
     app.open_view("compare")
 
 
@@ -57,7 +62,7 @@ def _tolerance(app: Stage, text: str) -> None:
     if not 1 <= len(numbers) <= 2 or not all(0 <= one < float("inf") for one in numbers):
         raise UsageError("expected a relative tolerance, and maybe an absolute one, such as tolerance 1e-4 1e-6")
     wanted = Tolerances(relative=numbers[0], absolute=numbers[1] if len(numbers) == 2 else 0.0)
-    app.driver.adjust(lambda pictures: pictures.comparing.tolerate(wanted))
+    app.driver.adjust(lambda pictures: pictures.tolerate(wanted))
 
 
 @action("difference", syntax="next|previous|first", help="the next operation that is above its tolerance")
@@ -78,13 +83,13 @@ def _difference(app: Stage, text: str) -> None:
     elif _is_first_elsewhere(app, comparison, backward=text == "previous"):
         _go_to_first(app, comparison)
     else:
-        searching = comparison.mode == "reference" and comparison.first is None
+        searching = comparison.is_beside_reference and comparison.first is None
         more = "; the first difference of the run is still looked for" if searching else ""
         where = "before" if text == "previous" else "after"
         raise UsageError(f"no operation {where} this one is above its tolerance{more}")
 
 
-def _go_to_first(app: Stage, comparison: Comparison) -> None:
+def _go_to_first(app: Stage, comparison: StopComparison) -> None:
     first = comparison.first
     if first is None or first.difference is None:
         raise UsageError("there is no first difference, or it is not found yet")
@@ -92,7 +97,7 @@ def _go_to_first(app: Stage, comparison: Comparison) -> None:
     app.perform(f"goto `{name}`" + ("" if first.iteration is None else f"@{first.iteration}"))
 
 
-def _is_first_elsewhere(app: Stage, comparison: Comparison, *, backward: bool) -> bool:
+def _is_first_elsewhere(app: Stage, comparison: StopComparison, *, backward: bool) -> bool:
     """Whether the first difference of the run lies in this direction, and not among the operations that are seen."""
     first, view = comparison.first, app.state.view
     if first is None or first.difference is None or view is None or first.difference.index in comparison.above:

@@ -19,18 +19,22 @@ from stepper.debug.iterations.tiles import CellsView
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.engine.sequence_loops import without_loops
+from stepper.errors import StepperError
 from tui.state import Happening, State, TimelineEvent
 from tui.worker.lists import ListsTaker
 
 if TYPE_CHECKING:
+    from stepper.compare.run.tolerances import Tolerances
+    from stepper.compare.stops.comparer import Against, StopComparer, StopComparison
     from stepper.debug.iterations.sweep import Sweeps
-    from tui.worker.comparing import Comparing
 
 MOST_EVENTS: Final = 1_000
 _FILLED: Final = (16, 64, 512)
 """Iterations back that are filled in, the nearest first."""
 _PATIENCE: Final = 0.5
 """Seconds that one filling may take."""
+_AT_A_KEY: Final = 0.2
+"""Seconds for a comparison while one waits for the picture."""
 _CALM: Final = 0.3
 """Seconds after a command in which no long walk begins: it would share the processor with the screen."""
 
@@ -57,7 +61,8 @@ class Pictures:
         self._name = name
         self._lists = lists
         self.statistics = IterationStatistics(debugger.timeline)
-        self._comparing: Comparing | None = None
+        self._comparer: StopComparer | None = None
+        self._is_comparing: bool | None = None
         self._events: dict[tuple[int, Happening], TimelineEvent] = {}
         self._course = _course(debugger)
         self._failure: tuple[int, str] = (-1, "")
@@ -67,14 +72,19 @@ class Pictures:
         self._sweeps: Sweeps | None = None
 
     @property
-    def comparing(self) -> Comparing:
+    def comparer(self) -> StopComparer:
         """The run beside another one; what compares is loaded when something is compared."""
-        if self._comparing is None:
-            from tui.worker.comparing import Comparing
+        if self._comparer is None:
+            from stepper.compare.stops.comparer import StopComparer
 
-            self._comparing = Comparing(self._debugger)
-            self._comparing.window = self._cells
-        return self._comparing
+            self._comparer = StopComparer(self._debugger)
+        return self._comparer
+
+    def compare_with(self, against: Against | None) -> None:
+        """Compare with the reference or the iteration before from now on; None: with nothing."""
+        self._is_comparing = against is not None
+        if against is not None:
+            self.comparer.against = against
 
     @property
     def sweeps(self) -> Sweeps:
@@ -85,20 +95,36 @@ class Pictures:
             self._sweeps = Sweeps(self._debugger)
         return self._sweeps
 
-    def _compared(self) -> Comparing | None:
-        """What compares, where there is something to compare with."""
-        is_wanted = self._comparing is not None or self._debugger.reference is not None
-        return self.comparing if is_wanted else None
+    def tolerate(self, tolerances: Tolerances) -> None:
+        """Compare with other tolerances from now on."""
+        self.comparer.tolerances = tolerances
+
+    @property
+    def _compares(self) -> bool:
+        """A reference is compared with unless another thing was chosen."""
+        return self._debugger.reference is not None if self._is_comparing is None else self._is_comparing
+
+    def _comparison(self, depth: int) -> StopComparison | None:
+        is_empty = not self._debugger.machine.stack
+        if not self._compares or (is_empty and self.comparer.against == "previous"):
+            return None
+        try:
+            return self.comparer.compare(depth, patience=_AT_A_KEY)
+        except StepperError as error:
+            from stepper.compare.stops.comparer import StopComparison
+
+            return StopComparison(self.comparer.against, "", problem=str(error))
 
     def _fill_comparison(self, enough: Callable[[], bool]) -> bool:
-        compared = self._compared()
-        return compared is not None and compared.fill(enough)
+        if not self._compares:
+            return False
+        stack = self._debugger.machine.stack
+        loop_depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
+        return self.comparer.fill(loop_depth, self._cells, enough)
 
     def look_at_cells(self, window: tuple[int, int] | None) -> None:
         """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
         self._cells = window
-        if self._comparing is not None:
-            self._comparing.window = window
 
     def look_at_time(self, span: tuple[int, int] | None) -> None:
         """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
@@ -119,8 +145,8 @@ class Pictures:
             self.statistics.forget()
             if self._sweeps is not None:
                 self._sweeps.forget()
-            if self._comparing is not None:
-                self._comparing.forget()
+            if self._comparer is not None:
+                self._comparer.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")
@@ -163,7 +189,6 @@ class Pictures:
         view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
         loop = self._loop(view, loop_depth)
         tick, failure = self._failure
-        compared = self._compared()
         return State(
             model=self._name,
             rules=str(debugger.machine.rules),
@@ -188,7 +213,7 @@ class Pictures:
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
             labels=debugger.labels.view(),
-            comparison=None if compared is None else compared.take(stack, depth, loop_depth),
+            comparison=self._comparison(depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             ending=debugger.run_summary(),
             failure=failure if tick == debugger.machine.tick else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from stepper.compare.run.moments import CarriedDifference
+from stepper.compare.stops.differences import CarriedDifference
 from tui.paint.names import carried_name
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Row, clip, number, padded
@@ -30,7 +30,7 @@ class CarriedDifferences(Pane, can_focus=False):
     def rows(self, width: int) -> list[Row]:
         """All back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
-        if loop is None or comparison is None or comparison.mode != "reference" or comparison.problem:
+        if loop is None or comparison is None or not comparison.is_beside_reference or comparison.problem:
             why = "the moment is in no loop" if loop is None else "there is nothing to compare with"
             return [[("  ", ""), (why, "dim")]]
         present = self.state.iteration or 0

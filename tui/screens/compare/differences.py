@@ -6,10 +6,9 @@ import math
 import textwrap
 from typing import ClassVar, Final
 
-import numpy as np
 from textual import events
 
-from stepper.compare.run.moments import ValueDifference
+from stepper.compare.stops.differences import ValueDifference
 from tui.paint.names import operation_names
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, number, padded, printable
@@ -122,7 +121,7 @@ class Differences(Pane):
         if frame is None:
             parts = comparison.first is not None and comparison.first.difference is not None
             return "the run has ended" + ("; X goes to where it parts from the reference" if parts else "")
-        if comparison.mode == "reference" and frame.moment < 0:
+        if comparison.is_beside_reference and frame.moment < 0:
             return "no operation has run here yet; n runs the first"
         return "the reference has no value of what has run here yet"
 
@@ -152,7 +151,7 @@ class Differences(Pane):
         made = one.made_here
         own = whole if made is None else 0 if made <= 0 else min(max(_cell(made, low, high, cells), 1), whole)
         line = ["━"] * own + ["╌"] * (whole - own) + [" "] * (cells - whole)
-        allowed = tolerance_of(one)
+        allowed = one.allowed
         place = _cell(allowed, low, high, cells)
         if allowed > 0 and place < cells and line[place] == " ":
             line[place] = "│"
@@ -165,13 +164,6 @@ class Differences(Pane):
             self.post_line(f"select {shown[row].index}")
             if event.chain == 2:
                 self.post_line("open")
-
-
-def tolerance_of(one: ValueDifference) -> float:
-    """How far the number that is furthest off may be."""
-    theirs = None if one.measure is None else one.measure.theirs
-    magnitude = abs(float(theirs)) if theirs is not None and np.asarray(theirs).dtype.kind in "fiub" else 0.0
-    return one.tolerance.absolute + one.tolerance.relative * (magnitude if math.isfinite(magnitude) else 0.0)
 
 
 def _distance(value: float) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
 
-from stepper.compare.run.moments import FirstDifference, Standing, ValueDifference
+from stepper.compare.stops.differences import FirstDifference, Standing, ValueDifference
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, clip_head, number, printable
-from tui.screens.compare.differences import tolerance_of
 from tui.theme import GLYPHS
 
 
@@ -27,14 +25,14 @@ class FirstDifferencePane(Pane, can_focus=False):
         title = "" if comparison is None else clip_head(printable(comparison.title), max(width // 2, 10))
         self.note = f"against {title} " if title else "nothing to compare with "
         self.title = "first difference"
-        if comparison is not None and comparison.mode == "previous":
+        if comparison is not None and not comparison.is_beside_reference:
             self.title = "this iteration and the one before"
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
         """The sentence."""
         comparison = self.state.comparison
-        if comparison is None or comparison.mode != "reference" or comparison.problem:
+        if comparison is None or not comparison.is_beside_reference or comparison.problem:
             return [[]]
         first = comparison.first
         if first is None:
@@ -65,7 +63,7 @@ def _about(first: FirstDifference, one: ValueDifference, width: int) -> list[Row
     row += [("   largest difference ", "dim"), (number(one.distance, 8), "strong")]
     if found is not None:
         at = "" if not found.index else f" at [{','.join(map(str, found.index))}]"
-        row += [(at, ""), ("  tolerance ", "dim"), (number(tolerance_of(one), 8), "")]
+        row += [(at, ""), ("  tolerance ", "dim"), (number(one.allowed, 8), "")]
         if width >= 140:
             row += [
                 ("   ours ", "dim"),
@@ -102,10 +100,9 @@ def _made(one: ValueDifference, *, wide: bool) -> str:
     if one.made_here is None:
         return ""
     text = "   fed with the reference's own inputs it still differs by " if wide else "   on its inputs still "
-    share = ""
-    if one.distance > 0 and math.isfinite(one.distance) and one.made_here <= one.distance:
-        share = f": {one.made_here / one.distance:.0%} is made in this operation"
-    return f"{text}{number(one.made_here, 8)}{share if wide else ''}"
+    own = one.share_made_here
+    share = "" if own is None or not wide else f": {own:.0%} is made in this operation"
+    return f"{text}{number(one.made_here, 8)}{share}"
 
 
 def _digits(value: Any) -> str:

@@ -125,7 +125,7 @@ class Grid(Pane):
     def shows_differences(self) -> bool:
         """Whether the cells are how far the values are from a reference's, instead of their statistic."""
         comparison = self.state.comparison
-        return self._by_difference and comparison is not None and comparison.mode == "reference"
+        return self._by_difference and comparison is not None and comparison.is_beside_reference
 
     def listing(self) -> Listing | None:
         """The rows of the frame."""
@@ -282,7 +282,7 @@ class Grid(Pane):
             program = None if frame is None else frame.program
             entries: tuple[Entry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
             if self.shows_differences and state.comparison is not None:
-                compared = state.comparison.cells
+                compared = state.comparison.grid
                 fits = compared is not None and compared.program is program
                 part = GridPart.of_differences(compared if fits else None, entries, left, columns)
             else:
@@ -297,7 +297,7 @@ class Grid(Pane):
         """The next statistic; beside a reference the differences are one of them."""
         names = list(statistic_names())
         comparison = self.state.comparison
-        if comparison is not None and comparison.mode == "reference":
+        if comparison is not None and comparison.is_beside_reference:
             names.append(DIFFERENCE)
         now = DIFFERENCE if self.shows_differences else self.state.statistic
         self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")
@@ -382,7 +382,7 @@ class Grid(Pane):
     def seek_anomaly(self, *, backward: bool) -> str:
         """The line that goes to the next anomaly that is known, or difference; empty where there is none."""
         moment, comparison = self.moment, self.state.comparison
-        cells = comparison.cells if self.shows_differences and comparison is not None else None
+        cells = comparison.grid if self.shows_differences and comparison is not None else None
         if moment is None:
             return ""
         found = None

@@ -111,7 +111,7 @@ class GridDetail(Pane, can_focus=False):
     def _difference(self, cell: Cell, room: int) -> Row:
         """How far the value is from the reference's."""
         comparison, frame = self.state.comparison, self._grid.frame
-        compared = None if comparison is None else comparison.cells
+        compared = None if comparison is None else comparison.grid
         if compared is None or frame is None or compared.program is not frame.program:
             return []
         found = compared.at(cell)

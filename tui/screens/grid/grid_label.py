@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from stepper.compare.stops.grid import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
 from tui.paint.listing import Entry
 from tui.paint.names import marked_name
 from tui.paint.rows import Row, Token, clip, number, padded
-from tui.screens.compare.difference_cells import Worst
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -49,11 +49,13 @@ def difference(state: State, frame: FrameView, entry: Entry) -> Row:
     if comparison is None:
         return []
     found = None
-    if comparison.cells is not None and comparison.cells.program is frame.program:
-        found = comparison.cells.worst_of(entry.indices)
+    if comparison.grid is not None and comparison.grid.program is frame.program:
+        found = comparison.grid.worst_of(entry.indices)
     elif frame is state.frame:
         ones = [comparison.operations[index] for index in entry.indices if index in comparison.operations]
-        found = Worst(max(one.distance for one in ones), any(one.is_above for one in ones)) if ones else None
+        found = (
+            LargestDifference(max(one.distance for one in ones), any(one.is_above for one in ones)) if ones else None
+        )
     if found is None:
         return [(" " * DIFFERENCE_WIDTH, "")]
     text = "same" if found.distance == 0 else number(found.distance, 7)

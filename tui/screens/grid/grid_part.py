@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, WITHIN, DifferenceGrid
 from stepper.debug.iterations.tiles import CellsView, Tile
 from stepper.element_types import Array
 from tui.paint.listing import Entry
-from tui.screens.compare.difference_cells import ABOVE, NOT_COMPARED, WITHIN, DifferenceCells
 
 LEVELS: Final = 12
 """Shades."""
@@ -45,7 +45,7 @@ class GridPart:
         )
 
     @staticmethod
-    def of_differences(cells: DifferenceCells | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
+    def of_differences(cells: DifferenceGrid | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
         """How far each value is from the reference's."""
         codes, distances = _difference_codes(cells, _operations(entries), left, columns)
         return _part(entries, left, columns, codes, distances)
@@ -111,7 +111,7 @@ def _levels(numbers: Array, finite: Array) -> Array:
     return found
 
 
-def _difference_codes(cells: DifferenceCells | None, operations: Array, left: int, columns: int) -> tuple[Array, Array]:
+def _difference_codes(cells: DifferenceGrid | None, operations: Array, left: int, columns: int) -> tuple[Array, Array]:
     """The shade is on a scale of powers of ten that all rows share, from 1e-8 to the largest that is seen."""
     if cells is None:
         size = columns, len(operations)

@@ -53,7 +53,7 @@ class Operations(Pane):
         """The moment stays at two thirds of the height; what is selected is seen."""
         against = state.comparison
         self.note = (
-            state.statistic if against is None else f"from {clip_head(printable(against.title or against.mode), 18)}"
+            state.statistic if against is None else f"from {clip_head(printable(against.title or against.against), 18)}"
         )
         before, self.state = self.state, state
         if _moment(before) != _moment(state) or not self._is_seen():

@@ -1,7 +1,4 @@
-"""How far each value of a body is from the reference's: a cell for each operation and iteration that was compared.
-
-Kept for each run of a graph while pictures of it are taken; what was jumped over is filled in when there is time.
-"""
+"""Grid of differences from the reference: a cell for each operation and iteration of a body that was compared."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.run.moments import ValueDifference
+from stepper.compare.stops.differences import ValueDifference
 from stepper.debug.iterations.tiles import Cell
 from stepper.element_types import Array
 from stepper.engine.program import Program
@@ -21,18 +18,22 @@ NOT_COMPARED: Final = -1
 SAME: Final = 0
 WITHIN: Final = 1
 ABOVE: Final = 2
-"""How a cell stands to the reference; not compared also where the reference has no value."""
+"""Standings of a cell; NOT_COMPARED also where the reference has no value."""
 
 
-class Worst(NamedTuple):
-    """The largest difference of an operation, or of several; `is_above` where any leaves its tolerance."""
+class LargestDifference(NamedTuple):
+    """Largest absolute difference of one or several operations; `is_above` if any is outside of its tolerance."""
 
     distance: float
     is_above: bool
 
 
-class DifferenceCells(Brief, Struct, frozen=True, eq=False):
-    """One run of a graph beside the reference: by iteration the distances of all operations, and their standings."""
+class DifferenceGrid(Brief, Struct, frozen=True, eq=False):
+    """One execution of a graph beside the reference.
+
+    `lines` map an iteration to the absolute differences of all operations and to their standings, `worst` are the
+    largest of each over all iterations: arrays of shape [operations].
+    """
 
     unshown: ClassVar = ("program", "lines", "worst")
 
@@ -41,7 +42,7 @@ class DifferenceCells(Brief, Struct, frozen=True, eq=False):
     worst: tuple[Array, Array]
 
     def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
-        """Distances and standings of these operations, as arrays of shape [iterations, operations]."""
+        """Return differences and standings of these operations, arrays of shape [iterations, operations]."""
         distances = np.zeros((iterations, len(operations)))
         standings = np.full(distances.shape, NOT_COMPARED, np.int8)
         for row in range(iterations):
@@ -50,23 +51,23 @@ class DifferenceCells(Brief, Struct, frozen=True, eq=False):
                 distances[row], standings[row] = line[0][operations], line[1][operations]
         return distances, standings
 
-    def worst_of(self, operations: Sequence[int]) -> Worst | None:
-        """Over all iterations that are known; None where none of these operations was compared."""
+    def worst_of(self, operations: Sequence[int]) -> LargestDifference | None:
+        """Return the largest over all known iterations; None where none of these operations was compared."""
         at = list(operations)
         distances, standings = self.worst[0][at], self.worst[1][at]
         if not at or int(standings.max()) == NOT_COMPARED:
             return None
-        return Worst(float(distances.max()), int(standings.max()) == ABOVE)
+        return LargestDifference(float(distances.max()), int(standings.max()) == ABOVE)
 
-    def at(self, cell: Cell) -> Worst | None:
-        """One cell; None where it was not compared."""
+    def at(self, cell: Cell) -> LargestDifference | None:
+        """Return the difference of one cell; None where it was not compared."""
         line = self.lines.get(cell.iteration)
         if line is None or int(line[1][cell.operation]) == NOT_COMPARED:
             return None
-        return Worst(float(line[0][cell.operation]), int(line[1][cell.operation]) == ABOVE)
+        return LargestDifference(float(line[0][cell.operation]), int(line[1][cell.operation]) == ABOVE)
 
     def next_above(self, after: Cell, *, backward: bool = False) -> Cell | None:
-        """The next cell in time that leaves its tolerance, where it did not one iteration before; of what is known."""
+        """Return the next known cell in time that leaves its tolerance and did not one iteration before."""
         for iteration in sorted(self.lines, reverse=backward):
             here = self.lines[iteration][1] == ABOVE
             before = self.lines.get(iteration - 1)
@@ -79,17 +80,17 @@ class DifferenceCells(Brief, Struct, frozen=True, eq=False):
         return None
 
 
-class DifferenceStore:
-    """The cells of one run of a graph, as they become known."""
+class DifferenceGridBuilder:
+    """Collects the cells of one execution of a graph."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._lines: dict[int, tuple[Array, Array]] = {}
         self._worst = self._empty()
         self._complete: set[int] = set()
-        self._view: DifferenceCells | None = None
+        self._view: DifferenceGrid | None = None
         self.ended: int | None = None
-        """The first iteration that there is not, where that was found out."""
+        """Number of iterations of the loop, once it is known."""
 
     def _empty(self) -> tuple[Array, Array]:
         count = len(self._program.operations)
@@ -97,16 +98,16 @@ class DifferenceStore:
 
     @property
     def count(self) -> int:
-        """How many iterations are kept."""
+        """Number of iterations that are kept."""
         return len(self._lines)
 
     def lacking(self, first: int, last: int) -> list[int]:
-        """Of these iterations those of which not all operations were compared."""
+        """Return those of these iterations, the last included, of which not all operations were compared."""
         end = last + 1 if self.ended is None else min(last + 1, self.ended)
         return [iteration for iteration in range(max(first, 0), end) if iteration not in self._complete]
 
     def put(self, iteration: int, found: Iterable[ValueDifference], *, closed: bool) -> None:
-        """What was compared of an iteration; `closed`: all of its operations have run."""
+        """Add differences of an iteration; `closed`: all of its operations have run and were compared."""
         if iteration in self._complete:
             return
         known = self._lines.get(iteration)
@@ -122,10 +123,10 @@ class DifferenceStore:
         if closed:
             self._complete.add(iteration)
 
-    def view(self) -> DifferenceCells:
-        """As it is now."""
+    def view(self) -> DifferenceGrid:
+        """Return the grid as it is now; it does not change later."""
         if self._view is None:
-            self._view = DifferenceCells(self._program, dict(self._lines), self._worst)
+            self._view = DifferenceGrid(self._program, dict(self._lines), self._worst)
         return self._view
 
 

@@ -1,14 +1,12 @@
-"""A stop beside another run: how far each value of a frame is from the other's, made here or carried in.
-
-Plain frozen data for a screen. The other run is a reference (compare.debug_reference), or the iteration before.
-"""
+"""Differences of a frame's values from another run: how large, made here or carried in; the first of a run."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -20,6 +18,7 @@ from stepper.compare.run.rounding import inputs_of, measure_output
 from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.debug.breakpoints.differences import levels_of
 from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.debug.scopes import is_loop
 from stepper.element_types import Array
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame, LoopRun, Phase, loop_run, place
@@ -30,11 +29,11 @@ from stepper.ir.model import Layer
 from stepper.records import Brief
 
 Values = Callable[[Layer, int], Array | None]
-"""What the other side has for an output of a layer; None where it has nothing."""
+"""Value of the other run for an output of a layer; None where it has none."""
 
 
 class Standing(StrEnum):
-    """How a value stands to the other's."""
+    """Relation of a value to the other run's: same bits, within or above the tolerance, and where it comes from."""
 
     SAME = "same"
     WITHIN = "within"
@@ -44,10 +43,10 @@ class Standing(StrEnum):
 
 
 class ValueDifference(Brief, Struct, frozen=True, eq=False):
-    """One operation's output that is furthest from the other's. `distance` is the largest absolute difference.
+    """Difference of an operation's output that is furthest from the other's.
 
-    `made_here` is what is left of it with the other's own inputs, None where that is not known. `measure` is None for
-    the same bits.
+    `distance` is the largest absolute difference, `made_here` what is left of it when the operation runs on the other's
+    inputs (None: these are not known). `measure` is None for the same bits.
     """
 
     unshown: ClassVar = ("layer",)
@@ -63,17 +62,32 @@ class ValueDifference(Brief, Struct, frozen=True, eq=False):
 
     @property
     def is_born(self) -> bool:
-        """Whether the difference is this operation's own: with the other's inputs it differs, too."""
+        """True if the operation differs on the other's inputs, too."""
         return self.standing is Standing.HERE
 
     @property
     def is_above(self) -> bool:
-        """Whether the tolerance is left."""
+        """True if the difference is outside of the tolerance."""
         return self.standing in (Standing.HERE, Standing.CARRIED, Standing.ABOVE)
+
+    @property
+    def allowed(self) -> float:
+        """Largest difference within the tolerance, of the number that is furthest off."""
+        theirs = None if self.measure is None else self.measure.theirs
+        magnitude = abs(float(theirs)) if theirs is not None and np.asarray(theirs).dtype.kind in "fiub" else 0.0
+        relative = self.tolerance.relative * (magnitude if math.isfinite(magnitude) else 0.0)
+        return self.tolerance.absolute + relative
+
+    @property
+    def share_made_here(self) -> float | None:
+        """Part of the difference that is made in the operation, 0 to 1; None where it is not known."""
+        if self.made_here is None or not 0 < self.distance < math.inf or self.made_here > self.distance:
+            return None
+        return self.made_here / self.distance
 
 
 class _Found(Struct, frozen=True):
-    """What `recomputed` asks: the other's values as a counterpart."""
+    """Values of the other run as a counterpart, which `recomputed` asks."""
 
     values: Values
     outcome: Outcome | None = None
@@ -87,22 +101,22 @@ class _Found(Struct, frozen=True):
 
 
 def values_of(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
-    """The reference's values for the innermost of these frames, at its present iteration."""
+    """Return the reference's values for the innermost of these frames, at its present iteration."""
     levels, frame = levels_of(stack), stack[-1]
     return lambda layer, output: reference.value_at(Spot(levels, layer, output, frame))
 
 
 def tolerances_for(reference: ReferenceValues) -> Tolerances:
-    """Those of runs with the same kernels, or with others."""
+    """Return the default tolerances: of runs with the same kernels, or with other ones."""
     return Tolerances(exact=bool(getattr(reference, "is_exact", False)))
 
 
 def frame_differences(
     frame: Frame, theirs: Values, tolerances: Tolerances, *, origins: bool = True, latest_first: bool = False
 ) -> Iterator[ValueDifference]:
-    """Each operation that has run in this iteration and that the other side has a value of.
+    """Yield the difference of each operation that has run in this iteration and that the other run has a value of.
 
-    `origins`: also what each makes itself, by running it on the other's inputs.
+    `origins`: run each once more on the other's inputs, for what it makes itself.
     """
     done = frame.pc if frame.phase is Phase.RUNNING else len(frame.program.operations)
     for index in reversed(range(done)) if latest_first else range(done):
@@ -145,10 +159,10 @@ def _operation_difference(
 def _made_here(
     frame: Frame, index: int, output: int, theirs: Values, other: Any, tolerances: Tolerances
 ) -> tuple[float, bool] | None:
-    """How far our operation on the other's inputs is from the other's value, and whether that is above tolerance.
+    """Return how far our operation on the other's inputs is from the other's value, and True if above tolerance.
 
-    None where the other side does not know an input that was computed or carried; what else comes from outside, such as
-    a model's own inputs, is taken to be the same.
+    None where the other side does not know an input that was computed or carried. Other inputs from outside, such as
+    those of the model, are taken to be the same.
     """
     operation = frame.program.operations[index]
     results, inputs = recomputed(frame, operation, _Found(theirs), tolerances)
@@ -165,7 +179,7 @@ def _made_here(
 
 
 def _carried_ids(frame: Frame) -> frozenset[int]:
-    """The Parameters that back edges lead to."""
+    """Return the ids of the Parameters that back edges lead to."""
     plan = None if frame.activation is None else frame.activation.plan
     merged = plan.merged if isinstance(plan, LoopPlan) else ()
     return frozenset(frame.program.parameter(entry.parameter).id for entry in merged)
@@ -175,7 +189,7 @@ def _carried_ids(frame: Frame) -> frozenset[int]:
 
 
 class CarriedDifference(Struct, frozen=True):
-    """How far a carried Parameter was from the reference's when an iteration began."""
+    """Difference of a carried Parameter from the reference's when an iteration began."""
 
     distance: float
     is_above: bool
@@ -184,7 +198,7 @@ class CarriedDifference(Struct, frozen=True):
 def carried_differences(
     stack: Sequence[Frame], reference: ReferenceValues, tolerances: Tolerances
 ) -> dict[int, CarriedDifference]:
-    """Parameter id -> difference, of the iteration that runs in the innermost frame, a loop's."""
+    """Return the difference of each carried Parameter, by id, for the iteration of the innermost frame (a loop's)."""
     frame = stack[-1]
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
         return {}
@@ -208,10 +222,10 @@ def carried_differences(
 
 
 class FirstDifference(Struct, frozen=True, eq=False):
-    """Where a run first leaves the tolerance; `difference` is None where it does not.
+    """First value of a run outside of its tolerance; `difference` is None where there is none.
 
-    `place`, `iteration` and `run` are of the innermost loop around it. `compared` values were compared before it, the
-    largest difference among them is `before`. `complete` is False where the search was given up.
+    `place`, `iteration` and `run` are those of the innermost loop around it. `compared` is the number of values before
+    it, `before` the largest difference among them. `complete` is False where the search was given up.
     """
 
     difference: ValueDifference | None
@@ -224,18 +238,19 @@ class FirstDifference(Struct, frozen=True, eq=False):
     run: LoopRun | None = None
 
 
-_PATIENCE: Final = 8.0
-"""Seconds that the search for the first difference may take."""
-
-
 def first_difference(
-    machine: Machine, reference: ReferenceValues, tolerances: Tolerances, enough: Callable[[], bool] | None = None
+    machine: Machine,
+    reference: ReferenceValues,
+    tolerances: Tolerances,
+    enough: Callable[[], bool] = lambda: False,
+    patience: float | None = None,
 ) -> FirstDifference:
     """Run a machine that stands at its beginning beside the reference up to the first value outside of its tolerance.
 
-    StepperError where the reference's file is damaged; where our own run fails, the search ends there.
+    The search is given up when `enough` is True, after `patience` seconds, and where our own run fails. Raises
+    StepperError where the reference fails.
     """
-    deadline = time.monotonic() + _PATIENCE
+    deadline = math.inf if patience is None else time.monotonic() + patience
     compared, before = 0, 0.0
     while not machine.finished:
         try:
@@ -245,7 +260,7 @@ def first_difference(
         stack = list(machine.stack)
         if event.kind is EventKind.ENTERED:
             stack = stack[:-1]
-        elif event.kind is EventKind.FINISHED or (event.kind is EventKind.LEFT and not _is_loop(event.frame)):
+        elif event.kind is EventKind.FINISHED or (event.kind is EventKind.LEFT and not is_loop(event.frame)):
             stack = [*stack, event.frame]
         elif event.kind is not EventKind.ITERATION:
             continue
@@ -258,12 +273,8 @@ def first_difference(
                 return FirstDifference(found, where, iteration, compared, before, complete=True, tick=tick, run=run)
             compared += 1
             before = max(before, found.distance)
-            if enough is not None and enough():
+            if enough():
                 return FirstDifference(None, place(stack), None, compared, before, complete=False)
-        if time.monotonic() > deadline or (enough is not None and enough()):
+        if time.monotonic() > deadline or enough():
             return FirstDifference(None, place(stack), None, compared, before, complete=False)
     return FirstDifference(None, "", None, compared, before, complete=True)
-
-
-def _is_loop(frame: Frame) -> bool:
-    return frame.activation is not None and isinstance(frame.activation.plan, LoopPlan)
