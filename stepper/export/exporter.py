@@ -34,7 +34,7 @@ from stepper.export.writers.themes import Theme
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
-from stepper.recording.choice import Iterations
+from stepper.recording.options import Iterations
 
 SMALLEST_TEXT: Final = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""

@@ -15,15 +15,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from stepper.recording.choice import Amount, Choice, Iterations
     from stepper.recording.opening import open_recording, record, resume
+    from stepper.recording.options import Amount, Iterations, RecordingOptions
     from stepper.recording.reading.recording import Recording
     from stepper.recording.recorder import Pace, Recorder
 
-__all__ = ["Amount", "Choice", "Iterations", "Pace", "Recorder", "Recording", "open_recording", "record", "resume"]
+__all__ = [
+    "Amount",
+    "Iterations",
+    "Pace",
+    "Recorder",
+    "Recording",
+    "RecordingOptions",
+    "open_recording",
+    "record",
+    "resume",
+]
 
 _HOMES: Final = {
-    **dict.fromkeys(("Amount", "Choice", "Iterations"), "choice"),
+    **dict.fromkeys(("Amount", "RecordingOptions", "Iterations"), "options"),
     **dict.fromkeys(("open_recording", "record", "resume"), "opening"),
     **dict.fromkeys(("Pace", "Recorder"), "recorder"),
     "Recording": "reading.recording",

@@ -11,15 +11,15 @@ from msgspec import Struct
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan
 from stepper.recording.batches import insert_many
-from stepper.recording.levels import Level
+from stepper.recording.levels import GraphLevel
 
 
-class Entry(Struct):
+class RecordedActivation(Struct):
     """One activation: its number, its frame while it runs, and a row of the table `activations`."""
 
     number: int
     frame: Frame
-    level: Level
+    level: GraphLevel
     depth: int
     parent: int | None
     parent_iteration: int | None
@@ -39,16 +39,16 @@ class Entry(Struct):
 class Activations:
     """Follows the stack of a machine. `count` is the highest number given so far."""
 
-    def __init__(self, levels: Mapping[int, Level], count: int = 0) -> None:
+    def __init__(self, levels: Mapping[int, GraphLevel], count: int = 0) -> None:
         self._levels = levels
         self.count = count
-        self.open: list[Entry] = []
-        self._touched: dict[int, Entry] = {}
+        self.open: list[RecordedActivation] = []
+        self._touched: dict[int, RecordedActivation] = {}
 
     def resume(self, stack: list[Frame], numbers: list[int]) -> None:
         """Take up activations that are in the file already."""
         for frame, number in zip(stack[1:], numbers, strict=True):
-            self.open.append(Entry(number, frame, self._level(frame), 0, None, None, is_written=True))
+            self.open.append(RecordedActivation(number, frame, self._level(frame), 0, None, None, is_written=True))
 
     def follow(self, stack: list[Frame], entered: int | None = None) -> None:
         """Give numbers to the frames that are new; `entered` is the tick of the topmost, if it was just entered."""
@@ -68,14 +68,14 @@ class Activations:
         outer = self.open[-1].number if self.open else None
         around = stack[depth].activation
         iteration = around.iteration if around is not None and isinstance(around.plan, LoopPlan) else None
-        entry = Entry(self.count, frame, self._level(frame), depth + 1, outer, iteration)
+        entry = RecordedActivation(self.count, frame, self._level(frame), depth + 1, outer, iteration)
         self.open.append(entry)
         self._touched[entry.number] = entry
 
-    def _level(self, frame: Frame) -> Level:
+    def _level(self, frame: Frame) -> GraphLevel:
         return self._levels[id(frame.program)]
 
-    def close(self, tick: int) -> Entry:
+    def close(self, tick: int) -> RecordedActivation:
         """The innermost activation has been left."""
         entry = self.open.pop()
         entry.closed = tick

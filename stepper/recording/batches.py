@@ -16,13 +16,11 @@ from stepper import element_types
 from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.ops.axes import shape_text
-from stepper.recording.batch_statistics import as_sql
 from stepper.recording.blobs import BlobWriter
-from stepper.recording.levels import Level, Port
-from stepper.recording.reading.number_rows import NumberRows, keeps_shapes, number_rows
-from stepper.recording.reading.same_elements import Columns
-from stepper.recording.reading.stacking import Stack, stacks
+from stepper.recording.levels import GraphLevel, RecordedPort
+from stepper.recording.number_rows import NumberRows, keeps_shapes, number_rows
 from stepper.recording.schema import RUN_LENGTH
+from stepper.recording.stacks import Stack, WrittenStacks, as_sql, stacks
 
 _MOST_ROWS: Final = 1024
 _MOST_ROWS_OF_NUMBERS: Final = 4096
@@ -48,7 +46,7 @@ class Batch:
 
     __slots__ = ("_changes", "_keeps_shapes", "form", "full", "level", "runs", "take", "ticks", "values")
 
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: GraphLevel) -> None:
         self.level = level
         self.ticks: list[int] = []
         self.values: list[Any] = []
@@ -147,13 +145,13 @@ class BatchWriter:
         first = self.iterations + 1
         self.iterations += len(batch.values)
         insert_many(self._connection, "runs", 6, _even_runs(first, batch))
-        columns = Columns()
+        columns = WrittenStacks()
         for port, found in zip(batch.level.ports, batch.stacks(), strict=True):
             for stack in found:
                 self._write(port, first, stack, columns)
         batch.clear()
 
-    def _write(self, port: Port, first: int, stack: Stack, columns: Columns) -> None:
+    def _write(self, port: RecordedPort, first: int, stack: Stack, columns: WrittenStacks) -> None:
         begin = first + stack.first
         form = self._form(stack.tensor)
         tensor, blob = stack.tensor, None

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.ir.model import Layer
-from stepper.recording.choice import Amount, Choice
+from stepper.recording.options import Amount, RecordingOptions
 
 _SIDES: Final = {"then_body": " (then)", "else_body": " (else)"}
 
 
-class Port(NamedTuple):
+class RecordedPort(NamedTuple):
     """One output of a layer of a body, in its slot; `stored`: its values are recorded, not only their statistics.
 
     `position` is the index of its operation, -1 for a Parameter; `results` are the Results that it feeds;
@@ -40,7 +40,7 @@ class Port(NamedTuple):
         return (*where, names, results, self.computed_by)
 
 
-class Level(Struct, frozen=True):
+class GraphLevel(Struct, frozen=True):
     """One graph of the model. `path` names it, branches of an If included; `ports` are chosen to be recorded.
 
     `parent` is the level in which its loop or If is, `position` the index of that operation, `role` which of the bodies
@@ -51,7 +51,7 @@ class Level(Struct, frozen=True):
     program: Program
     path: str
     layers: tuple[int, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[RecordedPort, ...]
     parent: int | None = None
     position: int | None = None
     role: str | None = None
@@ -64,7 +64,7 @@ class Level(Struct, frozen=True):
         return (self.id, self.path, json.dumps(self.layers), self.parent, self.position, *what, self.role)
 
 
-def levels_of(compiled: CompiledModel, choice: Choice) -> list[Level]:
+def levels_of(compiled: CompiledModel, options: RecordingOptions) -> list[GraphLevel]:
     """The levels of a model, the same ones in the same order every time; the first is its own graph."""
     places = {
         id(plan.program): _Place(parent, position, plan)
@@ -72,19 +72,19 @@ def levels_of(compiled: CompiledModel, choice: Choice) -> list[Level]:
         for position, operation in enumerate(program.operations)
         for plan in operation.plans
     }
-    levels: list[Level] = []
+    levels: list[GraphLevel] = []
     first = 1
     for number, program in enumerate(compiled.programs):
         layers = tuple(layer.id for layer in program.path)
         place = places.get(id(program))
         if place is None:
-            levels.append(Level(number, program, program.name, layers, ()))
+            levels.append(GraphLevel(number, program, program.name, layers, ()))
             continue
-        ports = () if choice.amount is Amount.NONE else tuple(_ports(program, place.plan, choice, first))
+        ports = () if options.amount is Amount.NONE else tuple(_ports(program, place.plan, options, first))
         first += len(ports)
         role = next(body.role for body in program.path[-1].bodies if body.graph is program.graph)
         path = program.name + _SIDES.get(role, "")
-        levels.append(Level(number, program, path, layers, ports, place.parent, place.position, role))
+        levels.append(GraphLevel(number, program, path, layers, ports, place.parent, place.position, role))
     return levels
 
 
@@ -96,16 +96,18 @@ class _Place(NamedTuple):
     plan: LoopPlan | BranchPlan
 
 
-def _ports(program: Program, plan: LoopPlan | BranchPlan, choice: Choice, first: int) -> Iterator[Port]:
-    stored = _stored_slots(plan, choice.amount)
+def _ports(
+    program: Program, plan: LoopPlan | BranchPlan, options: RecordingOptions, first: int
+) -> Iterator[RecordedPort]:
+    stored = _stored_slots(plan, options.amount)
     results: dict[int, list[Layer]] = {}
     for layer, slot in zip(program.graph.results, program.results, strict=True):
         results.setdefault(slot, []).append(layer)
     number = first
     for layer, output, slot, position, by in _outputs(program):
         fed = tuple(results.get(slot, ()))
-        if any(choice.names(one.name) for one in (layer, *fed)):
-            yield Port(number, layer, output, slot, stored is None or slot in stored, position, fed, by)
+        if any(options.names(one.name) for one in (layer, *fed)):
+            yield RecordedPort(number, layer, output, slot, stored is None or slot in stored, position, fed, by)
             number += 1
 
 

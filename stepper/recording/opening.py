@@ -16,10 +16,10 @@ from stepper.files.output import RECORDING, ProtectedFiles, Target
 from stepper.recording import files
 from stepper.recording.activations import Activations
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.choice import Choice
 from stepper.recording.levels import levels_of
-from stepper.recording.origin import Origin, write_states, write_tensors
-from stepper.recording.reading.recording import Recording, Restored
+from stepper.recording.options import RecordingOptions
+from stepper.recording.origin import RunOrigin, write_states, write_tensors
+from stepper.recording.reading.recording import Recording, RestoredMachine
 from stepper.recording.recorder import Pace, Recorder
 from stepper.recording.snapshots import SnapshotWriter
 
@@ -33,27 +33,27 @@ def record(
     machine: Machine,
     inputs: Sequence[Array],
     path: str | Path,
-    choice: Choice | None = None,
+    options: RecordingOptions | None = None,
     pace: Pace | None = None,
 ) -> Recorder:
     """Begin to record the run of a machine, which got these inputs, into a new file.
 
-        with record(machine, inputs, "run.sqlite", Choice.parse("all")) as recorder:
+        with record(machine, inputs, "run.sqlite", RecordingOptions.parse("all")) as recorder:
             recorder.run()
 
     UsageError where the file is there already or cannot be made. Until the recorder is closed no other program can
     go on with the file, or keep a session in it.
     """
-    path, choice = Path(path), choice or Choice()
+    path, options = Path(path), options or RecordingOptions()
     Target(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
     taken = lock(path)
     try:
         with files.new_file(path) as connection:
-            references, activations = _fill(connection, path, machine, inputs, choice)
+            references, activations = _fill(connection, path, machine, inputs, options)
         with files.errors_named(path):
             connection = _logged(files.connect(path, writable=True))
         try:
-            recorder = Recorder(machine, connection, path, choice, pace or Pace(), taken)
+            recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
             recorder.share(inputs, references)
             recorder.begin(0, activations)
         except BaseException:
@@ -104,29 +104,29 @@ def _resumed(
 ) -> tuple[Recorder, LoopLog]:
     with Recording(path) as recording:
         restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
-        choice = recording.choice()
+        options = recording.options()
         log = recording.loop_log(restored.machine.compiled, restored.tick)
     with files.errors_named(path):
         connection = _logged(files.connect(path, writable=True))
     try:
         with files.errors_named(path):
             _take_back(connection, restored)
-            recorder = Recorder(restored.machine, connection, path, choice, pace, taken)
-            recorder.begin(restored.iterations, _activations(restored, choice))
+            recorder = Recorder(restored.machine, connection, path, options, pace, taken)
+            recorder.begin(restored.iterations, _activations(restored, options))
     except BaseException:
         connection.close()
         raise
     return recorder, log
 
 
-def _activations(restored: Restored, choice: Choice) -> Activations:
-    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, choice)}
+def _activations(restored: RestoredMachine, options: RecordingOptions) -> Activations:
+    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, options)}
     activations = Activations(levels, restored.activations)
     activations.resume(restored.machine.stack, list(restored.numbers))
     return activations
 
 
-def _take_back(connection: sqlite3.Connection, restored: Restored) -> None:
+def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> None:
     """Delete what was recorded after the snapshot: it will be recorded again."""
     iterations, activations, tick = restored.iterations, restored.activations, restored.tick
     connection.execute("BEGIN IMMEDIATE")
@@ -151,14 +151,14 @@ def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _fill(
-    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], choice: Choice
+    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], options: RecordingOptions
 ) -> Beginning:
-    Origin.of(machine, choice, path.parent).write(connection)
+    RunOrigin.of(machine, options, path.parent).write(connection)
     names = [layer.name for layer in machine.compiled.model.graph.parameters]
     blobs = BlobWriter(connection, RECORDED)
     references = write_tensors(connection, "inputs", names, inputs, blobs)
     write_states(connection, machine.initial_states, blobs)
-    levels = levels_of(machine.compiled, choice)
+    levels = levels_of(machine.compiled, options)
     for level in levels:
         connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
         rows = [port.row(level.id) for port in level.ports]

@@ -21,14 +21,14 @@ from stepper.ir.model import Model
 from stepper.ops.axes import shape_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
-from stepper.recording.choice import Choice
 from stepper.recording.hashes import content_hash, file_hashes
+from stepper.recording.options import RecordingOptions
 from stepper.records import as_data
 
 _LONGEST_META: Final = 100_000
 
 
-class Origin(Struct, frozen=True):
+class RunOrigin(Struct, frozen=True):
     """What a run comes from. `model` is the path of the .xml as seen from the recording's folder.
 
     `engine` says which partner computed what; empty where all kernels were our own.
@@ -48,14 +48,14 @@ class Origin(Struct, frozen=True):
     engine: str = ""
 
     @classmethod
-    def of(cls, machine: Machine, choice: Choice, folder: Path) -> Origin:
+    def of(cls, machine: Machine, options: RecordingOptions, folder: Path) -> RunOrigin:
         """The origin of the run of a machine, for a recording in a folder."""
         model = machine.compiled.model
         opened = _is_opened(model)
         hashes = file_hashes(model.path)
         return cls(
             schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
-            machine.rules.value, machine.max_iterations, opened, machine.keep_values, choice.to_json(),
+            machine.rules.value, machine.max_iterations, opened, machine.keep_values, options.to_json(),
             machine.compiled.engine,
         )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Origin(Struct, frozen=True):
         connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
 
     @classmethod
-    def read(cls, connection: sqlite3.Connection) -> Origin:
+    def read(cls, connection: sqlite3.Connection) -> RunOrigin:
         """From the table meta. SessionError where it is damaged."""
         rows: dict[str, str] = {}
         for name, value in connection.execute("SELECT name, value FROM meta LIMIT 100"):
@@ -90,9 +90,9 @@ class Origin(Struct, frozen=True):
             raise SessionError("has meta data of the wrong types")
         Rules(self.rules)
 
-    def chosen(self) -> Choice:
+    def options(self) -> RecordingOptions:
         """What is recorded."""
-        return Choice.from_json(json.loads(self.choice))
+        return RecordingOptions.from_json(json.loads(self.choice))
 
     def model_path(self, folder: Path) -> Path:
         """Where the model should be, for a recording in this folder."""

@@ -27,14 +27,13 @@ from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
 from stepper.files.locks import FileLock
 from stepper.recording import files
-from stepper.recording.activations import Activations, Entry
+from stepper.recording.activations import Activations, RecordedActivation
 from stepper.recording.batches import Batch, BatchWriter, Row
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.choice import Choice
-from stepper.recording.kept import replace_kept
 from stepper.recording.levels import levels_of
+from stepper.recording.options import PendingIterations, RecordingOptions
 from stepper.recording.origin import write_tensors
-from stepper.recording.reading.selection import Selection
+from stepper.recording.session_rows import replace_kept
 from stepper.recording.snapshots import SnapshotWriter
 
 _COST_FACTOR: Final = 20.0
@@ -66,22 +65,22 @@ class Recorder:
         machine: Machine,
         connection: sqlite3.Connection,
         path: Path,
-        choice: Choice,
+        options: RecordingOptions,
         pace: Pace,
         taken: FileLock,
     ) -> None:
         """`taken` is the lock of the file, which is released when the recorder is closed."""
         self._taken = taken
-        self.machine, self.path, self.choice, self.pace = machine, path, choice, pace
+        self.machine, self.path, self.options, self.pace = machine, path, options, pace
         self._connection = connection
-        levels = {id(level.program): level for level in levels_of(machine.compiled, choice)}
+        levels = {id(level.program): level for level in levels_of(machine.compiled, options)}
         blobs = BlobWriter(connection, RECORDED)
         self._blobs = blobs
         self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
         self._rows = BatchWriter(connection, blobs, 0)
         self._activations = Activations(levels)
         self._snapshots = SnapshotWriter(connection, blobs)
-        self._selection = None if choice.iterations.everything else Selection(choice.iterations)
+        self._selection = None if options.iterations.everything else PendingIterations[Row](options.iterations)
         self._frame: Frame | None = None
         self._batch: Batch | None = None
         self._number = 0
@@ -128,13 +127,13 @@ class Recorder:
         if monotonic() >= self._due:
             self.snapshot()
 
-    def _left_behind(self, entry: Entry, event: Event) -> None:
+    def _left_behind(self, entry: RecordedActivation, event: Event) -> None:
         self._frame = None
         batch = self._batches.get(id(event.frame.program))
         activation = event.frame.activation
         if batch is None or activation is None or not isinstance(activation.plan, BranchPlan):
             return
-        if self._selection is not None and not self._selection.is_likely(entry.parent_iteration):
+        if self._selection is not None and not self._selection.is_certain(entry.parent_iteration):
             return
         self._add(batch, (entry.number, None, event.tick, batch.take(event.frame.values)))
 
@@ -183,12 +182,13 @@ class Recorder:
             assert frame.activation is not None, "a loop has one"
             batch.begin(self._number, frame.activation.iteration, self.machine.tick)
 
-    def _select(self, batch: Batch, frame: Frame, selection: Selection) -> None:
+    def _select(self, batch: Batch, frame: Frame, selection: PendingIterations[Row]) -> None:
         activation = frame.activation
         assert activation is not None, "a loop has one"
         row = (self._number, activation.iteration, self.machine.tick, batch.take(frame.values))
-        for chosen in selection.decided(batch, row, ended=activation.ended is not None):
-            self._add(*chosen)
+        ended = activation.ended is not None
+        for chosen in selection.decided(self._number, activation.iteration, row, ended=ended):
+            self._add(batch, chosen)
 
     def _add(self, batch: Batch, row: Row) -> None:
         batch.add(row)

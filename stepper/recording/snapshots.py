@@ -16,7 +16,7 @@ from stepper.errors import SessionError
 from stepper.recording.activations import Activations
 from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash
-from stepper.recording.reading.stacking import stacks
+from stepper.recording.stacks import stacks
 from stepper.recording.states import blobs_of, state_of, values_of
 
 _MOST_SNAPSHOTS: Final = 32

@@ -19,7 +19,7 @@ from stepper.engine.outline import BackEdgeOutline, Tensor, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.sites import LayerSite
 from stepper.ops.departures import Departure
-from stepper.recording.reading.non_finite import Finding
+from stepper.recording.reading.non_finite import NonFiniteValue
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""
@@ -280,7 +280,7 @@ class NonFiniteAnswer(Answer):
 
     trace: str
     predicate: str
-    found: list[Finding]
+    found: list[NonFiniteValue]
     total: int
     more: bool
 

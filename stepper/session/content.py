@@ -22,8 +22,8 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import SessionError, UsageError
 from stepper.query.addresses import Target, address_of, parse_address, resolve
 from stepper.query.formats import ensure_format
-from stepper.recording.kept import Rows
 from stepper.recording.reading.recording import Recording
+from stepper.recording.session_rows import Rows
 from stepper.records import as_data
 
 VERSION: Final = 1

@@ -33,7 +33,7 @@ from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, ProtectedFiles, Target
-from stepper.recording import kept, open_recording
+from stepper.recording import open_recording, session_rows
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.files import errors_named
 from stepper.recording.reading.recording import Recording
@@ -85,7 +85,7 @@ def save_session(
     _check_layout(layout)
     session_target(path, debugger.protected).check()
 
-    def rows(blobs: BlobWriter) -> kept.Rows:
+    def rows(blobs: BlobWriter) -> session_rows.Rows:
         found = to_rows(present(debugger), machine.compiled, blobs)
         return found if layout is None else {**found, "layout": [dict(layout)]}
 
@@ -94,9 +94,9 @@ def save_session(
             if not known:
                 with open_recording(path) as recording:
                     recording.check_run(machine, debugger.inputs)
-            kept.update(path, rows)
+            session_rows.update(path, rows)
         else:
-            kept.create(path, machine, debugger.inputs, rows)
+            session_rows.create(path, machine, debugger.inputs, rows)
 
 
 def session_target(path: Path, protected: ProtectedFiles) -> Target:

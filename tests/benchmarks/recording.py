@@ -16,7 +16,7 @@ import numpy as np
 
 import stepper
 from stepper.element_types import Array
-from stepper.recording import Amount, Choice, record
+from stepper.recording import Amount, RecordingOptions, record
 from tests.benchmarks import models, timing
 from tests.benchmarks.others import Run
 
@@ -45,7 +45,7 @@ class Recorded:
             file = self.path.with_name(f"{self.path.stem}_{next(numbers)}.sqlite")
             inputs = stepper.bind_inputs(model, self.inputs)
             machine = stepper.Machine(stepper.compile_model(model), inputs, keep_values=False)
-            with record(machine, inputs, file, Choice(amount)) as recorder:
+            with record(machine, inputs, file, RecordingOptions(amount)) as recorder:
                 recorder.run()
             file.unlink()
             assert machine.outputs is not None

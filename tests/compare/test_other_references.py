@@ -22,7 +22,7 @@ from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer, Model
-from stepper.recording import Choice, record
+from stepper.recording import RecordingOptions, record
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last
@@ -144,7 +144,7 @@ def recorded(folder: Path, graph: Any, value: Any, choice: str) -> Path:
     model = graph.read(folder)
     inputs = stepper.bind_inputs(model, {0: value})
     with record(
-        stepper.Machine(stepper.compile_model(model), inputs), inputs, folder / "run", Choice.parse(choice)
+        stepper.Machine(stepper.compile_model(model), inputs), inputs, folder / "run", RecordingOptions.parse(choice)
     ) as run:
         run.run()
     return folder / "run"

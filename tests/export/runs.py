@@ -16,7 +16,7 @@ from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activatio
 from stepper.export.figures.places import find_loop
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.ir.model import Model
-from stepper.recording.choice import Iterations
+from stepper.recording.options import Iterations
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))

@@ -19,7 +19,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.openvino.partner import OpenVINOPartner
-from stepper.recording import Choice, open_recording, record
+from stepper.recording import RecordingOptions, open_recording, record
 from stepper.recording.reading.lookup import select
 from tests.openvino.partners import TRIPLES, Tripling, read
 from tests.tui.driven import Driven, drive
@@ -71,7 +71,7 @@ def recorded(folder: Path) -> Path:
     model, path = read(folder), folder / "run.sqlite"
     inputs = stepper.bind_inputs(model, {"x": np.float32(np.inf)})
     machine = Machine(compile_model(model, Rules.SPEC, Tripling()), inputs)
-    with record(machine, inputs, path, Choice.parse("all")) as recorder:
+    with record(machine, inputs, path, RecordingOptions.parse("all")) as recorder:
         assert recorder.run()
     return path
 

@@ -16,7 +16,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
-from stepper.recording import Choice, Pace, Recorder, open_recording, record
+from stepper.recording import Pace, Recorder, RecordingOptions, open_recording, record
 from stepper.recording.levels import levels_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -39,7 +39,7 @@ class Case:
         return outputs_of(machine)
 
     def recorder(self, path: Path, choice: str = "all", pace: Pace | None = None, **chosen: Any) -> Recorder:
-        return record(self.machine(), self.inputs, path, Choice.parse(choice, **chosen), pace)
+        return record(self.machine(), self.inputs, path, RecordingOptions.parse(choice, **chosen), pace)
 
     def recorded(self, path: Path, choice: str = "all", pace: Pace | None = None, **chosen: Any) -> Machine:
         with self.recorder(path, choice, pace, **chosen) as recorder:
@@ -90,7 +90,7 @@ def tables(path: Path) -> Iterator[tuple[str, list[Any]]]:
 
 def walked(subject: Case) -> Iterator[tuple[int, int | None, str, int, int, Array]]:
     """tick, iteration, place, layer, output and value of everything that bodies compute, from a walk of its own."""
-    levels = {id(level.program): level for level in levels_of(subject.compiled, Choice.parse("all"))}
+    levels = {id(level.program): level for level in levels_of(subject.compiled, RecordingOptions.parse("all"))}
     machine = subject.machine()
     for event in machine.run(Every.ITERATION):
         frame = event.frame
@@ -107,7 +107,7 @@ def check_values(subject: Case, path: Path) -> None:
     """Record a run with all values into a new file: read again, they are those that a walk sees."""
     subject.recorded(path)
     expected: dict[tuple[str, int], list[tuple[int | None, Array]]] = {}
-    names = {level.path: level for level in levels_of(subject.compiled, Choice.parse("all"))}
+    names = {level.path: level for level in levels_of(subject.compiled, RecordingOptions.parse("all"))}
     for _tick, iteration, loop, layer, output, value in walked(subject):
         layer_name = next(port.layer.name for port in names[loop].ports if port.layer.id == layer)
         expected.setdefault((layer_name, output), []).append((iteration, value))

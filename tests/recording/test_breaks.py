@@ -11,8 +11,8 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import LimitReached
-from stepper.recording import Choice, Recorder, open_recording, record, resume
-from stepper.recording.breaking import continue_recorded, recorded, resume_debugged
+from stepper.recording import Recorder, RecordingOptions, open_recording, record, resume
+from stepper.recording.debugging import continue_recorded, recorded, resume_debugged
 from tests.recording.recorded import Case, outputs_of, sample, sample_names, tables
 
 _MOST_STOPS = 15
@@ -69,7 +69,7 @@ def test_the_file_ends_with_the_stop_and_goes_on_to_the_same(tmp_path: Path, nam
         path = tmp_path / f"{number}.sqlite"
         machine = subject.machine()
         debugger = Debugger.of(machine, subject.inputs)
-        recorder = record(machine, subject.inputs, path, Choice.parse("all"))
+        recorder = record(machine, subject.inputs, path, RecordingOptions.parse("all"))
         undisturbed = Debugger.of(subject.machine(), subject.inputs)
         for description in wanted:
             undisturbed.breakpoints.add(description)
@@ -90,7 +90,7 @@ def test_a_limit_ends_a_run_with_breakpoints_as_any_other(tmp_path: Path) -> Non
     machine = subject.machine(max_iterations=4)
     debugger = Debugger.of(machine, subject.inputs)
     debugger.breakpoints.add(BreakDescription(BreakKind.WHEN, "nan"))
-    recorder = record(machine, subject.inputs, path, Choice.parse("all"))
+    recorder = record(machine, subject.inputs, path, RecordingOptions.parse("all"))
     with pytest.raises(LimitReached), recorded(debugger, recorder):
         continue_recorded(debugger, recorder)
     assert machine.watcher is debugger.lookout is not None

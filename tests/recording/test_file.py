@@ -14,7 +14,7 @@ import stepper
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
 from stepper.errors import UsageError
-from stepper.recording import Choice, Pace, open_recording, schema
+from stepper.recording import Pace, RecordingOptions, open_recording, schema
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, sample, sample_names, walked
@@ -167,14 +167,14 @@ def test_how_much_is_chosen(tmp_path: Path, amount: str, stored: int) -> None:
 @pytest.mark.parametrize("text", ["x", "1:2:3", "1,,2", "--1", "1" * 30, ",".join(["1"] * 200)])
 def test_a_wrong_range_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="range of iterations"):
-        Choice.parse("all", None, text)
+        RecordingOptions.parse("all", None, text)
 
 
 def test_a_wrong_pattern_is_refused() -> None:
     with pytest.raises(UsageError, match="regular expression"):
-        Choice.parse("all", "(")
+        RecordingOptions.parse("all", "(")
     with pytest.raises(UsageError, match="no amount 'some'"):
-        Choice.parse("some")
+        RecordingOptions.parse("some")
 
 
 def test_what_is_kept_comes_back_in_order(tmp_path: Path) -> None:

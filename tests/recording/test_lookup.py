@@ -12,7 +12,7 @@ from stepper.engine import Every
 from stepper.query.addresses import ResolutionError
 from stepper.recording import Pace, open_recording
 from stepper.recording.reading.catalogue import Catalogue
-from stepper.recording.reading.lookup import Found, nothing_there, select
+from stepper.recording.reading.lookup import RecordedValue, nothing_there, select
 from stepper.recording.reading.recording import Recording
 from stepper.tensors.statistics import statistics
 from tests.debug.sample_twins import bubble_sort, collatz
@@ -23,7 +23,7 @@ from tests.recording.test_file import RUNS, run_named, walked
 ORDER = [5.0, 1.0, 4.0, 2.0, 8.0]
 
 
-def found(recording: Recording, address: str) -> list[Found]:
+def found(recording: Recording, address: str) -> list[RecordedValue]:
     (selection,) = select(recording, [address])
     moments = list(selection.walk())
     assert selection.count() >= len(moments)

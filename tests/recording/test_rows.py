@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.recording import Choice, open_recording
+from stepper.recording import RecordingOptions, open_recording
 from stepper.recording.batches import Batch
 from stepper.recording.levels import levels_of
 from tests.models import Graph, carried, joined, last, sliced
@@ -93,7 +93,7 @@ def test_numbers_come_back_with_their_types_and_shapes(tmp_path: Path, build: ob
 @pytest.mark.parametrize(("build", "kept"), [(numbers, True), (growing_rank, False), (swapped, False)])
 def test_rows_of_numbers_are_kept_where_shapes_are_certain(tmp_path: Path, build: object, kept: bool) -> None:
     subject = build(tmp_path)  # type: ignore[operator]
-    level = levels_of(subject.compiled, Choice.parse("all"))[1]
+    level = levels_of(subject.compiled, RecordingOptions.parse("all"))[1]
     batch, machine = Batch(level), subject.machine()
     machine.advance()
     while machine.stack[-1].activation is None or machine.stack[-1].activation.iteration < 0:

@@ -16,7 +16,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from stepper.recording import open_recording
-from stepper.recording.reading.non_finite import Findings, find_non_finite
+from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite
 from stepper.recording.reading.search import find_recorded
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, carried, joined, last, sliced
@@ -167,7 +167,7 @@ def spoiled(folder: Path) -> Case:
     return case(net.read(folder), {0: np.array([4, 1, 6, 0, 2, 1], np.float32)})
 
 
-def non_finite(path: Path, word: str, which: str = "all", limit: int = 1000) -> Findings:
+def non_finite(path: Path, word: str, which: str = "all", limit: int = 1000) -> NonFiniteValues:
     with open_recording(path) as recording:
         return find_non_finite(recording, CauseKind(word), Which(which), limit)
 
@@ -213,7 +213,7 @@ def test_nan_and_inf_are_found_in_the_order_of_computation(tmp_path: Path, word:
 
 def test_nothing_is_found_where_all_is_finite(tmp_path: Path) -> None:
     path = recorded(sample("while_loop"), tmp_path)
-    assert non_finite(path, "nan") == non_finite(path, "inf") == Findings((), 0)
+    assert non_finite(path, "nan") == non_finite(path, "inf") == NonFiniteValues((), 0)
 
 
 def test_numbers_in_rows_that_are_full_are_looked_at(tmp_path: Path) -> None:

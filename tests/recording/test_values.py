@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import ELEMENT_TYPES, Array, ElementType
-from stepper.recording.reading.values import Layout, decoded, encoded, laid_out, layout_of
+from stepper.recording.blobs import MemoryLayout, decoded, encoded, laid_out, layout_of
 
 SHAPES = [(), (1,), (0,), (3,), (2, 0, 3), (2, 3, 4)]
 
@@ -113,9 +113,14 @@ def test_what_is_broken_is_refused(content: bytes) -> None:
 
 @pytest.mark.parametrize(
     "layout",
-    [Layout(True, None), Layout(False, (1,)), Layout(False, (2**39, 1)), Layout(False, (-(2**39), 1))],
+    [
+        MemoryLayout(True, None),
+        MemoryLayout(False, (1,)),
+        MemoryLayout(False, (2**39, 1)),
+        MemoryLayout(False, (-(2**39), 1)),
+    ],
     ids=str,
 )
-def test_a_layout_that_does_not_fit_is_refused(layout: Layout) -> None:
+def test_a_layout_that_does_not_fit_is_refused(layout: MemoryLayout) -> None:
     with pytest.raises(ValueError, match=r"scalar|strides"):
         laid_out(np.zeros((2, 3), np.float32), layout)

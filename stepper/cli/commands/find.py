@@ -14,7 +14,7 @@ from stepper.debug.found import Found
 from stepper.debug.inspection.text import by_text
 from stepper.errors import FINDING
 from stepper.recording import open_recording
-from stepper.recording.reading.non_finite import Findings, find_non_finite
+from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite
 from stepper.recording.reading.search import find_recorded
 from stepper.records import as_data
 
@@ -47,7 +47,7 @@ def _report_moments(found: Found, options: argparse.Namespace) -> None:
         say(f"stepper: not known at {found.failures:,} of {found.asked:,} moments: {reason}", file=sys.stderr)
 
 
-def _report_values(findings: Findings, word: str, options: argparse.Namespace) -> None:
+def _report_values(findings: NonFiniteValues, word: str, options: argparse.Namespace) -> None:
     more = findings.total > len(findings.found) and options.which == Which.ALL
     if options.json:
         found = [as_data(finding) for finding in findings.found]

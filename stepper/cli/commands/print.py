@@ -24,7 +24,7 @@ from stepper.files.output import ARRAY, Target
 from stepper.ops.axes import shape_text
 from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording
-from stepper.recording.reading.lookup import Found, Selection, nothing_there, select
+from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select
 from stepper.recording.reading.recording import Recording
 from stepper.tensors.summaries import Summary
 
@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _ensure_there(recording: Recording, selections: list[Selection], addresses: list[str]) -> None:
+def _ensure_there(recording: Recording, selections: list[ValueSelection], addresses: list[str]) -> None:
     if not any(selection.count() for selection in selections):
         raise UsageError(nothing_there(recording, selections[0], " ".join(addresses)))
 
@@ -65,7 +65,7 @@ def _ensure_there(recording: Recording, selections: list[Selection], addresses: 
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-def _print(selections: list[Selection], options: argparse.Namespace) -> None:
+def _print(selections: list[ValueSelection], options: argparse.Namespace) -> None:
     titled = len(selections) > 1 or not selections[0].is_single or bool(selections[0].computed_by)
     unrecorded: list[str] = []
     for selection in selections:
@@ -85,16 +85,16 @@ def _print(selections: list[Selection], options: argparse.Namespace) -> None:
         say(_how_to_record(unrecorded), file=sys.stderr)
 
 
-def _loops_text(selection: Selection) -> str:
+def _loops_text(selection: ValueSelection) -> str:
     return f"  (@ {', @ '.join(selection.loops)})" if len(selection.loops) > 1 else ""
 
 
-def _ends(selection: Selection, *, statistics: bool) -> tuple[list[Found], int, bool]:
+def _ends(selection: ValueSelection, *, statistics: bool) -> tuple[list[RecordedValue], int, bool]:
     """The first and last moments, how many are between them, and whether all had values."""
     walk = selection.walk(statistics=statistics)
     is_whole = True
 
-    def seen() -> Iterator[Found]:
+    def seen() -> Iterator[RecordedValue]:
         nonlocal is_whole
         for found in walk:
             is_whole &= found.value is not None
@@ -102,7 +102,7 @@ def _ends(selection: Selection, *, statistics: bool) -> tuple[list[Found], int, 
 
     moments = seen()
     first = list(itertools.islice(moments, _MOST_SHOWN // 2))
-    last: deque[Found] = deque(maxlen=_MOST_SHOWN // 2)
+    last: deque[RecordedValue] = deque(maxlen=_MOST_SHOWN // 2)
     rest = 0
     for found in moments:
         last.append(found)
@@ -110,7 +110,7 @@ def _ends(selection: Selection, *, statistics: bool) -> tuple[list[Found], int, 
     return [*first, *last], rest - len(last), is_whole
 
 
-def _value_lines(found: Found, options: argparse.Namespace) -> list[str]:
+def _value_lines(found: RecordedValue, options: argparse.Namespace) -> list[str]:
     width = output_width() - 2
     if found.value is None:
         return titled_lines(found.at, [_summary_text(found.statistics(), options.digits)], width)
@@ -123,7 +123,7 @@ def _summary_text(summary: Summary, digits: int | None) -> str:
     return f"{_described(summary)}  {'  '.join(numbers)}"
 
 
-def _table(shown: list[Found], options: argparse.Namespace) -> list[list[str]]:
+def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list[str]]:
     """Statistics, one line a moment; the first group has the heading, too."""
     rows = [["@", "type", *STATISTICS]]
     for found in shown:
@@ -156,7 +156,7 @@ def _how_to_record(names: list[str]) -> str:
 # --- JSON and CSV ---------------------------------------------------------------------------------------------------
 
 
-def _report(selection: Selection, options: argparse.Namespace) -> dict[str, Any]:
+def _report(selection: ValueSelection, options: argparse.Namespace) -> dict[str, Any]:
     walk = selection.walk(statistics=options.stats)
     moments = [_moment(found, options) for found in itertools.islice(walk, _MOST_IN_REPORT)]
     more = sum(1 for _ in walk)
@@ -164,7 +164,7 @@ def _report(selection: Selection, options: argparse.Namespace) -> dict[str, Any]
     return {**report, "computed_by": selection.computed_by} if selection.computed_by else report
 
 
-def _moment(found: Found, options: argparse.Namespace) -> dict[str, Any]:
+def _moment(found: RecordedValue, options: argparse.Namespace) -> dict[str, Any]:
     numbers = [number for number in found.numbers if number is not None]
     report: dict[str, Any] = {"iterations": numbers, "tick": found.tick}
     if options.stats or found.value is None:
@@ -174,7 +174,7 @@ def _moment(found: Found, options: argparse.Namespace) -> dict[str, Any]:
     return report | tensor_json(found.value) | ({"recorded_as": found.source} if found.source else {})
 
 
-def _write_rows(selections: list[Selection], options: argparse.Namespace) -> None:
+def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -> None:
     """Rows element by element, or of statistics moment by moment."""
     columns = ["type", "shape", *STATISTICS] if options.stats else ["index", "value"]
     heading = ["address", "at", "tick", *columns]
@@ -194,7 +194,7 @@ def _write_rows(selections: list[Selection], options: argparse.Namespace) -> Non
                 _write_row([*begin, " ".join(map(str, index)), _element_text(number, options.digits)])
 
 
-def _statistics_row(found: Found, digits: int | None) -> list[Any]:
+def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
     summary = found.statistics()
     numbers = [getattr(summary, name) for name in STATISTICS]
     texts = ["" if number is None else _element_text(number, digits) for number in numbers]
@@ -212,7 +212,7 @@ def _write_row(row: list[Any]) -> None:
     sys.stdout.write(text.getvalue())
 
 
-def _ensure_recorded(found: Found, selection: Selection) -> None:
+def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
     if found.value is None:
         where = f" {found.at}" if found.at else ""
         what = f"of {selection.name}{where} only statistics were recorded"
@@ -222,7 +222,7 @@ def _ensure_recorded(found: Found, selection: Selection) -> None:
 # --- .npy -----------------------------------------------------------------------------------------------------------
 
 
-def _write_array(selections: list[Selection], options: argparse.Namespace, target: Target) -> None:
+def _write_array(selections: list[ValueSelection], options: argparse.Namespace, target: Target) -> None:
     """One array: of one moment its value, of several these along a new first dimension, written as they are read."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])
@@ -254,7 +254,7 @@ def _write_array(selections: list[Selection], options: argparse.Namespace, targe
     say(f"{options.npy}  {form.dtype}{shape_text(shape)}  {selection.name}", file=sys.stderr)
 
 
-def _write_header(file: Any, plain: np.ndarray[Any, Any], selection: Selection, count: int) -> None:
+def _write_header(file: Any, plain: np.ndarray[Any, Any], selection: ValueSelection, count: int) -> None:
     """Of the same length whatever the count is: numpy leaves room for it."""
     shape = plain.shape if selection.is_single else (count, *plain.shape)
     header = {"descr": np.lib.format.dtype_to_descr(plain.dtype), "fortran_order": False, "shape": shape}

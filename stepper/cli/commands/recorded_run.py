@@ -48,10 +48,10 @@ def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace
     """The recorder that the options ask for."""
     if options.trace is None:
         return None
-    from stepper.recording import Amount, Choice, record
+    from stepper.recording import Amount, RecordingOptions, record
 
-    choice = Choice.parse(options.record or Amount.CARRIED, options.record_ops, options.record_iters or "")
-    return record(machine, inputs, options.trace, choice)
+    what = RecordingOptions.parse(options.record or Amount.CARRIED, options.record_ops, options.record_iters or "")
+    return record(machine, inputs, options.trace, what)
 
 
 def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:

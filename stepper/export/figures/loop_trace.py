@@ -23,7 +23,7 @@ from stepper.export.figures.choice import Values
 from stepper.export.figures.inner_runs import InnerRuns
 from stepper.export.figures.places import LoopPlace
 from stepper.export.figures.value_texts import ValueSummary, number_text, summary
-from stepper.recording.choice import Iterations
+from stepper.recording.options import Iterations
 
 WHOLE: Final = 8
 """Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""

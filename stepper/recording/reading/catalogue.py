@@ -46,7 +46,7 @@ Whole = tuple[str, int]
 """A tensor of the model's own: the table that it is in (inputs, outputs), and its position there."""
 
 
-class _Level(Struct):
+class _GraphRecord(Struct):
     """A graph as the file has it: type, name and recorded outputs of its layers by id, and the slots of these."""
 
     number: int
@@ -141,11 +141,11 @@ class Catalogue:
         return next(fitting, None) if name.kind in (NameKind.PLAIN, NameKind.QUOTED) else None
 
     def _hint(self) -> str:
-        choice = self._recording.choice()
+        options = self._recording.options()
         if self.is_empty:
             return "\nnothing of what its bodies compute was recorded; stepper run --record carried|stats|all does"
-        if choice.operations is not None:
-            pattern = excerpt(choice.operations.text)
+        if options.operations is not None:
+            pattern = excerpt(options.operations.text)
             return f"\nonly layers with a match of '{pattern}' were recorded (--record-ops)"
         return ""
 
@@ -207,9 +207,9 @@ def place_text(path: Sequence[Layer], numbers: Sequence[int | None]) -> str:
 # --- from the tables ------------------------------------------------------------------------------------------------
 
 
-def _levels(recording: Recording) -> list[_Level]:
+def _levels(recording: Recording) -> list[_GraphRecord]:
     query = f"SELECT id, layers, parent, position, type, name, role FROM levels ORDER BY id LIMIT {_MOST_LEVELS}"
-    levels: list[_Level] = []
+    levels: list[_GraphRecord] = []
     depths: list[int] = []
     with recording.reading():
         for number, layers, parent, position, kind, name, role in recording.query(query):
@@ -224,11 +224,11 @@ def _levels(recording: Recording) -> list[_Level]:
             if depths[-1] > _MOST_DEPTH:
                 raise SessionError("has loops inside one another deeper than any model")
             layer = ids[-1] if ids else -1
-            levels.append(_Level(number, parent, layer, position or 0, str(kind), str(name), str(role)))
-    return levels or [_Level(0, None, -1, 0, "", "", "")]
+            levels.append(_GraphRecord(number, parent, layer, position or 0, str(kind), str(name), str(role)))
+    return levels or [_GraphRecord(0, None, -1, 0, "", "", "")]
 
 
-def _add_ports(recording: Recording, levels: list[_Level], computed_by: dict[int, str]) -> dict[int, int]:
+def _add_ports(recording: Recording, levels: list[_GraphRecord], computed_by: dict[int, str]) -> dict[int, int]:
     query = "SELECT id, level, layer, name, type, output, position, names, results, computed_by FROM ports ORDER BY id"
     positions: dict[int, int] = {}
     with recording.reading():
@@ -261,7 +261,7 @@ def _layer(number: int, name: str, kind: str, outputs: tuple[Port, ...], bodies:
     return Layer(number, name, kind, "", None, {}, (), outputs, bodies, 0)
 
 
-def _add_wholes(recording: Recording, main: _Level) -> dict[int, Whole]:
+def _add_wholes(recording: Recording, main: _GraphRecord) -> dict[int, Whole]:
     """The model's inputs and outputs as layers of its own graph, with ids that no layer has."""
     wholes: dict[int, Whole] = {}
     for table in _TABLES:
@@ -274,7 +274,7 @@ def _add_wholes(recording: Recording, main: _Level) -> dict[int, Whole]:
     return wholes
 
 
-def _compiled(recording: Recording, levels: list[_Level]) -> CompiledModel:
+def _compiled(recording: Recording, levels: list[_GraphRecord]) -> CompiledModel:
     if sum(max(outputs) + 1 for level in levels for outputs in level.outputs.values()) > _MOST_PORTS:
         raise SessionError("is damaged (its ports)")
     graphs: dict[int, Graph] = {}
@@ -296,7 +296,7 @@ def _compiled(recording: Recording, levels: list[_Level]) -> CompiledModel:
     return CompiledModel(model, Rules(recording.origin.rules), programs[0], tuple(programs), ())
 
 
-def _graph(level: _Level) -> Graph:
+def _graph(level: _GraphRecord) -> Graph:
     layers: dict[int, Layer] = {}
     for number, (kind, name) in level.layers.items():
         names = level.outputs.get(number, {})

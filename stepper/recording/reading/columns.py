@@ -16,16 +16,16 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import SessionError
-from stepper.recording.batch_statistics import single_statistics
 from stepper.recording.reading.recording import Recording
 from stepper.recording.schema import RUN_LENGTH
+from stepper.recording.stacks import single_statistics
 from stepper.tensors.summaries import Summary
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
 _MOST_DIMENSIONS: Final = 64
 
 
-class Form(NamedTuple):
+class TensorType(NamedTuple):
     """An element type and a shape."""
 
     dtype: np.dtype[Any]
@@ -94,7 +94,7 @@ class Column:
         return np.array(math.nan if number is None else number).astype(form.dtype).reshape(form.shape)[()]
 
 
-def form_of(recording: Recording, identity: Any) -> Form:
+def form_of(recording: Recording, identity: Any) -> TensorType:
     """The form of this id. SessionError where there is none, or one that cannot be."""
     rows = recording.query("SELECT dtype, shape FROM forms WHERE id = ?", (identity,))
     with recording.reading():
@@ -106,7 +106,7 @@ def form_of(recording: Recording, identity: Any) -> Form:
             raise SessionError("has a form that is none")
         if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
             raise SessionError("has a form that is none")
-        return Form(element_type.dtype, tuple(shape))
+        return TensorType(element_type.dtype, tuple(shape))
 
 
 class _Runs:

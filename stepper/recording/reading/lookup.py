@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.errors import UsageError
+from stepper.engine.roles import roles_of
+from stepper.errors import StepperError, UsageError
+from stepper.ir.constants import constant_value
+from stepper.ir.model import Graph, Layer, Model
 from stepper.query.addresses import Address, Target, numpy_index, parse_address
 from stepper.query.expression_values import ValueFailure, element
 from stepper.recording.reading import moments
-from stepper.recording.reading.carried import CarriedIn
 from stepper.recording.reading.catalogue import Catalogue, Whole
 from stepper.recording.reading.columns import Column, summary_of
+from stepper.recording.reading.moments import RecordedMoment
 from stepper.recording.reading.recording import Recording
 from stepper.tensors.summaries import Summary
 
 
-class Found(Struct, frozen=True, eq=False):
+class RecordedValue(Struct, frozen=True, eq=False):
     """A value at one moment. `value` is None where only statistics were recorded.
 
     `numbers` are the iterations of the loops on the way, `tick` is when the innermost was closed; of the model's own
@@ -43,7 +46,7 @@ class Found(Struct, frozen=True, eq=False):
         return summary_of(self.value) if self.summary is None else self.summary
 
 
-class Selection:
+class ValueSelection:
     """One value of a recording at the moments that an address names. Each walk reads them anew, one after the other."""
 
     def __init__(self, recording: Recording, catalogue: Catalogue, target: Target, address: Address) -> None:
@@ -76,7 +79,7 @@ class Selection:
             return 1
         return moments.count(self._recording, self._level, self.target.program.path, self.target.iterations)
 
-    def walk(self, *, statistics: bool = False) -> Iterator[Found]:
+    def walk(self, *, statistics: bool = False) -> Iterator[RecordedValue]:
         """The moments with what was recorded; those at which nothing computed the value are left out.
 
         With `statistics` these are read rather than values, where they are in the file. UsageError for a part that the
@@ -84,7 +87,7 @@ class Selection:
         """
         whole = self._whole
         if whole is not None:
-            yield Found((), None, self._part(self._recording.whole(*whole)), None)
+            yield RecordedValue((), None, self._part(self._recording.whole(*whole)), None)
             return
         column = Column(self._recording, self.target.slot)
         path, asked = self.target.program.path, self.target.iterations
@@ -100,9 +103,9 @@ class Selection:
                 carried = carried or CarriedIn(self._recording, self._catalogue, self.target)
                 brought = carried.value(moment, found)
                 if brought is not None:
-                    yield Found(moment.numbers, moment.tick, self._part(brought.value), None, brought.source)
+                    yield RecordedValue(moment.numbers, moment.tick, self._part(brought.value), None, brought.source)
                     continue
-            yield Found(moment.numbers, moment.tick, None if value is None else self._part(value), found)
+            yield RecordedValue(moment.numbers, moment.tick, None if value is None else self._part(value), found)
 
     def _part(self, value: Any) -> Any:
         try:
@@ -119,23 +122,106 @@ class Selection:
         return self._catalogue.level(self.target.program)
 
 
-def select(recording: Recording, addresses: list[str]) -> list[Selection]:
+def select(recording: Recording, addresses: list[str]) -> list[ValueSelection]:
     """What the addresses mean. AddressError, or ResolutionError for what is unknown or ambiguous."""
     catalogue = Catalogue(recording)
     return [
-        Selection(recording, catalogue, target, parse_address(text))
+        ValueSelection(recording, catalogue, target, parse_address(text))
         for text in addresses
         for target in catalogue.targets(text)
     ]
 
 
-def nothing_there(recording: Recording, selection: Selection, address: str) -> str:
+def nothing_there(recording: Recording, selection: ValueSelection, address: str) -> str:
     """Why there is no moment: a sentence."""
     path = selection.target.program.path
     if not path:
         return f"'{address}': the run did not come to its end, so it has no outputs"
     ran = moments.most_iterations(recording, selection._level)
     iterations = f"{ran:,} iteration{'' if ran == 1 else 's'}"
-    chosen = recording.choice().iterations
+    chosen = recording.options().iterations
     some = "" if chosen.everything else f", of which --record-iters {chosen.text} chose some"
     return f"'{address}': nothing was recorded there; {path[-1].type} '{path[-1].name}' ran {iterations} at most{some}"
+
+
+class CarriedValue(NamedTuple):
+    """A value with where it was recorded, in words."""
+
+    value: Any
+    source: str
+
+
+class CarriedIn:
+    """The values of one Parameter as those of the Result that a back edge carries. Moments are asked for in order."""
+
+    def __init__(self, recording: Recording, catalogue: Catalogue, target: Target) -> None:
+        self._recording = recording
+        self._result = ""
+        self._column: Column | None = None
+        self._initial: CarriedValue | None = None
+        if target.layer.type == "Parameter" and target.program.path and target.program.path[-1].is_loop:
+            try:
+                self._find(recording.model(), catalogue, target)
+            except StepperError:
+                self._column = self._initial = None
+
+    def _find(self, model: Model, catalogue: Catalogue, target: Target) -> None:
+        ids = [layer.id for layer in target.program.path]
+        path, body = next((path, graph) for path, graph in model.graphs() if [layer.id for layer in path] == ids)
+        outer = next(graph for around, graph in model.graphs() if around == path[:-1] and path[-1] in graph.layers)
+        roles = roles_of(path[-1])
+        result = roles.merged_from.get(target.layer.id)
+        if result is None:
+            return
+        source = body.sources[result][0]
+        port = None if source is None else target.program.slots.get((source.layer, source.output))
+        if source is not None and port is not None:
+            self._column, self._result = Column(self._recording, port), body.by_id[result].name
+        entry = next(entry for entry in roles.merged if entry.parameter == target.layer.id)
+        if len(path) == 1 and entry.input is not None:
+            self._initial = self._entered_with(model, catalogue, outer, path[-1], entry.input)
+
+    def _entered_with(
+        self, model: Model, catalogue: Catalogue, outer: Graph, loop: Layer, index: int
+    ) -> CarriedValue | None:
+        source = outer.sources[loop.id][index]
+        layer = None if source is None else outer.by_id[source.layer]
+        if layer is None:
+            return None
+        if layer.type == "Constant":
+            return CarriedValue(constant_value(model, layer), f"Constant '{layer.name}'")
+        if layer.type != "Parameter":
+            return None
+        position = outer.parameters.index(layer)
+        return CarriedValue(self._recording.whole("inputs", position), f"input '{layer.name}'")
+
+    def value(self, moment: RecordedMoment, known: Summary) -> CarriedValue | None:
+        """What the Parameter was at a moment of which the statistics are known; None where that was not recorded."""
+        activation, iteration = moment.innermost
+        if activation is None:
+            return None
+        if iteration == 0:
+            found = self._initial
+        else:
+            before = self._moment(activation, iteration - 1)
+            value = None if before is None or self._column is None else self._column.value(before)
+            found = None if value is None else CarriedValue(value, f"{self._result}@{iteration - 1}")
+        if found is None:
+            return None
+        value = np.asarray(found.value).astype(known.dtype)
+        return CarriedValue(value, found.source) if _is_that(value, known) else None
+
+    def _moment(self, activation: int, iteration: int) -> int | None:
+        """The id of an iteration of a run of the body; None where it was not recorded."""
+        query = "SELECT id, iteration, count FROM runs WHERE activation = ? AND iteration <= ? ORDER BY iteration DESC"
+        for first, begin, count in self._recording.query(f"{query} LIMIT 1", (activation, iteration)):
+            if iteration < begin + count:
+                return int(first + iteration - begin)
+        return None
+
+
+def _is_that(value: Any, known: Summary) -> bool:
+    """Whether a value has the statistics that were recorded."""
+    found = summary_of(value)
+    same = (found.dtype, found.shape, found.nan, found.inf) == (known.dtype, known.shape, known.nan, known.inf)
+    return same and (found.min, found.max) == (known.min, known.max)

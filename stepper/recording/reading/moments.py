@@ -22,7 +22,7 @@ Asked = int | IterationRange | None
 """Which iterations of one loop: one, several, or all."""
 
 
-class Recorded(NamedTuple):
+class RecordedMoment(NamedTuple):
     """A moment at which values were recorded; `id` counts them, and `tick` is when the iteration was closed.
 
     `activations` and `numbers` have for each layer of the graph's path which run of its body this is (the number of
@@ -47,7 +47,9 @@ class Recorded(NamedTuple):
         return next(((run, number) for run, number in pairs if number is not None), (None, -1))
 
 
-def moments(recording: Recording, level: int, path: Sequence[Layer], asked: Sequence[Asked]) -> Iterator[Recorded]:
+def moments(
+    recording: Recording, level: int, path: Sequence[Layer], asked: Sequence[Asked]
+) -> Iterator[RecordedMoment]:
     """All moments of a level that were asked for. `path` are the layers that lead to it."""
     within, where = _conditions(recording, path, asked)
     query = f"{_selection(path, within)} WHERE a{len(path)}.level = ?{where} ORDER BY r.id"
@@ -61,7 +63,7 @@ def count(recording: Recording, level: int, path: Sequence[Layer], asked: Sequen
     return int(recording.query(query, (level,))[0][0] or 0)
 
 
-def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> Recorded:
+def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> RecordedMoment:
     """The moment of this id. SessionError where there is none."""
     run = "(SELECT max(id) FROM runs WHERE id <= ?)"
     for row in recording.query(f"{_selection(path, _WHOLE)} WHERE r.id = {run}", (identity,)):
@@ -107,7 +109,7 @@ def _selection(path: Sequence[Layer], within: _Within) -> str:
     return f"SELECT {', '.join([*own, *columns])} FROM {_tables(path)}"
 
 
-def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[Recorded]:
+def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[RecordedMoment]:
     """The moments of one row."""
     identity, tick, step, first, start, stop = row[:6]
     activations, outer = row[6 : 6 + len(path)], row[6 + len(path) :]
@@ -119,7 +121,7 @@ def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[Recorded]:
     for number in range(start, stop):
         offset = number - first
         numbers = (*around, number if is_loop else None)
-        yield Recorded(identity + offset, tick + offset * step, activations, numbers)
+        yield RecordedMoment(identity + offset, tick + offset * step, activations, numbers)
 
 
 def _conditions(recording: Recording, path: Sequence[Layer], asked: Sequence[Asked]) -> tuple[_Within, str]:

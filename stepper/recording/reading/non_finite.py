@@ -24,7 +24,7 @@ _SUSPICIOUS: Final = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 """Of a full row: whether any number is NaN (that is NULL, and so is their sum) or infinite, or the sum overflows."""
 
 
-class Finding(Struct, frozen=True):
+class NonFiniteValue(Struct, frozen=True):
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
     `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
@@ -43,10 +43,10 @@ class Finding(Struct, frozen=True):
     computed_by: str = ""
 
 
-class Findings(Struct, frozen=True):
+class NonFiniteValues(Struct, frozen=True):
     """The findings asked for, in the order of computation, and how many there are in all."""
 
-    found: tuple[Finding, ...]
+    found: tuple[NonFiniteValue, ...]
     total: int
 
 
@@ -54,11 +54,11 @@ _Key = tuple[int, ...]
 """Sorts moments by when a value was computed: for each graph on the way its activation, iteration and position."""
 
 
-def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: int) -> Findings:
+def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: int) -> NonFiniteValues:
     """The first, the last, or all values (up to a limit) with NaN or infinite elements."""
     catalogue = Catalogue(recording)
     wanted = limit if which is Which.ALL else 1
-    kept: dict[int, list[_Hit]] = {}
+    kept: dict[int, list[_NonFiniteRow]] = {}
     total = 0
     for hits in (_in_tensors(recording, word), _in_numbers(recording, word)):
         some = _Some(wanted, last=which is Which.LAST)
@@ -72,10 +72,10 @@ def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: 
     keyed += [_finding(recording, catalogue, hit, word) for hits_of in kept.values() for hit in hits_of]
     keyed.sort(key=lambda pair: pair[0])
     chosen = keyed[-1:] if which is Which.LAST else keyed[:wanted]
-    return Findings(tuple(finding for _key, finding in chosen), total)
+    return NonFiniteValues(tuple(finding for _key, finding in chosen), total)
 
 
-class _Hit(NamedTuple):
+class _NonFiniteRow(NamedTuple):
     """A row with such elements: how many, and the form of the value (None: one number)."""
 
     port: int
@@ -89,9 +89,9 @@ class _Some:
 
     def __init__(self, wanted: int, *, last: bool) -> None:
         self._wanted, self._last = wanted, last
-        self.by_port: dict[int, list[_Hit]] = {}
+        self.by_port: dict[int, list[_NonFiniteRow]] = {}
 
-    def add(self, hit: _Hit) -> None:
+    def add(self, hit: _NonFiniteRow) -> None:
         """The hits of a port come in the order of time."""
         known = self.by_port.setdefault(hit.port, [])
         if self._last:
@@ -100,13 +100,13 @@ class _Some:
             known.append(hit)
 
 
-def _in_tensors(recording: Recording, word: CauseKind) -> Iterator[_Hit]:
+def _in_tensors(recording: Recording, word: CauseKind) -> Iterator[_NonFiniteRow]:
     column = "nan" if word is CauseKind.NAN else "inf"
     for row in recording.stream(f"SELECT port, iteration, {column}, form FROM tensors WHERE {column} > 0"):
-        yield _Hit(*_integers(recording, row))
+        yield _NonFiniteRow(*_integers(recording, row))
 
 
-def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_Hit]:
+def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_NonFiniteRow]:
     rows = recording.stream(
         f"SELECT port, first, count, {', '.join(_NUMBERS)} FROM numbers WHERE count < {RUN_LENGTH} OR {_SUSPICIOUS}"
     )
@@ -115,7 +115,7 @@ def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_Hit]:
         for offset, number in enumerate(numbers[:count]):
             infinite = isinstance(number, float) and math.isinf(number)
             if number is None if word is CauseKind.NAN else infinite:
-                yield _Hit(port, first + offset, 1, None)
+                yield _NonFiniteRow(port, first + offset, 1, None)
 
 
 def _integers(recording: Recording, row: Sequence[Any]) -> Sequence[int]:
@@ -124,7 +124,9 @@ def _integers(recording: Recording, row: Sequence[Any]) -> Sequence[int]:
     return row
 
 
-def _finding(recording: Recording, catalogue: Catalogue, hit: _Hit, kind: CauseKind) -> tuple[_Key, Finding]:
+def _finding(
+    recording: Recording, catalogue: Catalogue, hit: _NonFiniteRow, kind: CauseKind
+) -> tuple[_Key, NonFiniteValue]:
     target = catalogue.port(hit.port)
     path = target.program.path
     moment = moments.moment(recording, hit.moment, path)
@@ -133,12 +135,12 @@ def _finding(recording: Recording, catalogue: Catalogue, hit: _Hit, kind: CauseK
     by = catalogue.computed_by.get(hit.port, "")
     location = catalogue.location(target, moment.numbers)
     address = catalogue.address(target)
-    finding = Finding(moment.tick, moment.iteration, where, address, hit.elements, size, kind, location, by)
+    finding = NonFiniteValue(moment.tick, moment.iteration, where, address, hit.elements, size, kind, location, by)
     place = 2 * catalogue.positions[hit.port] + 1
     return (*_way(catalogue, target.program, moment), place, hit.port), finding
 
 
-def _way(catalogue: Catalogue, program: Program, moment: moments.Recorded) -> Iterator[int]:
+def _way(catalogue: Catalogue, program: Program, moment: moments.RecordedMoment) -> Iterator[int]:
     """The sort key of a moment, but for the place in its graph. What is inside an operation comes before its output."""
     for depth, (activation, number) in enumerate(zip(moment.activations, moment.numbers, strict=True), 1):
         yield activation
@@ -147,7 +149,7 @@ def _way(catalogue: Catalogue, program: Program, moment: moments.Recorded) -> It
             yield 2 * catalogue.way(program)[depth]
 
 
-def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> Iterator[tuple[_Key, Finding]]:
+def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> Iterator[tuple[_Key, NonFiniteValue]]:
     """The model's inputs come before everything, its outputs after."""
     for target, (table, position) in catalogue.wholes():
         summary = summary_of(recording.whole(table, position))
@@ -155,5 +157,5 @@ def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> I
         if count:
             where, location = f"model, {table[:-1]}", catalogue.location(target, ())
             address, kind = catalogue.address(target), word
-            finding = Finding(None, None, where, address, count, summary.size, kind, location)
+            finding = NonFiniteValue(None, None, where, address, count, summary.size, kind, location)
             yield (-1 if table == "inputs" else _END, position), finding

@@ -32,9 +32,9 @@ from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobReader
-from stepper.recording.choice import Choice
-from stepper.recording.kept import read_kept
-from stepper.recording.origin import Origin, check_inputs, check_states, read_states, read_tensor, read_tensors
+from stepper.recording.options import RecordingOptions
+from stepper.recording.origin import RunOrigin, check_inputs, check_states, read_states, read_tensor, read_tensors
+from stepper.recording.session_rows import read_kept
 from stepper.recording.snapshots import checksum, pieces_from
 from stepper.recording.states import restore
 
@@ -44,7 +44,7 @@ _LONGEST_STACK: Final = 2**20
 """Far more iterations than are written at once."""
 
 
-class Restored(Struct, frozen=True):
+class RestoredMachine(Struct, frozen=True):
     """A machine in the state of a snapshot, and what a recorder needs to go on from there."""
 
     machine: Machine
@@ -65,7 +65,7 @@ class Recording:
         self._connection = files.connect(self.path, writable=False)
         try:
             with self.reading():
-                self.origin = Origin.read(self._connection)
+                self.origin = RunOrigin.read(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -219,7 +219,7 @@ class Recording:
         inputs: Mapping[str | int, Any] | None = None,
         max_iterations: int | None = None,
         partner: Partner | None = None,
-    ) -> Restored:
+    ) -> RestoredMachine:
         """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
         with self.reading():
             compiled = self._compiled(model, partner)
@@ -248,7 +248,7 @@ class Recording:
         self.origin.check_engine(compiled.engine)
         return compiled
 
-    def _restore(self, machine: Machine, inputs: tuple[Array, ...], tick: int) -> Restored:
+    def _restore(self, machine: Machine, inputs: tuple[Array, ...], tick: int) -> RestoredMachine:
         connection = self._connection
         query = (
             "SELECT tick, iterations, activations, state, checksum FROM snapshots WHERE tick <= ? ORDER BY tick DESC"
@@ -262,12 +262,12 @@ class Recording:
         if type(iterations) is not int or type(activations) is not int:
             raise SessionError("its last snapshot is damaged")
         numbers = restore(machine, state, connection, lambda *scan: pieces_from(connection, *scan))
-        return Restored(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
+        return RestoredMachine(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
 
-    def choice(self) -> Choice:
+    def options(self) -> RecordingOptions:
         """What the run records."""
         with self.reading():
-            return self.origin.chosen()
+            return self.origin.options()
 
     def loop_log(self, compiled: CompiledModel, tick: int) -> LoopLog:
         """What loops did up to a tick, as a run that was never interrupted would have counted it."""

@@ -29,7 +29,7 @@ from stepper.query.expressions import Expression, parse
 from stepper.recording.reading import moments
 from stepper.recording.reading.catalogue import Catalogue, place_text
 from stepper.recording.reading.columns import Column
-from stepper.recording.reading.moments import Recorded
+from stepper.recording.reading.moments import RecordedMoment
 from stepper.recording.reading.recording import Recording
 
 
@@ -38,7 +38,7 @@ def find_recorded(recording: Recording, text: str, which: Which, limit: int) -> 
 
     Raises ExpressionError for its text, UsageError for one that can hold nowhere.
     """
-    search = _Search(recording, parse(text))
+    search = _RecordedSearch(recording, parse(text))
     wanted = limit if which is Which.ALL else 1
     found: deque[Moment] = deque(maxlen=wanted)
     more = False
@@ -52,7 +52,7 @@ def find_recorded(recording: Recording, text: str, which: Which, limit: int) -> 
     return Found(tuple(found), search.asked, more, "", search.failures, search.failure)
 
 
-class _Search:
+class _RecordedSearch:
     """Asks the expression at each moment; its own scope."""
 
     def __init__(self, recording: Recording, expression: Expression) -> None:
@@ -65,8 +65,8 @@ class _Search:
         for target in self._targets.values():
             ensure_together(target, self.program)
         self._columns = {address: self._column(target) for address, target in self._targets.items()}
-        self._moment = Recorded(0, 0, (), ())
-        self._before: tuple[Recorded, dict[Address, Any]] = (self._moment, {})
+        self._moment = RecordedMoment(0, 0, (), ())
+        self._before: tuple[RecordedMoment, dict[Address, Any]] = (self._moment, {})
         self._known: dict[Address, Any] = {}
         self.asked = self.failures = 0
         self.failure = ""
@@ -97,7 +97,7 @@ class _Search:
 
     # --- moments -------------------------------------------------------------------------------------------------
 
-    def holding(self) -> Iterator[Recorded]:
+    def holding(self) -> Iterator[RecordedMoment]:
         """The moments at which it holds."""
         for moment in self._moments():
             self._before = (self._moment, {address: self._known.get(address) for address in self._expression.previous})
@@ -107,9 +107,9 @@ class _Search:
                 yield moment
             self._remember()
 
-    def _moments(self) -> Iterator[Recorded]:
+    def _moments(self) -> Iterator[RecordedMoment]:
         if not self.program.path:
-            return iter([Recorded(0, 0, (), ())])
+            return iter([RecordedMoment(0, 0, (), ())])
         path = self.program.path
         return moments.moments(self._recording, self._catalogue.level(self.program), path, (None,) * len(path))
 
@@ -185,7 +185,7 @@ class _Here:
     def __init__(self, column: Column | _Whole) -> None:
         self._column = column
 
-    def known(self, moment: Recorded) -> Any:
+    def known(self, moment: RecordedMoment) -> Any:
         """The value, its statistics, or None."""
         return self._column.known(moment.id)
 
@@ -207,7 +207,7 @@ class _Around:
         self._outer = next(self._moments, None)
         self._is_later = catalogue.positions[target.slot] >= catalogue.way(inner)[len(path)]
 
-    def known(self, moment: Recorded) -> Any:
+    def known(self, moment: RecordedMoment) -> Any:
         """The value, its statistics, or None."""
         if self._is_later:
             raise UsageError(f"'{self._name}' has no value here: it is computed after what is inside")

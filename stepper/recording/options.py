@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from stepper.errors import UsageError
 from stepper.name_patterns import Pattern, PatternError, regex
 
+T = TypeVar("T")
 _MOST_RANGES: Final = 100
 _RANGE: Final = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
 
@@ -70,7 +73,7 @@ def _within(iteration: int, count: int, first: int | None, last: int | None) -> 
     return begin <= iteration < end
 
 
-class Choice(Struct, frozen=True):
+class RecordingOptions(Struct, frozen=True):
     """What to record. `operations` is searched for in the names of layers (None: all).
 
     Iterations counted from the end are told from the others only when the loop has ended: of those, a run that goes on
@@ -82,7 +85,9 @@ class Choice(Struct, frozen=True):
     iterations: Iterations = field(default_factory=Iterations)
 
     @classmethod
-    def parse(cls, amount: str = Amount.CARRIED, operations: str | None = None, iterations: str = "") -> Choice:
+    def parse(
+        cls, amount: str = Amount.CARRIED, operations: str | None = None, iterations: str = ""
+    ) -> RecordingOptions:
         """From the words of the command line. UsageError for what is none."""
         if amount not in list(Amount):
             raise UsageError(f"there is no amount '{amount}' to record; choose {', '.join(Amount)}")
@@ -102,6 +107,30 @@ class Choice(Struct, frozen=True):
         return json.dumps({"amount": self.amount, "operations": pattern, "iterations": self.iterations.text})
 
     @classmethod
-    def from_json(cls, data: Any) -> Choice:
+    def from_json(cls, data: Any) -> RecordingOptions:
         """From a file's JSON; ValueError, TypeError, KeyError or UsageError for what is no choice."""
         return cls.parse(str(data["amount"]), data["operations"], str(data["iterations"]))
+
+
+class PendingIterations(Generic[T]):
+    """Items of the latest iterations of each activation, as long as the end of the loop may still choose them."""
+
+    def __init__(self, iterations: Iterations) -> None:
+        self._iterations, self._tail = iterations, iterations.tail
+        self._waiting: dict[int, deque[tuple[int, T]]] = {}
+
+    def decided(self, activation: int, iteration: int, item: T, *, ended: bool) -> Iterator[T]:
+        """Yield the chosen items about which this new one decides, and that the loop has `ended` with it."""
+        waiting = self._waiting.setdefault(activation, deque())
+        waiting.append((iteration, item))
+        while waiting and (ended or len(waiting) > self._tail):
+            number, oldest = waiting.popleft()
+            # Not among the last `tail`: no bound that counts from the end is reached, however long the loop goes on.
+            if self._iterations.includes(number, iteration + 1):
+                yield oldest
+        if ended:
+            del self._waiting[activation]
+
+    def is_certain(self, iteration: int | None) -> bool:
+        """True if an iteration is chosen whatever comes after it; that of no loop is."""
+        return iteration is None or self._iterations.includes(iteration, iteration + 1 + self._tail)

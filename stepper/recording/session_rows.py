@@ -13,8 +13,8 @@ from stepper.engine.machine import Machine
 from stepper.errors import SessionError
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobWriter
-from stepper.recording.choice import Amount, Choice
-from stepper.recording.origin import Origin, write_states, write_tensors
+from stepper.recording.options import Amount, RecordingOptions
+from stepper.recording.origin import RunOrigin, write_states, write_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str])
 def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable[[BlobWriter], Rows]) -> None:
     """A new file that keeps rows about a run, and nothing of the run itself but its origin. UsageError."""
     with files.new_file(path) as connection:
-        Origin.of(machine, Choice(Amount.NONE), path.parent).write(connection)
+        RunOrigin.of(machine, RecordingOptions(Amount.NONE), path.parent).write(connection)
         names = [layer.name for layer in machine.compiled.model.graph.parameters]
         blobs = BlobWriter(connection, RECORDED)
         write_tensors(connection, "inputs", names, inputs, blobs)
