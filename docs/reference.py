@@ -24,6 +24,7 @@ import stepper
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
 from stepper.commands.topics import TOPICS
+from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
 from stepper.ops.fallback import STRUCTURAL
@@ -234,6 +235,15 @@ def folded(columns: str) -> str:
     return re.sub(r"n0, n1, .*, (n\d+)", r"n0, n1, ..., \1", columns)
 
 
+def figure_formats() -> Lines:
+    """The formats that `stepper export` writes, by their declarations."""
+    rows = (
+        (code(one.name), ", ".join(map(code, one.suffixes)), cell(one.description), cell(one.subject))
+        for one in FORMATS.values()
+    )
+    yield from table(("format", "suffix", "what it is", "of"), rows)
+
+
 def figure_options() -> Lines:
     """The options of `stepper export` alone."""
     shared = {action.dest for action in command_parsers()["inspect"]._actions} - {"model"}
@@ -376,6 +386,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "screens": screens,
     "recording-views": recording_views,
     "recording-tables": recording_tables,
+    "figure-formats": figure_formats,
     "figure-options": figure_options,
     "departures": operation_departures,
     "operations": operations,

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.files.output import ARRAYS, ProtectedFiles, Target
-from stepper.plain_values import storable
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+from stepper.files.arrays import write_arrays
+from stepper.files.kinds import ARRAYS
+from stepper.files.output import ProtectedFiles, Target
 
 
 def write_archive(target: Target | None, arrays: Mapping[str, Array]) -> None:
@@ -26,14 +24,6 @@ def write_archive(target: Target | None, arrays: Mapping[str, Array]) -> None:
         return
     with target.writing() as file:
         write_arrays(file, arrays)
-
-
-def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
-    """Write an .npz into a file that is open."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy", _EPOCH), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, storable(array), allow_pickle=False)
 
 
 def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> Target | None:

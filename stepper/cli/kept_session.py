@@ -17,8 +17,9 @@ from stepper.cli.printing import say
 from stepper.cli.progress import Progress
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
+from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, Target
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, Target
 from stepper.session.keeper import Keeper, where
 
 

@@ -12,13 +12,12 @@ from stepper.cli.options import options
 from stepper.cli.options import values as option_values
 from stepper.cli.options.screen import add_help, add_session_and_keys
 from stepper.cli.usage import Parser, check_first
+from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
+from stepper.files.kinds import FORMATS
 from stepper.files.models import is_model_path
 
 COMMANDS: Final = ("run", "debug", "inspect", "compare", "print", "find", "export", "passes", "tui", "help")
 """The subcommands; each is carried out by the module of its name in stepper.cli.commands."""
-
-FORMATS: Final = ("dot", "svg", "png", "pdf", "md", "mermaid", "html", "numpy", "json", "csv")
-"""What `export` writes; the kinds of files are `stepper.files.output.FIGURES`, which help need not load."""
 
 
 def parser() -> Parser:
@@ -316,9 +315,12 @@ def _add_export(export: Parser) -> None:
         "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
     )
     say = export.add_argument
-    say("--as", dest="format", choices=FORMATS, help="the format; without it the suffix of -o, else svg")
-    views = ("model", "rolled", "unrolled", "ports")
-    say("--view", choices=views, help="the whole model, a loop's body, the iterations of a run, a loop's port map")
+    say("--as", dest="format", choices=tuple(FORMATS), help="the format; without it the suffix of -o, else svg")
+    say(
+        "--view",
+        choices=tuple(FigureView),
+        help="the whole model, a loop's body, the iterations of a run, a loop's port map",
+    )
     say(
         "--loop",
         metavar="NAME",
@@ -326,10 +328,8 @@ def _add_export(export: Parser) -> None:
     )
     say("--model", dest="model_path", metavar="PATH", help="where the model of a recording is, if it has moved")
     say("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
-    values = ("none", "shape", "stats", "full", "thumbnails")
-    say("--values", choices=values, default="none", help="how much is said of each value (none)")
-    themes = ("print", "light", "dark", "auto")
-    say("--theme", choices=themes, default="auto", help="auto follows the reader's colour scheme (default)")
+    say("--values", choices=tuple(ValueDetail), default="none", help="how much is said of each value (none)")
+    say("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
     say("--only", metavar="REGEX", action="append", default=[], help="draw only operations of this name or type")
     say("--hide", metavar="REGEX", action="append", default=[], help="draw operations of this name or type as groups")
     say(
@@ -341,7 +341,9 @@ def _add_export(export: Parser) -> None:
     say("--carried", action="store_true", help="of bodies draw only what goes in, is carried and comes out")
     say("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
     say("--width", type=option_values.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
-    say("--layout", choices=("own", "dot"), default="own", help="who lays SVG out (own: the same bytes everywhere)")
+    say(
+        "--layout", choices=tuple(LayoutEngine), default="own", help="who lays SVG out (own: the same bytes everywhere)"
+    )
     say("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
     say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
     options.add_inputs(export)

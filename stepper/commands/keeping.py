@@ -16,7 +16,8 @@ from stepper.commands.stops import moved
 from stepper.commands.topics import TOPICS, topic_lines
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
-from stepper.files.output import ARRAY, COMMANDS, ProtectedFiles, Target
+from stepper.files.kinds import ARRAY, COMMANDS
+from stepper.files.output import ProtectedFiles, Target
 from stepper.plain_values import storable
 
 _MOST_SOURCES: Final = 8

@@ -20,8 +20,9 @@ from typing import IO, Final
 from msgspec import Struct
 
 from stepper.errors import OutputError
+from stepper.files.kinds import OWNERS, RECORDING, SESSION, FileKind
 from stepper.files.locks import held_by_nobody
-from stepper.files.models import MODEL_SUFFIXES, WEIGHTS_SUFFIX
+from stepper.files.models import WEIGHTS_SUFFIX
 
 _SQLITE: Final = b"SQLite format 3\0"
 _LONGEST_PREFIX: Final = 40
@@ -32,52 +33,6 @@ SESSION_FILE: Final = "the session"
 REFERENCE_FILE: Final = "the reference"
 RECORDING_FILE: Final = "the recording"
 """What files are for a run that it may write itself: a session may be kept in each of them."""
-
-
-class FileKind(Struct, frozen=True):
-    """What is written: its name in messages, and the suffixes that its files have (the first is the usual one)."""
-
-    name: str
-    suffixes: tuple[str, ...]
-
-
-ARRAYS: Final = FileKind("arrays", (".npz",))
-ARRAY: Final = FileKind("one array", (".npy",))
-COMMANDS: Final = FileKind("commands", (".txt",))
-RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
-SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
-KEYS: Final = FileKind("keys", (".toml",))
-DOT: Final = FileKind("DOT", (".dot", ".gv"))
-SVG: Final = FileKind("SVG", (".svg",))
-PNG: Final = FileKind("PNG", (".png",))
-PDF: Final = FileKind("PDF", (".pdf",))
-MARKDOWN: Final = FileKind("Markdown", (".md", ".markdown"))
-MERMAID: Final = FileKind("Mermaid", (".mmd", ".mermaid"))
-HTML: Final = FileKind("HTML", (".html", ".htm"))
-CODE: Final = FileKind("Python", (".py",))
-JSON: Final = FileKind("JSON", (".json",))
-CSV: Final = FileKind("CSV", (".csv",))
-
-FIGURES: Final = {
-    "dot": DOT,
-    "svg": SVG,
-    "png": PNG,
-    "pdf": PDF,
-    "md": MARKDOWN,
-    "mermaid": MERMAID,
-    "html": HTML,
-    "numpy": CODE,
-    "json": JSON,
-    "csv": CSV,
-}
-"""What `stepper export` writes, by the name of the format."""
-
-_ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *FIGURES.values())
-_OWNERS: Final = {
-    **{suffix: kind.name for kind in reversed(_ALL) for suffix in kind.suffixes},
-    **dict.fromkeys(MODEL_SUFFIXES, "a model"),
-}
-"""Every suffix that names a format, and the name of that."""
 
 
 class ProtectedFile(Struct, frozen=True):
@@ -159,10 +114,10 @@ class Target(Struct, frozen=True):
 
     def _check_suffix(self) -> None:
         suffix = self.path.suffix.lower()
-        if suffix not in self.kind.suffixes and suffix in _OWNERS:
+        if suffix not in self.kind.suffixes and suffix in OWNERS:
             usual = f"{self.path.stem}{self.kind.suffixes[0]}"
             raise OutputError(
-                f"{self}: {suffix} is the suffix of {_OWNERS[suffix]}, and {self.kind.name} would be written; "
+                f"{self}: {suffix} is the suffix of {OWNERS[suffix]}, and {self.kind.name} would be written; "
                 f"choose another name, such as {usual}"
             )
 

@@ -11,8 +11,9 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
+from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
-from stepper.files.output import RECORDING, ProtectedFiles, Target
+from stepper.files.output import ProtectedFiles, Target
 from stepper.recording import files
 from stepper.recording.activations import Activations
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference

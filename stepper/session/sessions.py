@@ -31,8 +31,9 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, SessionError, UsageError
+from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION, SESSION_FILE, ProtectedFiles, Target
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, ProtectedFiles, Target
 from stepper.recording import open_recording, session_rows
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.files import errors_named

@@ -74,7 +74,7 @@ CASES = [
     ("run model.xml --rules opnvino", 2, "--rules: 'opnvino' is none of spec and openvino; near is openvino"),
     ("run model.xml --record al", 2, "--record: 'al' is none of all, carried, stats and none; near is all"),
     ("export model.xml --view roled", 2, "--view: 'roled' is none of model, rolled, unrolled and ports; near are "),
-    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of dot, svg, png, pdf, md, mermaid, html, numpy, json and "),
+    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, dot, mermaid, md, json, csv and "),
     ("help key", 2, "TOPIC: 'key' is none of keys and json; near is keys"),
     ("find run.sqlite nan frist", 2, "which: 'frist' is none of first, last and all; near is first"),
     ("run model.xml --max-iterations 0", 2, "--max-iterations: '0' is no positive integer"),
@@ -190,7 +190,7 @@ CASES = [
         "scrip.txt: cannot be read: there is no such file; near is script",
     ),
     (f"debug model.xml {GIVEN} --script utf16.txt", 2, "utf16.txt: cannot be read: it is no text in UTF-8"),
-    (f"export model.xml {GIVEN} -o figure.xyz", 2, "-o figure.xyz: .xyz names no format; there are .dot, .gv, .svg, "),
+    (f"export model.xml {GIVEN} -o figure.xyz", 2, "-o figure.xyz: .xyz names no format; there are .svg, .html, "),
     ("export model.xml --view rolled --loop year", 2, "no loop is called 'year'; near is years; there are 'years'"),
     (
         "export nested.xml --view rolled --loop pass",

@@ -9,11 +9,13 @@ import numpy as np
 
 import stepper
 from stepper.engine.machine import Machine
-from stepper.export.exporter import Picture, draw
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.exporter import draw
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activation
 from stepper.export.figures.places import find_loop
+from stepper.export.options import ValueDetail
+from stepper.export.picture import Picture
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.ir.model import Model
 from stepper.recording.options import Iterations
@@ -33,7 +35,9 @@ def machine(name: str, model: Model) -> Machine:
 
 
 @cache
-def trace(name: str, iterations: str | None = None, values: Values = Values.NONE, loop: str | None = None) -> LoopTrace:
+def trace(
+    name: str, iterations: str | None = None, values: ValueDetail = ValueDetail.NONE, loop: str | None = None
+) -> LoopTrace:
     model = sample(name)
     plain, around = split_activation(loop)
     wanted = None if iterations is None else Iterations.parse(iterations)

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 from lxml import etree
 
-from stepper.export.writers.themes import PALETTES, Theme
+from stepper.export.options import Theme
+from stepper.export.writers.themes import PALETTES
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]
@@ -31,7 +32,7 @@ def shapes(text: str) -> Iterator[etree._Element]:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shape_has_literal_colours_of_its_theme(name: str, view: str, theme: Theme) -> None:
-    text = picture(name, view, theme=theme, values="thumbnails" if view == "unrolled" else "none").svg()
+    text = picture(name, view, theme=theme, values="thumbnails" if view == "unrolled" else "none").text("svg")
     colours = {*PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme].values(), "none"}
     seen = set()
     for shape in shapes(text):
@@ -47,7 +48,7 @@ def test_every_shape_has_literal_colours_of_its_theme(name: str, view: str, them
 
 def test_only_the_theme_that_follows_the_reader_has_a_style_sheet_and_it_holds_dark_colours_alone() -> None:
     for theme in Theme:
-        text = picture("while_loop", "rolled", theme=theme).svg()
+        text = picture("while_loop", "rolled", theme=theme).text("svg")
         sheet = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
         assert (sheet is not None) == (theme is Theme.AUTO)
         if sheet is not None:
@@ -58,7 +59,7 @@ def test_only_the_theme_that_follows_the_reader_has_a_style_sheet_and_it_holds_d
 def test_what_is_highlighted_or_did_not_run_is_coloured_so_without_a_style_sheet() -> None:
     colours = PALETTES[Theme.LIGHT]
     made = picture("while_loop", "unrolled", iterations="0", depth=1)
-    tree = etree.fromstring(made.svg().encode())
+    tree = etree.fromstring(made.text("svg").encode())
     idle = [node.id for node in made.figure.nodes if node.idle]
     assert idle
     for id in idle:
@@ -123,7 +124,7 @@ def drawn_by_cairosvg(text: str) -> bytes:
 def test_programs_without_css_variables_draw_the_colours(theme: Theme, drawn: object) -> None:
     assert callable(drawn)
     for view in ("rolled", "ports"):
-        found = {colour[:3] for colour in png_colours(drawn(picture("reverse", view, theme=theme).svg()))}
+        found = {colour[:3] for colour in png_colours(drawn(picture("reverse", view, theme=theme).text("svg")))}
         colours = PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
         for word in ("page", "body", "in", "out"):
             assert bytes.fromhex(colours[word][1:]) in {bytes(colour) for colour in found}, (view, word)

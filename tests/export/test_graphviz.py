@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-import stepper.export.writers.placed_dot as placed_dot_module
-from stepper.export.exporter import arranged
+import stepper.export.writers.graphviz as graphviz_module
 from stepper.export.figures.figure import Kind
-from stepper.export.writers.placed_dot import placed_dot
-from stepper.export.writers.themes import Theme
+from stepper.export.layout.arrangement import arranged
+from stepper.export.options import Theme
+from stepper.export.writers.graphviz import placed_dot
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]
@@ -24,7 +24,7 @@ DOT = shutil.which("dot")
 def test_graphviz_reads_what_is_written_for_it_and_finds_every_edge(name: str, view: str) -> None:
     made = picture(name, view)
     result = subprocess.run(
-        [str(DOT), "-Tplain"], input=made.dot().encode(), capture_output=True, check=True, timeout=120
+        [str(DOT), "-Tplain"], input=made.text("dot").encode(), capture_output=True, check=True, timeout=120
     )
     assert not result.stderr
     lines = result.stdout.decode().splitlines()
@@ -57,8 +57,8 @@ def test_graphviz_leaves_every_box_where_our_layout_put_it() -> None:
             places[words[1].strip('"')] = (float(words[2]), float(words[3]))
     first = drawing.boxes[0]
     for box in drawing.boxes:
-        across = (box.x + box.width / 2 - first.x - first.width / 2) * placed_dot_module.CELL / 72
-        down = (box.y + box.height / 2 - first.y - first.height / 2) * placed_dot_module.ROW / 72
+        across = (box.x + box.width / 2 - first.x - first.width / 2) * graphviz_module.CELL / 72
+        down = (box.y + box.height / 2 - first.y - first.height / 2) * graphviz_module.ROW / 72
         x, y = (places[box.node.id][k] - places[first.node.id][k] for k in (0, 1))
         assert (x, y) == pytest.approx((across, -down), abs=0.01)
 
@@ -70,7 +70,7 @@ SMALL = [name for name in NAMES if name != "date_normaliser"]  # of which Graphv
 @pytest.mark.parametrize("name", SMALL)
 def test_graphviz_draws_all_iterations_alike(name: str) -> None:
     """`neato -n2` keeps every place in an iteration, `dot` every row."""
-    text = picture(name, "unrolled", iterations="0:2,-1", values="full", depth=1).dot()
+    text = picture(name, "unrolled", iterations="0:2,-1", values="full", depth=1).text("dot")
     first, *others = (relative(shape) for shape in iterations_drawn(text, "-Kneato", "-n2"))
     assert len(others) == 2
     for other in others:

@@ -10,14 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.export.exporter import Format, draw
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.exporter import draw
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import Figure, Kind
 from stepper.export.layout.stack import arrange_stack
+from stepper.export.options import ValueDetail
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.models import Graph, Side, Value, carried, last
 
-DEEP = Choice(depth=9, values=Values.FULL)
+DEEP = Choice(depth=9, values=ValueDetail.FULL)
 
 
 def collatz(start: int, count: int) -> list[int]:
@@ -77,9 +78,9 @@ def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("values", list(Values))
+@pytest.mark.parametrize("values", list(ValueDetail))
 @pytest.mark.parametrize("name", NAMES)
-def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: Values) -> None:
+def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: ValueDetail) -> None:
     drawing = arrange_stack(unrolled(name, "0:3,-1", Choice(depth=9, values=values)))
     outer = {frame.cluster.id: frame for frame in drawing.frames if not frame.cluster.parent}
     shapes: dict[str, list[tuple[object, ...]]] = {}
@@ -160,17 +161,17 @@ def test_a_condition_that_is_false_from_the_beginning_is_drawn_without_an_iterat
     made = draw(graph.read(tmp_path), {"x": np.float32(1)}, view="unrolled")
     lines = {line for node in made.figure.nodes for line in node.lines}
     assert {"trip count 5", "initial condition false"} <= lines
-    assert "initial condition false" in made.svg()
+    assert "initial condition false" in made.text("svg")
 
 
 def test_the_page_with_the_slider_says_which_side_ran() -> None:
     with np.load(SAMPLES / "while_loop" / "inputs.npz") as arrays:
         made = draw(sample("while_loop"), dict(arrays), iterations="0:5", depth=1)
-    data = json.loads(re.search(r"const DATA = (.*);\n", made.written(Format.HTML).decode())[1])  # type: ignore[index]
+    data = json.loads(re.search(r"const DATA = (.*);\n", made.text("html"))[1])  # type: ignore[index]
     shown = [
         [title for look, title in step["frames"].values() if "side" in look and "idle" not in look]
         for step in data["iterations"]
     ]
     assert shown == [["then ran"] if number % 2 == 0 else ["else ran"] for number in collatz(27, 4)]
-    assert '<g class="data idle">' not in made.written(Format.HTML).decode()
-    assert '<g class="data idle">' in made.svg()
+    assert '<g class="data idle">' not in made.text("html")
+    assert '<g class="data idle">' in made.text("svg")

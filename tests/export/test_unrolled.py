@@ -11,10 +11,11 @@ import pytest
 
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import EdgeKind, Figure, Kind
 from stepper.export.layout.drawing import Drawing
 from stepper.export.layout.stack import arrange_stack
+from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
 from tests.models import Graph, backwards, carried, joined, last, sliced
@@ -152,7 +153,7 @@ def test_a_loop_without_an_iteration_is_a_figure_too(tmp_path: Path) -> None:
     picture = draw(graph.read(tmp_path), {"x": np.ones(1, np.float32)})
     assert "No iteration ran: trip count is 0" in picture.figure.description
     assert stages(picture.figure) == []
-    assert "<svg" in picture.svg()
+    assert "<svg" in picture.text("svg")
 
 
 def test_a_run_that_fails_is_drawn_as_far_as_it_came(tmp_path: Path) -> None:
@@ -200,9 +201,9 @@ def test_an_inner_loop_is_drawn_of_the_iteration_asked_for() -> None:
         trace("nested_loop", "", loop="passes@9::pairs_of_neighbours")
 
 
-@pytest.mark.parametrize("values", list(Values))
+@pytest.mark.parametrize("values", list(ValueDetail))
 @pytest.mark.parametrize("name", NAMES)
-def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: Values) -> None:
+def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: ValueDetail) -> None:
     figure = unrolled(name, "0:2,-1", Choice(depth=0, values=values))
     drawing = arrange_stack(figure)
     frames = {frame.cluster.id: frame for frame in drawing.frames}

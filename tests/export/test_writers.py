@@ -15,15 +15,16 @@ import pytest
 from lxml import etree
 
 import stepper
-from stepper.cli.parser import FORMATS
 from stepper.errors import UsageError
-from stepper.export.exporter import Format, Picture, Request, arranged, draw
-from stepper.export.figures.choice import Values
+from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.value_texts import summary, value_lines
+from stepper.export.layout.arrangement import arranged
+from stepper.export.options import Theme, ValueDetail
+from stepper.export.picture import FigureRequest, Picture, writer_of
 from stepper.export.writers.svg import CELL, svg
-from stepper.export.writers.themes import PALETTES, Theme
-from stepper.files.output import FIGURES
+from stepper.export.writers.themes import PALETTES
+from stepper.files.kinds import FORMATS
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last
 
@@ -55,7 +56,7 @@ def svg_tree(text: str) -> etree._Element:
 @pytest.mark.parametrize("name", NAMES)
 def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> None:
     made = picture(name, view)
-    root = svg_tree(made.svg())
+    root = svg_tree(made.text("svg"))
     ids = [element.get("id") for element in root.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     assert {node.id for node in made.figure.nodes} <= set(ids)
@@ -74,12 +75,21 @@ def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
         assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
 
 
-def test_the_formats_of_the_command_line_are_those_that_are_written() -> None:
-    assert tuple(FIGURES) == FORMATS and set(FORMATS) - {"numpy"} == {str(format) for format in Format}
+def test_each_format_has_a_writer_and_suffixes_of_its_own() -> None:
+    assert all(callable(writer_of(format)) for format in FORMATS.values())
+    suffixes = [suffix for format in FORMATS.values() for suffix in format.suffixes]
+    assert len(suffixes) == len(set(suffixes))
 
 
-@pytest.mark.parametrize("format", [format for format in Format if format not in (Format.PNG, Format.PDF)])
-def test_the_same_run_gives_the_same_bytes(format: Format) -> None:
+def test_an_unknown_format_is_refused_with_the_list() -> None:
+    with pytest.raises(UsageError, match=r"'svgg' is none of svg, html, .* and numpy; near is svg"):
+        picture("for_loop", "rolled").written("svgg")
+    with pytest.raises(UsageError, match="numpy is written from a model"):
+        picture("for_loop", "rolled").written("numpy")
+
+
+@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"png", "pdf", "numpy"}))
+def test_the_same_run_gives_the_same_bytes(format: str) -> None:
     first, second = (picture("nested_loop", "unrolled", values="stats").written(format) for _ in range(2))
     assert first == second
 
@@ -102,21 +112,21 @@ def test_without_graphviz_one_sentence_says_what_to_do(monkeypatch: pytest.Monke
 
 def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
     made = nasty(tmp_path)
-    root = svg_tree(made.svg())
+    root = svg_tree(made.text("svg"))
     assert not list(root.iter("{*}script"))
     page = made.written("html").decode()
     assert page.count("<script>") == 1 and page.count("</script>") == 1
-    assert "<script>" not in made.mermaid() and '"quoted"' not in made.mermaid()
+    assert "<script>" not in made.text("mermaid") and '"quoted"' not in made.text("mermaid")
     assert "<script>" not in re.sub(r"\\<", "", made.written("md").decode())
     if DOT is not None:
-        subprocess.run([DOT, "-Tsvg"], input=made.dot().encode(), capture_output=True, check=True, timeout=60)
+        subprocess.run([DOT, "-Tsvg"], input=made.text("dot").encode(), capture_output=True, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_mermaid_has_every_node_and_edge(name: str, view: str) -> None:
     made = picture(name, view)
-    lines = made.mermaid().splitlines()
+    lines = made.text("mermaid").splitlines()
     arrows = [line for line in lines if re.search(r" (-->|==>|-\.->)(\|| )", line)]
     assert len(arrows) == len(made.figure.edges)
     assert sum(line.strip().startswith("subgraph ") for line in lines) == sum(line.strip() == "end" for line in lines)
@@ -214,7 +224,7 @@ def test_the_slider_redraws_thumbnails_as_svg_has_them(tmp_path: Path) -> None:
         timeout=120,
     )
     assert made.place is not None
-    still, live, compared = made.svg(), result.stdout.decode(), 0
+    still, live, compared = made.text("svg"), result.stdout.decode(), 0
     for tail in (node.id.removeprefix("i6.") for node in made.figure.nodes if node.id.startswith("i6.")):
         boxes = (still, f"i6.{tail}"), (live, f"{made.place.layer.id}.{tail}")
         found = [re.search(rf'<g id="{re.escape(id)}".*?</g>', text, re.DOTALL) for text, id in boxes]
@@ -236,7 +246,7 @@ def path_heights(markup: str) -> list[float]:
 
 @pytest.mark.parametrize("theme", list(Theme))
 def test_a_theme_needs_no_colour_for_print_and_follows_the_reader_where_asked(theme: Theme) -> None:
-    text = picture("reverse", "rolled", theme=theme).svg()
+    text = picture("reverse", "rolled", theme=theme).text("svg")
     assert ("prefers-color-scheme" in text) == (theme is Theme.AUTO)
     colours = set(re.findall(r"#[0-9a-f]{6}", text))
     if theme is Theme.PRINT:
@@ -286,23 +296,23 @@ def test_a_notebook_shows_the_objects_themselves() -> None:
     ],
 )
 def test_statistics_of_a_value_in_a_line(array: np.ndarray, lines: tuple[str, ...]) -> None:
-    assert value_lines(summary(array, None, Values.STATS), Values.STATS) == lines
+    assert value_lines(summary(array, None, ValueDetail.STATS), ValueDetail.STATS) == lines
 
 
 def test_a_flowchart_longer_than_github_draws_is_warned_about() -> None:
     figure = picture("date_normaliser", "unrolled", iterations="", values="full").figure
     said: list[str] = []
-    Picture(figure, Request(warn=said.append)).mermaid()
+    Picture(figure, FigureRequest(warn=said.append)).text("mermaid")
     assert "GitHub draws 50,000 at most" in said[0]
 
 
 def test_a_page_that_is_too_narrow_is_said_to_be() -> None:
     figure = picture("date_normaliser", "rolled").figure
     said: list[str] = []
-    narrow = Picture(figure, Request(width=1200, warn=said.append)).svg()
-    assert 'width="1200"' in narrow and "text is" in said[0]
+    narrow = Picture(figure, FigureRequest(width=1200, warn=said.append)).text("svg")
+    assert 'width="1200"' in narrow and "text is" in said[-1]
     with pytest.raises(UsageError, match=r"its text would be .* --carried"):
-        Picture(figure, Request(width=300)).svg()
+        Picture(figure, FigureRequest(width=300)).text("svg")
 
 
 def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
@@ -317,7 +327,7 @@ def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
     for value in outputs:
         graph.result(value)
     made = draw(graph.read(tmp_path), {"x": np.arange(12, dtype=np.float32).reshape(3, 4)}, values="thumbnails")
-    text = made.svg()
+    text = made.text("svg")
     assert 'class="spark"' in text
     shades = re.search(r'<g id="i0\.n0".*?</g>', text, re.DOTALL)
     assert shades is not None
@@ -328,7 +338,7 @@ def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
 def test_a_back_edge_is_dashed_and_a_folded_iteration_too() -> None:
     made = picture("while_loop", "rolled")
     backs = [edge for edge in made.figure.edges if edge.kind is EdgeKind.BACK]
-    assert len(re.findall(r'<g class="back">', made.svg())) == len(backs) == 3
+    assert len(re.findall(r'<g class="back">', made.text("svg"))) == len(backs) == 3
 
 
 def test_the_figure_of_a_figure_is_not_lost_in_svg(tmp_path: Path) -> None:

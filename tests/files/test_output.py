@@ -17,7 +17,8 @@ import pytest
 
 from stepper.cli import main
 from stepper.errors import OutputError
-from stepper.files.output import ARRAYS, COMMANDS, SVG, ProtectedFiles, Target, writing_all
+from stepper.files.kinds import ARRAYS, COMMANDS, SVG
+from stepper.files.output import ProtectedFiles, Target, writing_all
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -230,7 +231,8 @@ def test_the_report_of_a_run_whose_end_cannot_be_recorded_is_printed(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from stepper.files.output import ARRAYS, Target
+from stepper.files.kinds import ARRAYS
+from stepper.files.output import Target
 with Target(Path(sys.argv[1]), ARRAYS).writing() as file:
     file.write(b"new" * 100_000)
     file.flush()
@@ -310,7 +312,7 @@ WRITERS = {
     "stepper/files/output.py": "the one place",
     "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
-    "stepper/cli/archives.py": "members of an archive, whose file comes from the one place",
+    "stepper/files/arrays.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/__init__.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",

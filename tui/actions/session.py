@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from stepper.errors import UsageError
-from stepper.files.output import SVG, Target
+from stepper.files.kinds import SVG
+from stepper.files.output import Target
 from tui.actions.main import action
 from tui.stage import Stage
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from msgspec.structs import replace
-
-from stepper.cli.archives import write_arrays
 from stepper.cli.options.engine import is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
@@ -24,82 +20,66 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
-from stepper.errors import FINDING, OutputError, UsageError
-from stepper.export.exporter import Format, Placer, Request, View, default_depth, default_view, picture
-from stepper.export.figures.choice import Choice, Highlight, Values, patterns
-from stepper.export.numpy_code.model import numpy_code
-from stepper.export.writers.themes import Theme
+from stepper.errors import FINDING, UsageError
+from stepper.export.exporter import default_depth, default_view, export, save
+from stepper.export.figures.choice import Choice, Highlight, patterns
+from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
+from stepper.export.picture import FigureRequest, Written
+from stepper.files.arrays import write_arrays
+from stepper.files.kinds import ARRAYS, FORMATS, SVG, FigureFormat, FormatSubject, figure_format, format_of_suffix
 from stepper.files.models import is_model_path
-from stepper.files.output import ARRAYS, FIGURES, SVG, Target, writing_all
+from stepper.files.output import Target
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.query.addresses import parse_address, resolve
 from stepper.recording import open_recording
 
-_WITHOUT_A_VIEW: Final = ("html", "json", "csv")
-
 
 def execute(options: argparse.Namespace) -> int:
-    """Draw and write, or check; 0 if all went well, 1 for a file that is out of date."""
+    """Draw and write, or check. Return 0 if all went well, FINDING for a file that is out of date."""
     options.protected = protected_files(options)
-    format = options.format or _format_of(options)
+    format = _format(options)
     target = _target(options, format)
     model, machine = _subject(options)
-    if format == "numpy":
-        written, beside = _numpy_code(options, model)
-    else:
-        written, beside = _drawn(options, model, machine, Format(format)), {}
+    written = _written(options, model, machine, format)
     if options.check is not None:
-        return max(_check(Path(options.check), written), _check_beside(Path(options.check), beside))
-    if beside and options.output in (None, "-"):
+        return _check(Path(options.check), written)
+    if written.arrays and options.output in (None, "-"):
         raise UsageError("the code reads its larger constants from an .npz beside it; write it to a file with -o")
     if target is None:
         sys.stdout.flush()
-        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.write(written.content)
         sys.stdout.buffer.flush()
-    elif beside:
-        _write_both(target, written, beside)
     else:
-        target.write(written)
+        save(written, target)
     return 0
 
 
-def _format_of(options: argparse.Namespace) -> str:
-    """The format that a file's suffix names; without any it is SVG. UsageError for a suffix that names none."""
+def _format(options: argparse.Namespace) -> FigureFormat:
+    """Return the format of --as, else of the file's suffix; SVG without any. UsageError for a suffix of no format."""
+    if options.format:
+        return figure_format(options.format)
     path = options.check or options.output
-    suffix = "" if path is None else Path(path).suffix.lower()
+    suffix = "" if path is None else Path(path).suffix
     if not suffix:
-        return Format.SVG
-    found = next((name for name, kind in FIGURES.items() if suffix in kind.suffixes), None)
-    if found is None:
+        return figure_format("svg")
+    try:
+        return format_of_suffix(suffix)
+    except UsageError as error:
         if options.check is None:
-            Target(Path(path or ""), SVG, options.protected, "-o").check_protected()  # what it is counts for more
-        known = ", ".join(suffix for kind in FIGURES.values() for suffix in kind.suffixes)
+            Target(Path(path or ""), SVG, options.protected, "-o").check_protected()  # the weightier reason comes first
         option = "-o" if options.check is None else "--check"
-        raise UsageError(f"{option} {path}: {suffix} names no format; there are {known}, or say with --as which")
-    return found
+        raise UsageError(f"{option} {path}: {error}, or say with --as which") from None
 
 
-def _target(options: argparse.Namespace, format: str) -> Target | None:
-    """Where it goes; None for stdout, and where nothing is written. OutputError where that may not be."""
+def _target(options: argparse.Namespace, format: FigureFormat) -> Target | None:
+    """Return the file to write; None for stdout and with --check. OutputError where it may not be written."""
     if options.check is not None or options.output in (None, "-"):
         return None
-    target = Target(Path(options.output), FIGURES[format], options.protected, "-o")
+    target = Target(Path(options.output), format.kind, options.protected, "-o")
     target.check()
     return target
-
-
-def _write_both(target: Target, code: bytes, constants: Mapping[str, Array]) -> None:
-    """Write the code, and the constants beside it; both or neither."""
-    beside = Target(target.path.with_suffix(ARRAYS.suffixes[0]), ARRAYS, target.protected, target.option)
-    if beside.path.exists() and not target.path.exists():
-        raise OutputError(
-            f"{target}: its constants would be written over {beside.path}, which exists already; choose another name"
-        )
-    with writing_all((target, beside)) as (file, archive):
-        file.write(code)
-        write_arrays(archive, constants)
 
 
 # --- the model and its run ------------------------------------------------------------------------------------------
@@ -151,42 +131,39 @@ def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
 # --- what is written ------------------------------------------------------------------------------------------------
 
 
-def _drawn(options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: Format) -> bytes:
-    view = default_view(model, has_inputs=machine is not None) if options.view is None else View(options.view)
-    if options.view is None and format in _WITHOUT_A_VIEW:
-        view = View.UNROLLED
-    if view is not View.UNROLLED and options.values not in ("none", "shape"):
+def _written(
+    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
+) -> Written:
+    usual = default_view(model, has_inputs=machine is not None)
+    view = FigureView(options.view or (FigureView.UNROLLED if format.subject is FormatSubject.RUN else usual))
+    if view is not FigureView.UNROLLED and options.values not in ("none", "shape"):
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
-    if view is not View.UNROLLED and options.iters is not None:
+    if view is not FigureView.UNROLLED and options.iters is not None:
         raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
-    values = Values.FULL if format is Format.HTML and options.values == "none" else options.values
     choice = Choice(
         depth=default_depth(view) if options.depth is None else options.depth,
         only=patterns(options.only),
         hide=patterns(options.hide),
         carried=options.carried,
-        values=Values(values),
+        values=ValueDetail(options.values),
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )
-    request = Request(
+    request = FigureRequest(
         view=view,
         loop=options.loop,
         iterations=None if options.iters is None else options.iters.strip(),
         choice=choice,
         theme=Theme(options.theme),
         width=options.width,
-        placer=Placer(options.layout),
+        layout=LayoutEngine(options.layout),
+        rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,
     )
-    if format in (Format.JSON, Format.CSV) and options.iters is None:
-        request = replace(request, iterations="")
-    if values == Values.THUMBNAILS and format not in (Format.SVG, Format.HTML):
-        request.warn(f"thumbnails are drawn in svg and html alone; {format} says the shapes instead")
-    found = picture(model, machine, request)
-    if format is Format.SVG:
-        request.warn(f"laid out by {'Graphviz' if request.placer is Placer.DOT else 'the program itself'}")
-    return found.written(format)
+    if options.values == ValueDetail.THUMBNAILS and not format.has_thumbnails:
+        having = " and ".join(one.name for one in FORMATS.values() if one.has_thumbnails)
+        request.warn(f"thumbnails are drawn in {having} alone; {format.name} says the shapes instead")
+    return export(model, machine, request, format)
 
 
 def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
@@ -196,21 +173,21 @@ def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
     return Highlight(target.program.graph, target.named.id, asked if isinstance(asked, int) else None)
 
 
-def _numpy_code(options: argparse.Namespace, model: Model) -> tuple[bytes, dict[str, Array]]:
-    """The model, or one loop of it, as readable numpy code, and the constants that stand beside it."""
-    others = Counter(who for who in given_away(model, options.partner).values())
-    if others and not options.quiet:
-        whose = ", ".join(f"{count} by {who}" for who, count in others.items())
-        _warn(f"the code has numpy alone; of these operations the run has {whose}")
-    code = numpy_code(model, rules=Rules(options.rules), loop=options.loop)
-    return code.text.encode("utf-8"), code.constants
-
-
 def _warn(text: str) -> None:
     say(f"stepper: {text}", file=sys.stderr)
 
 
-def _check(path: Path, content: bytes) -> int:
+def _check(path: Path, written: Written) -> int:
+    """Return FINDING where a file, or the .npz beside it, is not what would be written."""
+    expected = {path: written.content}
+    if written.arrays:
+        archive = io.BytesIO()
+        write_arrays(archive, written.arrays)
+        expected[path.with_suffix(ARRAYS.suffixes[0])] = archive.getvalue()
+    return max(_check_file(one, content) for one, content in expected.items())
+
+
+def _check_file(path: Path, content: bytes) -> int:
     try:
         current = path.read_bytes()
     except FileNotFoundError:
@@ -222,13 +199,3 @@ def _check(path: Path, content: bytes) -> int:
         return 0
     say(f"stepper: {path} is out of date; write it again with -o", file=sys.stderr)
     return FINDING
-
-
-def _check_beside(path: Path, arrays: Mapping[str, Array]) -> int:
-    """Whether the constants beside the code are those that it needs now."""
-    if not arrays:
-        return 0
-    beside = path.with_suffix(".npz")
-    now = io.BytesIO()
-    write_arrays(now, arrays)
-    return _check(beside, now.getvalue())

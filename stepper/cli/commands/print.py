@@ -20,7 +20,8 @@ from stepper.cli.printing import output_width, say
 from stepper.cli.values import print_json
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
-from stepper.files.output import ARRAY, Target
+from stepper.files.kinds import ARRAY
+from stepper.files.output import Target
 from stepper.ops.axes import shape_text
 from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording

@@ -26,7 +26,8 @@ from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
-from stepper.files.output import ARRAYS, RECORDING, RECORDING_FILE, ProtectedFiles, Target
+from stepper.files.kinds import ARRAYS, RECORDING
+from stepper.files.output import RECORDING_FILE, ProtectedFiles, Target
 from stepper.ops.limits import LARGEST_TENSOR
 from stepper.records import as_data
 

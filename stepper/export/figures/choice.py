@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from msgspec import Struct, field
 
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.body_graph import Folding
+from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph, Layer
 from stepper.name_patterns import Pattern, PatternError, regex
-
-
-class Values(StrEnum):
-    """How much of each value a figure says."""
-
-    NONE = "none"
-    SHAPE = "shape"
-    STATS = "stats"
-    FULL = "full"
-    THUMBNAILS = "thumbnails"
 
 
 class Highlight(Struct, frozen=True):
@@ -44,7 +34,7 @@ class Choice(Struct, frozen=True):
     only: tuple[Pattern, ...] = ()
     hide: tuple[Pattern, ...] = ()
     carried: bool = False
-    values: Values = Values.NONE
+    values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
     fold_constants: bool = True
     fold_accumulators: bool = True

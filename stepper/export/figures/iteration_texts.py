@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from stepper.engine.roles import output_role, roles_of
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import Cluster, Kind, Node, Thumbnail
 from stepper.export.figures.inner_runs import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.parts import DrawnBox
 from stepper.export.figures.value_texts import ValueSummary, thumbnails, value_lines
+from stepper.export.options import ValueDetail
 from stepper.ir.model import Layer, Source
 
 
@@ -94,7 +95,7 @@ class IterationTexts:
         return tuple(lines)
 
     def _pictures(self) -> dict[tuple[int, int, int], Thumbnail | None]:
-        if self.choice.values is not Values.THUMBNAILS:
+        if self.choice.values is not ValueDetail.THUMBNAILS:
             return {}
         found: dict[tuple[int, int, int], Thumbnail | None] = {}
         iterations = self.trace.iterations

@@ -19,10 +19,10 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
-from stepper.export.figures.choice import Values
 from stepper.export.figures.inner_runs import InnerRuns
 from stepper.export.figures.places import LoopPlace
 from stepper.export.figures.value_texts import ValueSummary, number_text, summary
+from stepper.export.options import ValueDetail
 from stepper.recording.options import Iterations
 
 WHOLE: Final = 8
@@ -120,7 +120,7 @@ class Tracer:
         place: LoopPlace,
         around: tuple[int, ...] = (),
         iterations: Iterations | None = None,
-        values: Values = Values.NONE,
+        values: ValueDetail = ValueDetail.NONE,
         *,
         measured: bool = False,
     ) -> None:

@@ -10,9 +10,10 @@ from msgspec import Struct, field
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Kind, Node
 from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Port, Slicing
 from stepper.ops.axes import shape_text
@@ -81,7 +82,7 @@ class Parts(Struct):
     def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> Node:
         layer, id = graph.by_id[node.key], f"{prefix}n{node.key}"
         self.drawn[id] = DrawnBox(graph, node)
-        if self.choice.values is not Values.NONE and len(node.layers) == 1:
+        if self.choice.values is not ValueDetail.NONE and len(node.layers) == 1:
             lines = (*lines, *declared_lines(layer))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.export.figures.choice import Values
 from stepper.export.figures.figure import Thumbnail
+from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
@@ -45,21 +45,23 @@ class ValueSummary(Struct, frozen=True):
         return f"{self.type}{shape_text(self.shape)}"
 
 
-def summary(value: Any, before: Any, values: Values, *, measured: bool = False) -> ValueSummary:
+def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = False) -> ValueSummary:
     """What is to be said of a value; `before` is that of the iteration before (None: there was none).
 
     `measured`: with statistics, whatever is shown.
     """
     array = np.asarray(value)
-    found = statistics(array) if measured or values in (Values.STATS, Values.FULL) else None
-    small = array.size <= MOST_ELEMENTS and (measured or values in (Values.STATS, Values.FULL, Values.THUMBNAILS))
+    found = statistics(array) if measured or values in (ValueDetail.STATS, ValueDetail.FULL) else None
+    small = array.size <= MOST_ELEMENTS and (
+        measured or values in (ValueDetail.STATS, ValueDetail.FULL, ValueDetail.THUMBNAILS)
+    )
     return ValueSummary(
         type=element_types.name_of(array.dtype),
         shape=array.shape,
         marks=tuple(_marks(array, before, found)),
         statistics=found,
         numbers=number_text(array) if small else "",
-        grid=_grid(array) if values is Values.THUMBNAILS and array.size > 1 else None,
+        grid=_grid(array) if values is ValueDetail.THUMBNAILS and array.size > 1 else None,
     )
 
 
@@ -75,16 +77,16 @@ def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[str]
         yield f"shape was {shape_text(np.shape(before))}"
 
 
-def value_lines(value: ValueSummary, values: Values) -> tuple[str, ...]:
+def value_lines(value: ValueSummary, values: ValueDetail) -> tuple[str, ...]:
     """The lines that stand in the value's box."""
-    if values is Values.NONE:
+    if values is ValueDetail.NONE:
         return ()
-    if values is Values.SHAPE:
+    if values is ValueDetail.SHAPE:
         return (value.described,)
     scalar = all(size == 1 for size in value.shape)
-    if value.numbers and (scalar or values is Values.FULL):
+    if value.numbers and (scalar or values is ValueDetail.FULL):
         return (f"{value.described} {value.numbers}",) if scalar else (value.described, value.numbers)
-    if values is Values.THUMBNAILS or value.statistics is None:
+    if values is ValueDetail.THUMBNAILS or value.statistics is None:
         return (value.described,)
     return (value.described, statistics_text(value.statistics))
 

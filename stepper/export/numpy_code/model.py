@@ -9,6 +9,7 @@ The file has one function, `python model.py inputs.npz outputs.npz` calls it. It
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from stepper.export.numpy_code.graphs import Scope, Writer
 from stepper.export.numpy_code.literals import dtype_text, text
 from stepper.export.numpy_code.loops import write_loop
 from stepper.export.numpy_code.names import Names, described, identifier, is_automatic, name_for
+from stepper.export.picture import FigureRequest, Written
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ops.axes import shape_text
@@ -56,6 +58,16 @@ class NumpyCode(Struct, frozen=True):
 
     text: str
     constants: dict[str, Array] = field(default_factory=dict)
+
+
+def write(model: Model, request: FigureRequest) -> Written:
+    """Return the code of the model, or of one loop of it, and the constants for the .npz beside it."""
+    others = Counter(request.choice.elsewhere.values())
+    if others:
+        whose = ", ".join(f"{count} by {who}" for who, count in others.items())
+        request.warn(f"the code has numpy alone; of these operations the run has {whose}")
+    code = numpy_code(model, rules=request.rules, loop=request.loop)
+    return Written(code.text.encode(), code.constants)
 
 
 def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = None) -> NumpyCode:

@@ -11,12 +11,13 @@ from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.element_types import name_of
 from stepper.engine.roles import Role, Roles, roles_of
 from stepper.export.figures.body_graph import BodyGraph, DrawnBackEdge, body_graph
-from stepper.export.figures.choice import Choice, Values
+from stepper.export.figures.choice import Choice
 from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
 from stepper.export.figures.iteration_texts import IterationTexts
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.parts import Parts, axis_text, loop_label
+from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text
@@ -140,7 +141,7 @@ class _Unrolled:
         source = self.trace.place.outer.sources[self.layer.id][index]
         lines: list[str] = [f"input {index} of the loop"]
         view = self.trace.view
-        if view is not None and self.choice.values is not Values.NONE:
+        if view is not None and self.choice.values is not ValueDetail.NONE:
             found = next((entry.outer for entry in view.inputs if entry.input == index), None)
             if found is not None and found.array is not None:
                 lines.append(f"{name_of(found.array.dtype)}{shape_text(found.array.shape)}")

@@ -1,16 +1,29 @@
-"""Graphviz: a figure as DOT text, which needs no program; and drawn by `dot`, where that is installed."""
+"""DOT: a figure as text for Graphviz.
+
+Graphviz draws all iterations alike where the text says how: by the positions of our own layout, and by its rows as
+invisible edges. `neato -n2` keeps the positions; `dot` keeps only rows, sizes and weights: it keeps the rows of every
+iteration, and nothing that leads in or out pulls one out of shape, but it may mirror the order within them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
-from stepper.errors import UsageError
 from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
-from stepper.export.writers.dot_order import Ordering
-from stepper.export.writers.themes import Palette, Theme, palette
+from stepper.export.layout.drawing import BoxShape, Drawing, columns
+from stepper.export.layout.stack import arrange_stack
+from stepper.export.options import Theme
+from stepper.export.picture import Picture
+from stepper.export.writers.themes import Palette, palette
 
-INSTALL: Final = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
+HEAVY: Final = 1000
+CELL: Final = 7.5
+"""Points for a cell of our layout, which is as wide as a letter."""
+
+ROW: Final = 14.0
+INCH: Final = 72
 
 _SHAPES: Final = {
     Kind.PARAMETER: "rounded,filled",
@@ -37,9 +50,14 @@ _COLOURS: Final = {
 }
 
 
-def dot(figure: Figure, theme: Theme = Theme.AUTO) -> str:
-    """The figure in the DOT language; the same figure gives the same text."""
-    colours, ordering = palette(theme), Ordering(figure)
+def write(picture: Picture) -> str:
+    """Return the figure in the DOT language."""
+    return dot(picture.figure, picture.request.theme)
+
+
+def dot(figure: Figure, theme: Theme) -> str:
+    """Return the figure in the DOT language; the same figure gives the same text."""
+    colours, ordering = palette(theme), _Ordering(figure)
     direction = "LR" if figure.arrangement is Arrangement.COLUMNS else "TB"
     font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
     lines = [
@@ -58,7 +76,7 @@ def dot(figure: Figure, theme: Theme = Theme.AUTO) -> str:
     return "\n".join([*lines, ""])
 
 
-def _inside(figure: Figure, cluster: str, colours: Palette, indent: str, ordering: Ordering) -> Iterator[str]:
+def _inside(figure: Figure, cluster: str, colours: Palette, indent: str, ordering: _Ordering) -> Iterator[str]:
     for node in figure.nodes_in[cluster]:
         yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
     for inner in figure.clusters_in[cluster]:
@@ -66,7 +84,7 @@ def _inside(figure: Figure, cluster: str, colours: Palette, indent: str, orderin
     yield from (f"{indent}{line}" for line in ordering.within(cluster))
 
 
-def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, ordering: Ordering) -> Iterator[str]:
+def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, ordering: _Ordering) -> Iterator[str]:
     if cluster.kind is Kind.ELLIPSIS:
         node = Node(cluster.id, Kind.ELLIPSIS, cluster.label)
         yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
@@ -139,6 +157,74 @@ def _any_node(figure: Figure, cluster: str) -> str:
     return next((_any_node(figure, inner.id) for inner in figure.clusters_in[cluster]), cluster)
 
 
+class _Ordering:
+    """Places and rows of a figure with iterations; empty for any other."""
+
+    def __init__(self, figure: Figure) -> None:
+        self.figure = figure
+        self.drawing = arrange_stack(figure) if figure.arrangement is Arrangement.STACK else Drawing()
+        boxes = sorted(self.drawing.boxes, key=lambda box: (box.y, box.x))
+        self.rows = _rows(boxes)
+        self.boxes = {box.node.id: box for box in boxes}
+        self.frames = {frame.cluster.id: frame for frame in self.drawing.frames}
+
+    def place(self, id: str) -> Iterator[str]:
+        """The size and the place of a box, in inches and points, as attributes."""
+        box = self.boxes.get(id)
+        if box is not None:
+            x, y = (box.x + box.width / 2) * CELL, self._y(box.y + box.height / 2)
+            yield f"width={box.width * CELL / INCH:.2f}, height={(box.height * ROW - 4) / INCH:.2f}"
+            yield f'pos="{x:g},{y:g}"'
+
+    def frame(self, id: str) -> Iterator[str]:
+        """The place of a cluster and of its label, as attributes."""
+        frame = self.frames.get(id)
+        if frame is not None:
+            left, right = frame.x * CELL, (frame.x + frame.width) * CELL
+            top, bottom = self._y(frame.y), self._y(frame.y + frame.height)
+            wide = columns(frame.cluster.label) * CELL
+            yield f'bb="{left:g},{bottom:g},{right:g},{top:g}"; lp="{left + wide / 2 + 6:g},{top - ROW:g}";'
+
+    def _y(self, row: float) -> float:
+        return (self.drawing.height - row) * ROW
+
+    def within(self, iteration: str) -> Iterator[str]:
+        """Lines for the cluster of an iteration."""
+        rows = self.rows.get(iteration, [])
+        for row in rows:
+            yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in row)} }}"
+            yield from (_invisible(left, right) for left, right in pairwise(row))
+        yield from (_invisible(above[0], below[0]) for above, below in pairwise(rows))
+
+    def between(self) -> Iterator[str]:
+        """Lines for the whole graph: iterations under each other, inputs above, outputs below."""
+        if not self.rows:
+            return
+        for before, after in pairwise(self.figure.clusters_in[""]):
+            last = self.rows[before.id][-1][0] if before.id in self.rows else before.id
+            first = self.rows[after.id][0][0] if after.id in self.rows else after.id
+            yield _invisible(last, first)
+        outside = self.figure.nodes_in[""]
+        for inputs in (True, False):
+            nodes = [node.id for node in outside if (node.kind is Kind.INPUT) is inputs]
+            if nodes:
+                yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in nodes)} }}"
+
+
+def _rows(boxes: list[BoxShape]) -> dict[str, list[list[str]]]:
+    """The nodes of each iteration by rows, from left to right."""
+    found: dict[str, dict[int, list[str]]] = {}
+    for box in boxes:
+        iteration, dot, _ = box.node.id.partition(".")
+        if dot:
+            found.setdefault(iteration, {}).setdefault(box.y, []).append(box.node.id)
+    return {id: list(rows.values()) for id, rows in found.items()}
+
+
+def _invisible(source: str, target: str) -> str:
+    return f"{_quoted(source)} -> {_quoted(target)} [style=invis, weight={HEAVY}];"
+
+
 def _label(texts: tuple[str, ...] | list[str], end: str = "n") -> str:
     """Lines of a label, each ended as Graphviz wants it: centred (n) or on the left (l)."""
     escaped = [_escaped(text) for text in texts]
@@ -151,23 +237,3 @@ def _quoted(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def drawn_by_dot(text: str, format: str, *, placed: bool = False) -> bytes:
-    """DOT text drawn by Graphviz as svg, png or pdf; `placed`: with the places that the text gives, else laid out.
-
-    UsageError where Graphviz is not installed, or fails.
-    """
-    import graphviz  # type: ignore[import-untyped]  # it has no types, and loads only where it is needed
-
-    try:
-        engine = {"engine": "neato", "neato_no_op": 2} if placed else {"engine": "dot"}
-        made: bytes = graphviz.Source(text).pipe(format=format, quiet=True, **engine)
-    except graphviz.ExecutableNotFound:
-        raise UsageError(
-            f"{format} is drawn by Graphviz, but its program `dot` is not installed; {INSTALL}. "
-            "`--as svg` and `--as dot` work without it"
-        ) from None
-    except graphviz.CalledProcessError as error:
-        raise UsageError(f"Graphviz could not draw the figure: {str(error).splitlines()[0]}") from None
-    return made

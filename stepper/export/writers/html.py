@@ -8,12 +8,15 @@ from html import escape
 
 from msgspec.structs import replace
 
+from stepper.errors import UsageError
 from stepper.export.figures.figure import Figure, Node, Thumbnail
 from stepper.export.layout.drawing import Drawing, largest, size_of
 from stepper.export.layout.layered import arrange_level, title_width
+from stepper.export.picture import Picture
+from stepper.export.views.unrolled import iteration_figures
 from stepper.export.writers.looks import style_sheet
 from stepper.export.writers.svg import inline_svg, line_class, look_of
-from stepper.export.writers.themes import FONT, Theme, variables
+from stepper.export.writers.themes import FONT, variables
 
 _SCRIPT = """
 const slider = document.getElementById("iteration");
@@ -91,10 +94,12 @@ svg {{ max-width: 100%; height: auto; }}
 """
 
 
-def html(figures: Sequence[Figure], theme: Theme = Theme.AUTO) -> str:
-    """The page; `figures` are the iterations to choose from, alike but for texts. ValueError for none."""
+def write(picture: Picture) -> str:
+    """Return the page with the iterations of a run. Raise UsageError for a run of none."""
+    assert picture.trace is not None, "a format of FormatSubject.RUN"
+    figures, theme = iteration_figures(picture.trace, picture.request.choice, picture.loop_facts), picture.request.theme
     if not figures:
-        raise ValueError("no iteration to show")
+        raise UsageError("the loop ran no iteration, so there is none for a slider to show")
     first = figures[0]
     drawing = _padded(_arranged(figures), figures)
     data = {"iterations": [_state(figure) for figure in figures]}

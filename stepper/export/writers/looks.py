@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
-from stepper.export.writers.themes import FONT, PALETTES, Palette, Theme, palette, variables
+from stepper.export.options import Theme
+from stepper.export.writers.themes import FONT, PALETTES, Palette, palette, variables
 
 Paint = Callable[[str, str], str]
 """The attributes of a shape of a class, in a group of classes: "" or text that begins with a space."""

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, Kind, Node
+from stepper.export.picture import Picture
+
+_LONGEST: Final = 50_000
+"""Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
 
 _BRACKETS: Final = {
     Kind.PARAMETER: ("([", "])"),
@@ -20,7 +24,15 @@ _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
 _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
-def mermaid(figure: Figure, *, below: bool = True) -> str:
+def write(picture: Picture) -> str:
+    """Return the figure as a flowchart; warn of one that GitHub does not draw."""
+    text = flowchart(picture.figure)
+    if len(text) > _LONGEST:
+        picture.request.warn(f"the flowchart has {len(text):,} characters; GitHub draws {_LONGEST:,} at most")
+    return text
+
+
+def flowchart(figure: Figure, *, below: bool = True) -> str:
     """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted."""
     lines = [
         "flowchart LR" if figure.arrangement is Arrangement.COLUMNS else "flowchart TD",

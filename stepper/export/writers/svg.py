@@ -7,17 +7,52 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from stepper.errors import UsageError
 from stepper.export.figures.figure import Cluster, Figure, Kind, Node, Thumbnail
+from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, Text
 from stepper.export.layout.model import Segment
+from stepper.export.options import LayoutEngine, Theme
+from stepper.export.picture import FigureRequest, Picture
+from stepper.export.writers.graphviz import laid_out_by_dot
 from stepper.export.writers.looks import Paint, overrides, painted, unpainted
-from stepper.export.writers.themes import FONT, Theme
+from stepper.export.writers.themes import FONT
 
 CELL: Final = 8
 ROW: Final = 16
 MARGIN: Final = 14
 INSET: Final = 2
 HEADING: Final = 30
+
+
+SMALLEST_TEXT: Final = 6.0
+"""Pixels; a figure whose text would be smaller on the page is not readable there."""
+
+FONT_SIZE: Final = 13
+
+
+def write(picture: Picture) -> str | bytes:
+    """Return the figure as SVG. Raise UsageError where it would not be readable in the width asked for."""
+    request = picture.request
+    request.warn(f"laid out by {'Graphviz' if request.layout is LayoutEngine.DOT else 'the program itself'}")
+    if request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, "svg")
+    drawing = arranged(picture.figure)
+    _check_width(extent(picture.figure, drawing)[0], request)
+    return svg(picture.figure, drawing, request.theme, request.width)
+
+
+def _check_width(wide: int, request: FigureRequest) -> None:
+    width = request.width
+    if width is None or wide <= width:
+        return
+    size = FONT_SIZE * width / wide
+    if size < SMALLEST_TEXT:
+        raise UsageError(
+            f"the figure is {wide:,} pixels wide; in {width:,} its text would be {size:.1f} pixels high. "
+            "Hide operations (--hide, --only, --carried), fold bodies (--depth 0), or allow more --width"
+        )
+    request.warn(f"the figure is {wide:,} pixels wide; in {width:,} its text is {size:.1f} pixels high")
 
 
 def svg(figure: Figure, drawing: Drawing, theme: Theme = Theme.AUTO, width: int | None = None) -> str:

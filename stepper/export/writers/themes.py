@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-
-class Theme(StrEnum):
-    """For which page a figure is."""
-
-    PRINT = "print"
-    LIGHT = "light"
-    DARK = "dark"
-    AUTO = "auto"
-
+from stepper.export.options import Theme
 
 FONT: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 

@@ -1,6 +1,7 @@
-"""Our own layout for Graphviz to draw: DOT text in which every place is fixed, so that PNG and PDF look like the SVG.
+"""PNG and PDF, drawn by Graphviz where it is installed, in our own layout, so that they look like the SVG.
 
-To be drawn by `neato -n2`, which moves nothing. Frames are in the background, wires over them, boxes on top.
+Graphviz gets DOT text in which every position is fixed: `neato -n2` moves nothing. Frames are in the background, wires
+over them, boxes on top.
 """
 
 from __future__ import annotations
@@ -9,10 +10,20 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from stepper.export.figures.figure import EdgeKind, Figure, Kind
+from stepper.errors import UsageError
+from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, Kind
+from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, Text
 from stepper.export.layout.model import Segment
-from stepper.export.writers.themes import Palette, Theme, palette
+from stepper.export.options import LayoutEngine, Theme
+from stepper.export.picture import Picture
+from stepper.export.writers.dot import dot
+from stepper.export.writers.themes import Palette, palette
+
+INSTALL: Final = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
+
+MOST_AROUND: Final = 150
+"""Boxes of iterations round which Graphviz leads lines in a second; of more it takes longer than a reader waits."""
 
 CELL: Final = 6.0
 ROW: Final = 12.0
@@ -33,6 +44,49 @@ _WIRES: Final = {
     EdgeKind.SLICE: ("in-edge", "solid"),
     EdgeKind.PIECE: ("out-edge", "solid"),
 }
+
+
+def png(picture: Picture) -> bytes:
+    """Return the figure as PNG. Raise UsageError where Graphviz is not installed, or fails."""
+    return _drawn(picture, "png")
+
+
+def pdf(picture: Picture) -> bytes:
+    """Return the figure as PDF. Raise UsageError where Graphviz is not installed, or fails."""
+    return _drawn(picture, "pdf")
+
+
+def _drawn(picture: Picture, format: str) -> bytes:
+    if picture.request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, format)
+    return drawn(placed_dot(picture.figure, arranged(picture.figure), picture.request.theme), format, is_placed=True)
+
+
+def laid_out_by_dot(picture: Picture, format: str) -> bytes:
+    """Return the figure as Graphviz lays it out: svg, png or pdf. Raise UsageError where it is missing, or fails."""
+    figure = picture.figure
+    has_places = figure.arrangement is Arrangement.STACK and len(figure.nodes) <= MOST_AROUND
+    return drawn(dot(figure, picture.request.theme), format, is_placed=has_places)
+
+
+def drawn(text: str, format: str, *, is_placed: bool) -> bytes:
+    """Return DOT text drawn as svg, png or pdf, with the positions in the text where it `is_placed`, else laid out.
+
+    Raise UsageError where Graphviz is not installed, or fails.
+    """
+    import graphviz  # type: ignore[import-untyped]  # it has no types, and loads only where it is needed
+
+    try:
+        engine = {"engine": "neato", "neato_no_op": 2} if is_placed else {"engine": "dot"}
+        made: bytes = graphviz.Source(text).pipe(format=format, quiet=True, **engine)
+    except graphviz.ExecutableNotFound:
+        raise UsageError(
+            f"{format} is drawn by Graphviz, but its program `dot` is not installed; {INSTALL}. "
+            "`--as svg` and `--as dot` work without it"
+        ) from None
+    except graphviz.CalledProcessError as error:
+        raise UsageError(f"Graphviz could not draw the figure: {str(error).splitlines()[0]}") from None
+    return made
 
 
 def placed_dot(figure: Figure, drawing: Drawing, theme: Theme) -> str:

@@ -1,19 +1,18 @@
-"""The trace of a loop as JSON and CSV, and its tables in Markdown: what each iteration got, made and carried."""
+"""The trace of a loop as JSON and CSV: what each iteration got, computed and carried."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.choice import Choice
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.value_texts import ValueSummary, statistics_text
-from stepper.ir.excerpts import excerpt
+from stepper.export.figures.value_texts import ValueSummary
+from stepper.export.picture import Picture
 from stepper.ir.model import Layer
 from stepper.ir.sites import layer_site
 from stepper.plain_values import answer_json, json_number
@@ -25,8 +24,9 @@ COLUMNS = (
 )
 
 
-def trace_json(trace: LoopTrace, choice: Choice) -> str:
-    """Everything that is known of the iterations kept, as JSON with a schema number."""
+def write_json(picture: Picture) -> str:
+    """Return all facts of the iterations kept, as JSON with a schema number."""
+    trace, choice = _traced(picture), picture.request.choice
     layer, roles = trace.place.layer, roles_of(trace.place.layer)
     report = {
         "loop": {**as_data(layer_site(layer, trace.file)), "path": trace.place.name},
@@ -99,8 +99,9 @@ def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer
                 yield layer, output, value
 
 
-def trace_csv(trace: LoopTrace, choice: Choice) -> str:
-    """One row for each value of each iteration kept."""
+def write_csv(picture: Picture) -> str:
+    """Return a row for each value of each iteration kept."""
+    trace, choice = _traced(picture), picture.request.choice
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -119,66 +120,6 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
 
 
-def port_rows(layer: Layer) -> list[tuple[str, ...]]:
-    """The port map of a loop as rows: direction, body layer, role, outer port, slicing."""
-    body, roles = layer.bodies[0], roles_of(layer)
-    names = {inner.id: excerpt(inner.name) for inner in body.graph.layers}
-    rows: list[tuple[str, ...]] = [
-        (
-            "in",
-            names[entry.parameter],
-            str(roles.role_of(entry)),
-            "" if entry.input is None else f"input {entry.input}",
-            "" if entry.slicing is None else str(entry.slicing),
-        )
-        for entry in body.inputs
-    ]
-    rows += [
-        (
-            "out",
-            names[output.result],
-            output_role(output),
-            "" if output.output is None else f"output {output.output}",
-            "" if output.slicing is None else str(output.slicing),
-        )
-        for output in body.outputs
-    ]
-    rows += [("back edge", f"{names[tail]} → {names[head]}", "", "", "") for head, tail in roles.merged_from.items()]
-    return rows
-
-
-def trace_rows(trace: LoopTrace) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
-    layer = trace.place.layer
-    roles, by_id = roles_of(layer), trace.place.body.graph.by_id
-    wanted = [entry.parameter for entry in (*roles.sliced, *roles.merged)]
-    head = ["iteration", *(excerpt(by_id[id].name) for id in wanted)]
-    conditional = any(iteration.condition is not None for iteration in trace.iterations)
-    rows = []
-    for iteration in trace.iterations:
-        cells = [_cell_text(iteration, id) for id in wanted]
-        truth = [str(iteration.condition).lower()] if conditional else []
-        rows.append((str(iteration.number), *cells, *truth))
-    return [*head, *(["condition"] if conditional else [])], rows
-
-
-def _cell_text(iteration: IterationTrace, parameter: int) -> str:
-    value, cut = iteration.values.get((parameter, 0)), iteration.slices.get(parameter)
-    parts = [] if cut is None else [f"[{cut.begin}:{cut.end}]"]
-    if value is not None:
-        parts.append(value.described)
-        parts += [value.numbers] if value.numbers else []
-        parts += [statistics_text(value.statistics)] if value.statistics is not None and not value.numbers else []
-        parts += value.marks
-    return " ".join(parts)
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table of Markdown; nothing in a cell is markup."""
-    lines = ["| " + " | ".join(map(plain_markdown, head)) + " |", "|" + "---|" * len(head)]
-    return [*lines, *("| " + " | ".join(map(plain_markdown, row)) + " |" for row in rows)]
-
-
-def plain_markdown(text: str) -> str:
-    """Text in which nothing is markup."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
+def _traced(picture: Picture) -> LoopTrace:
+    assert picture.trace is not None, "a format of Subject.RUN"
+    return picture.trace

@@ -1,0 +1,40 @@
+"""Words that the options of a figure take. Loads nothing heavy, so that the command line can list them at once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FigureView(StrEnum):
+    """Subject of a figure: the model, a loop's body, the iterations of a run, or a port map."""
+
+    MODEL = "model"
+    ROLLED = "rolled"
+    UNROLLED = "unrolled"
+    PORTS = "ports"
+
+
+class ValueDetail(StrEnum):
+    """Detail in which a figure gives each value."""
+
+    NONE = "none"
+    SHAPE = "shape"
+    STATS = "stats"
+    FULL = "full"
+    THUMBNAILS = "thumbnails"
+
+
+class Theme(StrEnum):
+    """Page that the colours of a figure are for."""
+
+    PRINT = "print"
+    LIGHT = "light"
+    DARK = "dark"
+    AUTO = "auto"
+
+
+class LayoutEngine(StrEnum):
+    """Layout of an SVG: our own (the same bytes everywhere), or Graphviz's."""
+
+    OWN = "own"
+    DOT = "dot"

@@ -1,0 +1,101 @@
+"""A figure with what was asked for, ready to be written in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+
+from stepper.element_types import Array
+from stepper.engine.rules import Rules
+from stepper.errors import UsageError
+from stepper.export.figures.choice import Choice
+from stepper.export.figures.figure import Figure
+from stepper.export.figures.loop_trace import LoopTrace
+from stepper.export.figures.places import LoopPlace
+from stepper.export.options import FigureView, LayoutEngine, Theme
+from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
+from stepper.ir.excerpts import excerpt
+
+
+def _ignore(_text: str) -> None:
+    """Drop a warning; a function of the module can be pickled."""
+
+
+class FigureRequest(Struct, frozen=True):
+    """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
+
+    `iterations` is such as `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the
+    page in pixels. `warn` gets each sentence that a user should read.
+    """
+
+    view: FigureView | None = None
+    loop: str | None = None
+    iterations: str | None = None
+    choice: Choice = field(default_factory=Choice)
+    theme: Theme = Theme.AUTO
+    width: int | None = None
+    layout: LayoutEngine = LayoutEngine.OWN
+    rules: Rules = Rules.SPEC
+    warn: Callable[[str], None] = _ignore
+
+
+class Written(NamedTuple):
+    """Content of a file, and the arrays of the .npz that belongs beside it."""
+
+    content: bytes
+    arrays: Mapping[str, Array] = {}
+
+
+class Picture(Struct, frozen=True):
+    """A figure that can be written in every format, and that shows itself in a notebook.
+
+    `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run.
+    """
+
+    figure: Figure
+    request: FigureRequest = field(default_factory=FigureRequest)
+    place: LoopPlace | None = None
+    trace: LoopTrace | None = None
+    loop_facts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.figure.title}. {self.figure.description}"
+
+    def __repr__(self) -> str:
+        return f"<Picture: {excerpt(self.figure.title, 200)}>"
+
+    def written(self, format: str) -> bytes:
+        """Return the content of a file in a format, by its name.
+
+        Raise UsageError for an unknown format, where the view has none in that format, or where Graphviz is missing.
+        """
+        chosen = figure_format(format)
+        if chosen.subject is FormatSubject.MODEL:
+            raise UsageError(f"{format} is written from a model, not from a figure: stepper export --as {format}")
+        if chosen.subject is FormatSubject.RUN and self.trace is None:
+            raise UsageError(f"--as {format} shows a run; it needs --view unrolled and inputs")
+        content: str | bytes = writer_of(chosen)(self)
+        return content if isinstance(content, bytes) else content.encode()
+
+    def text(self, format: str) -> str:
+        """Return the content of a file in a format of text."""
+        return self.written(format).decode()
+
+    def _repr_svg_(self) -> str:
+        return self.text("svg")
+
+    def _repr_html_(self) -> str:
+        return self.text("svg")
+
+    def _repr_markdown_(self) -> str:
+        return f"```mermaid\n{self.text('mermaid')}```"
+
+
+def writer_of(format: FigureFormat) -> Callable[..., Any]:
+    """Return the function that writes a format; its module is loaded when it is first needed."""
+    module, _, name = format.writer.rpartition(".")
+    found: Callable[..., Any] = getattr(import_module(f"stepper.export.{module}"), name)
+    return found

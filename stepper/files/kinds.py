@@ -1,0 +1,110 @@
+"""Kinds of files that are written, and the table of the formats of figures.
+
+The exporter, the command line, the screen and the documentation read the table. A new format is a line of it and a
+module with its writer. Loads nothing heavy, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from stepper.errors import UsageError
+from stepper.files.models import MODEL_SUFFIXES
+from stepper.near_names import none_of
+
+
+class FileKind(NamedTuple):
+    """Name in messages, and the suffixes of such files (the first is the usual one)."""
+
+    name: str
+    suffixes: tuple[str, ...]
+
+
+class FormatSubject(StrEnum):
+    """Subject of a format: any figure, the trace of a loop's run, or the model itself."""
+
+    FIGURE = "every view"
+    RUN = "a run (`--view unrolled`)"
+    MODEL = "a model"
+
+
+class FigureFormat(NamedTuple):
+    """A format that `export` writes.
+
+    `name` is that of `--as`, `title` that of messages, the first of the `suffixes` the usual one. `writer` is the
+    function in `stepper.export` that gives the content: a str or bytes of a `Picture`, or, where the subject is a
+    model, a `Written` of the model and the request. `iterations` and `values` are defaults of the options of these
+    names.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    writer: str
+    description: str
+    subject: FormatSubject = FormatSubject.FIGURE
+    iterations: str | None = None
+    values: str = "none"
+    has_thumbnails: bool = False
+
+    @property
+    def kind(self) -> FileKind:
+        """The kind of its files."""
+        return FileKind(self.title, self.suffixes)
+
+
+# fmt: off
+_FORMATS = (
+    FigureFormat("svg", "SVG", (".svg",), "writers.svg.write",
+                 "laid out by the program itself, the same bytes on every machine", has_thumbnails=True),
+    FigureFormat("html", "HTML", (".html", ".htm"), "writers.html.write",
+                 "one file with a slider over the iterations", FormatSubject.RUN, values="full", has_thumbnails=True),
+    FigureFormat("png", "PNG", (".png",), "writers.graphviz.png", "drawn by Graphviz, which has to be installed"),
+    FigureFormat("pdf", "PDF", (".pdf",), "writers.graphviz.pdf", "drawn by Graphviz, which has to be installed"),
+    FigureFormat("dot", "DOT", (".dot", ".gv"), "writers.dot.write", "text for Graphviz"),
+    FigureFormat("mermaid", "Mermaid", (".mmd", ".mermaid"), "writers.mermaid.write",
+                 "a flowchart, as GitHub and GitLab draw it in Markdown"),
+    FigureFormat("md", "Markdown", (".md", ".markdown"), "writers.markdown.write",
+                 "a page of Markdown: flowchart and tables"),
+    FigureFormat("json", "JSON", (".json",), "writers.trace_data.write_json",
+                 "the trace as data", FormatSubject.RUN, iterations=""),
+    FigureFormat("csv", "CSV", (".csv",), "writers.trace_data.write_csv",
+                 "the trace as data, a row for each value", FormatSubject.RUN, iterations=""),
+    FigureFormat("numpy", "Python", (".py",), "numpy_code.model.write",
+                 "the model as Python code that needs numpy alone", FormatSubject.MODEL),
+)
+# fmt: on
+FORMATS: Final = {format.name: format for format in _FORMATS}
+"""The formats that `export` writes, by name."""
+
+ARRAYS: Final = FileKind("arrays", (".npz",))
+ARRAY: Final = FileKind("one array", (".npy",))
+COMMANDS: Final = FileKind("commands", (".txt",))
+RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
+SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
+KEYS: Final = FileKind("keys", (".toml",))
+SVG: Final = FORMATS["svg"].kind
+
+_ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
+OWNERS: Final = {
+    **{suffix: kind.name for kind in reversed(_ALL) for suffix in kind.suffixes},
+    **dict.fromkeys(MODEL_SUFFIXES, "a model"),
+}
+"""Every suffix that names a kind of file, and the name of that."""
+
+
+def figure_format(name: str) -> FigureFormat:
+    """Return the format of a name. Raise UsageError, with the names that there are, for another one."""
+    if name not in FORMATS:
+        raise UsageError(none_of(name, FORMATS))
+    return FORMATS[name]
+
+
+def format_of_suffix(suffix: str) -> FigureFormat:
+    """Return the format of files with a suffix. Raise UsageError, with the suffixes that there are, for another one."""
+    found = next((format for format in _FORMATS if suffix.lower() in format.suffixes), None)
+    if found is None:
+        known = ", ".join(suffix for format in _FORMATS for suffix in format.suffixes)
+        raise UsageError(f"{suffix or 'a name without a suffix'} names no format; there are {known}")
+    return found
