@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 from textual import events
+from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 
-from stepper.commands.registry import command_called, commands
+from stepper.commands.registry import commands
 from stepper.commands.stops import searched_text
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
 from stepper.session.keeper import Keeper
 from tui.actions.main import actions
+from tui.command_line import CommandLine
 from tui.keys.key_files import Chosen
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
-from tui.messages import Changed, Fault, Found, Progress, Reply
+from tui.messages import Changed, Fault, Found, Made, Progress, Refused, Reply
 from tui.paint.listing import Folding
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
 from tui.screens.main.screen import MainScreen
-from tui.session.choosing import Choosing
-from tui.session.durable import Reopen
-from tui.session.layout import layout_of
+from tui.session.input_chooser import InputChooser
+from tui.session.layout import layout_of, put_layout
+from tui.session.manager import Reopen, SessionManager
 from tui.state import State
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
-from tui.worker.event_log import Kind
+from tui.worker.event_log import EventLog, Kind
 from tui.worker.python_prompt import PythonPrompt
 
+_SIGNALS: Final = ("SIGTERM", "SIGHUP")
+
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.screens.inputs.choices import Opening
+    from tui.screens.inputs.choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
 
 
-class StepperApp(Choosing):
-    """The debugger on a screen. `lines` are commands to begin with, `keeper` and `reopen` what Durable needs."""
+class StepperApp(App[int]):
+    """The debugger on a screen. `lines` are commands to begin with."""
 
     TITLE = "stepper"
     CSS = PALETTE_CSS
@@ -66,26 +72,26 @@ class StepperApp(Choosing):
         keeper: Keeper | None = None,
         reopen: Reopen | None = None,
         choosing: Callable[[], Opening] | None = None,
+        starts_up: bool = False,
     ) -> None:
         """A debugger, and how its inputs can be chosen anew; or a model whose inputs are chosen first."""
         super().__init__()
-        self.choosing = choosing
         self.keymap = KEYS if keys is None else keys.keymap
-        self.keeper, self.reopen = keeper, reopen
-        self.typed = []
-        self.found = ""
         self.folding = Folding()
         self.answered = "", "dim"
-        self.python = PythonPrompt()
-        self.last_layout = {}
         self._conflicts = () if keys is None else keys.conflicts
         self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
         self.state = State(model=name)
-        self.sought = ""
         self.asked_pane: Pane | None = None
-        self.inputs = None if isinstance(debugger, Debugger) else self.choices_of(debugger)
-        self.driver = Driver(self, debugger if isinstance(debugger, Debugger) else None, name, keep=self.keep_up)
+        self.typed: list[str] = []
+        self.sought = ""
+        self.found = ""
+        self.python = PythonPrompt()
+        self._command_line = CommandLine(self)
+        self.session = SessionManager(self, keeper, reopen, starts_up=starts_up)
+        self.chooser = InputChooser(self, self.session, None if isinstance(debugger, Debugger) else debugger, choosing)
+        self.driver = self.drive(debugger if isinstance(debugger, Debugger) else None)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
         self._tells_fault = False
@@ -100,21 +106,52 @@ class StepperApp(Choosing):
 
     def get_default_screen(self) -> Screen[Any]:
         """The main screen."""
-        return MainScreen()
+        return MainScreen(self)
 
     def on_mount(self) -> None:
         """Begin."""
-        self.leave_when_told()
+        self._leave_on_signals()
         if self.inputs is None:
             self.start_driver()
         else:
-            self.push_screen(VIEWS["inputs"].load()())
+            self.push_screen(VIEWS["inputs"].load()(self))
         self.call_after_refresh(self._settle)
+
+    def _leave_on_signals(self) -> None:
+        """A terminal that is closed leaves a session that is saved."""
+        if not self.is_headless:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                for name in _SIGNALS:
+                    if hasattr(signal, name):
+                        number = getattr(signal, name)
+                        asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
+
+    @property
+    def inputs(self) -> InputChoices | None:
+        """The choices for the model's inputs; None if they are not open to choice, or nobody has asked."""
+        return self.chooser.choices
+
+    def to_choose(self) -> InputChoices | None:
+        """Return what was chosen for the inputs, also on the command line; None where nothing can be chosen."""
+        return self.chooser.to_choose()
+
+    def layout(self) -> dict[str, Any]:
+        """Return how the screen is arranged, as it is kept."""
+        return layout_of(self)
+
+    def put_layout(self, layout: Mapping[str, Any]) -> None:
+        """Arrange the screen as it was kept."""
+        put_layout(self, layout)
+
+    def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
+        """Put a new driver in place of the present one, and return it; it is not started."""
+        self.driver = Driver(self, debugger, self.state.model, log, keep=self.session.save_changes)
+        return self.driver
 
     def start_driver(self) -> None:
         """Put back what was kept, and do what the command line says."""
         self.driver.start()
-        self.take_up()
+        self.session.restore()
         for line in self._lines:
             self.driver.execute(line)
         for conflict in self._conflicts:
@@ -147,8 +184,8 @@ class StepperApp(Choosing):
             self._wanted = wanted
         selected = before.selected if keeps else wanted[1] if wanted and not self._wanted else None
         self.state = replace(message.state, selected=selected)
-        if self.begins:
-            self.begins = False
+        if self.chooser.begins:
+            self.chooser.begins = False
             self.open_view("main")
         if reply is not None and reply.moved:
             self.found = ""
@@ -177,12 +214,24 @@ class StepperApp(Choosing):
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""
-        kept = self.keeper is not None
+        kept = self.session.keeper is not None
         self._tells_fault = False  # of two the later one is told
         self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
         self._tells_fault = True
         if kept:
-            self.save_session(say=False)
+            self.session.save(say=False)
+
+    def on_refused(self, message: Refused) -> None:
+        """The model cannot be run on the inputs that were chosen."""
+        self.chooser.refuse(message.text)
+
+    def on_made(self, message: Made) -> None:
+        """The value of an input is made, or will not be."""
+        from tui.screens.inputs.screen import InputsScreen
+
+        self.chooser.take(message.load, message.outcome)
+        if isinstance(self.front, InputsScreen):
+            self.front.refresh_choices()
 
     def report_fault(self, where: str, error: Exception) -> None:
         """Say once what went wrong in a pane."""
@@ -218,55 +267,19 @@ class StepperApp(Choosing):
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         self._tells_fault = False
         try:
-            if line.startswith("!"):
-                line = f"! {line[1:]}"
-            is_typing = line.startswith("!") or (line.startswith("prompt ") and "{row}" not in line)
-            text = line if is_typing else self.filled(line) if line.startswith("prompt ") else self.filled(line).strip()
-            if text.startswith("@"):
-                text = f"@ {text[1:]}"
-            if text.isdecimal():
-                text = f"goto {text}"
-            word, _, rest = text.partition(" ")
-            action = actions().get(word) or self._action_beginning(word)
-            if action is not None:
-                action.carry_out(self, rest if action.name == "prompt" else rest.strip())
-            else:
-                self.driver.execute(text, echo=echo)
+            self._command_line.perform(line, echo=echo)
         except StepperError as error:
             self.say(str(error), "bad")
         except Exception as error:  # a fault in an action must not end the session
             self.report_fault(line.partition(" ")[0], error)
 
-    def _action_beginning(self, word: str) -> Any:
-        """The only action that begins so, where no command of the debugger does."""
-        if not word:
-            return None
-        try:
-            command_called(word)
-        except StepperError:
-            fitting = [name for name in actions() if name.startswith(word)]
-            return actions()[fitting[0]] if len(fitting) == 1 else None
-        return None
-
     def filled(self, line: str) -> str:
-        """The line with the address of the selected operation in it. UsageError where nothing is selected."""
-        if "{row}" in line:
-            line = line.replace("{row}", self._chosen_row())
-        if "{op}" not in line:
-            return line
-        if self.found:
-            return line.replace("{op}", self.found)
-        frame, cursor = self.state.frame, self.state.cursor
-        if frame is None or cursor is None:
-            raise UsageError("nothing is selected: the run has ended")
-        return line.replace("{op}", frame.address(cursor, self.driver.compiled))
+        """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
+        return self._command_line.filled(line)
 
-    def _chosen_row(self) -> str:
-        pane = self.focused_pane
-        name = "" if pane is None else pane.chosen_name
-        if not name:
-            raise UsageError("no row of a list is chosen")
-        return name
+    def words(self) -> list[str]:
+        """Return the words with which a line can begin."""
+        return self._command_line.words()
 
     def show_card(self, title: str, lines: tuple[str, ...]) -> None:
         """Show an answer of several lines."""
@@ -299,6 +312,11 @@ class StepperApp(Choosing):
     # --- screens -------------------------------------------------------------------------------------------------
 
     @property
+    def front(self) -> DebugScreen:
+        """The screen in front, without what lies over it."""
+        return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, DebugScreen))
+
+    @property
     def focused_pane(self) -> Pane | None:
         """The pane with the focus."""
         focused = self.focused
@@ -314,14 +332,14 @@ class StepperApp(Choosing):
             while self.close_view():
                 pass
         elif not isinstance(self.front, view.load()):
-            self.push_screen(view.load()())
+            self.push_screen(view.load()(self))
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
         from tui.screens.value.screen import ValueScreen
 
         self.asked_pane = self.focused_pane
-        self.push_screen(ValueScreen(subject))
+        self.push_screen(ValueScreen(self, subject))
 
     def close_view(self) -> bool:
         """Close the screen in front; whether it was not the last."""
@@ -341,8 +359,7 @@ class StepperApp(Choosing):
 
     def move_focus(self, by: int) -> None:
         """Another pane, or another tab."""
-        move = getattr(self.front, "move_tab", None)
-        if move is not None and move(by):
+        if self.front.move_tab(by):
             return
         if by > 0:
             self.screen.focus_next(Pane)
@@ -372,6 +389,14 @@ class StepperApp(Choosing):
         self.close_prompt()
         self.perform(line)
 
+    def show_keys(self) -> None:
+        """Name the keys that hold now in the last line of the screen."""
+        self.front.show_keys()
+
+    def heed(self, event: events.Key) -> bool:
+        """Carry out what a key means in the focused pane; True if it means anything."""
+        return self.front.heed(event)
+
     async def on_event(self, event: events.Event) -> None:
         """A key that has a meaning is heeded at once, not after its way through the panes.
 
@@ -392,6 +417,6 @@ class StepperApp(Choosing):
     def leave(self, code: int = 0) -> None:
         """End with this exit code; a movement under way is left where it is."""
         with contextlib.suppress(StopIteration):
-            self.last_layout = layout_of(self, self.front)
+            self.session.last_layout = self.layout()
         self.driver.close()
         self.exit(code)

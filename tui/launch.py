@@ -19,7 +19,7 @@ from stepper.session.keeper import Keeper
 from tui.app import StepperApp
 from tui.keys.key_files import chosen_keys
 from tui.paint.rows import printable
-from tui.session.durable import Reopen
+from tui.session.manager import Reopen
 from tui.theme import Look
 
 if TYPE_CHECKING:
@@ -91,13 +91,21 @@ def _run(
     file = None if keeping.file is None else Path(keeping.file)
     keeper = Keeper(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
     app = StepperApp(
-        debugger, name, look, lines, light=light, keys=keys, keeper=keeper, reopen=reopen, choosing=choosing
+        debugger,
+        name,
+        look,
+        lines,
+        light=light,
+        keys=keys,
+        keeper=keeper,
+        reopen=reopen,
+        choosing=choosing,
+        starts_up=keeping.starts_up,
     )
-    app.starts_up = keeping.starts_up
     try:
         code = app.run() or app.return_code or 0
     finally:
-        trouble = app.keep_at_end()
+        trouble = app.session.save_at_end()
         if trouble:
             _tell(trouble)
     if code > SIGNALLED:

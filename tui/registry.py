@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from tui.screens.base import DebugScreen
+from tui.screens.base import DebugScreen
 
 
 class View(Struct, frozen=True):
@@ -21,7 +20,8 @@ class View(Struct, frozen=True):
     def load(self) -> type[DebugScreen]:
         """Its class."""
         module, _, name = self.place.partition(":")
-        return cast("type[DebugScreen]", getattr(import_module(module), name))
+        found: type[DebugScreen] = getattr(import_module(module), name)
+        return found
 
 
 VIEWS: Final = {

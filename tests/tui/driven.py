@@ -61,7 +61,7 @@ class Driven:
     def _is_busy(self) -> bool:
         driver = self.app.driver
         awaits_the_first_picture = driver.is_open and not driver.is_closed and self.app.state.view is None
-        return driver.is_busy or self.app.begins or awaits_the_first_picture
+        return driver.is_busy or self.app.chooser.begins or awaits_the_first_picture
 
     async def _handled(self) -> None:
         """Until every message that was sent before is handled: what the pilot waits for, and the application's own.
@@ -156,12 +156,13 @@ def drive(
     size: tuple[int, int] = (160, 48),
     lines: Sequence[str] = (),
     look: Look | None = None,
+    starts_up: bool = False,
 ) -> None:
     """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 
     async def run() -> None:
         debugger = debugger_of_sample(subject) if isinstance(subject, str) else subject
-        app = StepperApp(debugger, subject if isinstance(subject, str) else "subject", look)
+        app = StepperApp(debugger, subject if isinstance(subject, str) else "subject", look, starts_up=starts_up)
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
             await driven.settle()

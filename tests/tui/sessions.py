@@ -34,4 +34,4 @@ def session(
             app.leave()
         return app
 
-    return asyncio.run(run()).keep_at_end()
+    return asyncio.run(run()).session.save_at_end()

@@ -15,7 +15,6 @@ from tests.tui.wide_models import wide_loop
 from tui.messages import Fault
 from tui.paint.rows import Row
 from tui.screens.main.operations import Operations
-from tui.session.durable import Durable
 from tui.worker.event_log import Kind
 
 
@@ -188,7 +187,6 @@ def test_breakpoints_and_watches_of_the_start_up_file_are_there(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "stepper").mkdir()
     (tmp_path / "stepper" / "init").write_text("break wide@2\ncommands 1\nprint iter\nend\nwatch iter\nlast\nbrake\n")
-    monkeypatch.setattr(Durable, "starts_up", True)
 
     async def script(driven: Driven) -> None:
         await driven.settle()
@@ -196,4 +194,4 @@ def test_breakpoints_and_watches_of_the_start_up_file_are_there(
         assert driven.state.view.tick == 0, "a movement is left out"
         assert "line 7: there is no command 'brake'" in driven.text("answer")
 
-    drive(wide_loop(4, 20), script)
+    drive(wide_loop(4, 20), script, starts_up=True)

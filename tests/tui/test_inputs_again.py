@@ -131,7 +131,7 @@ def kept_run(script: Script, keeper: Keeper) -> str:
             app.leave()
         return app
 
-    return asyncio.run(run()).keep_at_end()
+    return asyncio.run(run()).session.save_at_end()
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["by model", "in a file"])
@@ -183,6 +183,6 @@ def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path
 
     app = asyncio.run(run())
     kept = set(folder.glob("*.session"))  # that of the model as it was is kept while one works
-    assert app.keep_at_end() == "" and len(kept | set(folder.glob("*.session"))) == 2
+    assert app.session.save_at_end() == "" and len(kept | set(folder.glob("*.session"))) == 2
     again = opened()
     assert Keeper(folder=folder).restore(again).sentence.startswith("session restored")

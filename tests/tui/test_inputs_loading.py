@@ -18,7 +18,7 @@ from tests.models import Graph
 from tests.tui.driven import Driven, drive
 from tui.screens.inputs.choices import InputChoices, Opening
 from tui.screens.inputs.loading import STOPPED
-from tui.session.choosing import _made
+from tui.session.input_chooser import _made
 
 LARGE = 600_000
 

@@ -9,7 +9,7 @@ from stepper.compare.run.tolerances import Tolerances
 from stepper.compare.stops.comparer import Against, StopComparison, set_reference
 from stepper.errors import UsageError
 from tui.actions.main import action
-from tui.stage import Stage
+from tui.application import Application
 
 _CHOSEN: Final = {
     "off": "nothing is compared",
@@ -20,7 +20,7 @@ _CHOSEN: Final = {
 
 
 @action("against", syntax="off|previous|reference", help="what values are compared with; without a word, the next")
-def _against(app: Stage, text: str) -> None:
+def _against(app: Application, text: str) -> None:
     comparison = app.state.comparison
     now = "off" if comparison is None else str(comparison.against)
     choices = list(_CHOSEN)
@@ -32,20 +32,20 @@ def _against(app: Stage, text: str) -> None:
 
 
 @action("reference", syntax="FILE", help="a reference to compare with: another model, a recorded run, an .npz")
-def _reference(app: Stage, text: str) -> None:
+def _reference(app: Application, text: str) -> None:
     if not text:
         raise UsageError("expected a model (.xml), a recorded run, or an .npz with keys NAME@ITERATION")
     app.driver.ask(lambda debugger: set_reference(debugger, text), partial(_opened, app))
 
 
-def _opened(app: Stage, title: str) -> None:
+def _opened(app: Application, title: str) -> None:
     app.driver.adjust(lambda pictures: pictures.comparer.forget())
     app.perform("against reference")
     app.say(f"against {title}")
 
 
 @action("compare", syntax="[FILE]", help="the run beside a reference: where they part, op by op")
-def _compare(app: Stage, text: str) -> None:
+def _compare(app: Application, text: str) -> None:
     if text:
         app.perform(f"reference {text}")
     elif app.state.comparison is None:
@@ -54,7 +54,7 @@ def _compare(app: Stage, text: str) -> None:
 
 
 @action("tolerance", syntax="RTOL [ATOL]", help="how far values may be from the reference")
-def _tolerance(app: Stage, text: str) -> None:
+def _tolerance(app: Application, text: str) -> None:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
@@ -66,7 +66,7 @@ def _tolerance(app: Stage, text: str) -> None:
 
 
 @action("difference", syntax="next|previous|first", help="the next operation that is above its tolerance")
-def _difference(app: Stage, text: str) -> None:
+def _difference(app: Application, text: str) -> None:
     comparison, cursor = app.state.comparison, app.state.cursor
     if comparison is None:
         raise UsageError("nothing is compared: reference FILE names a reference")
@@ -89,7 +89,7 @@ def _difference(app: Stage, text: str) -> None:
         raise UsageError(f"no operation {where} this one is above its tolerance{more}")
 
 
-def _go_to_first(app: Stage, comparison: StopComparison) -> None:
+def _go_to_first(app: Application, comparison: StopComparison) -> None:
     first = comparison.first
     if first is None or first.difference is None:
         raise UsageError("there is no first difference, or it is not found yet")
@@ -97,7 +97,7 @@ def _go_to_first(app: Stage, comparison: StopComparison) -> None:
     app.perform(f"goto `{name}`" + ("" if first.iteration is None else f"@{first.iteration}"))
 
 
-def _is_first_elsewhere(app: Stage, comparison: StopComparison, *, backward: bool) -> bool:
+def _is_first_elsewhere(app: Application, comparison: StopComparison, *, backward: bool) -> bool:
     """Whether the first difference of the run lies in this direction, and not among the operations that are seen."""
     first, view = comparison.first, app.state.view
     if first is None or first.difference is None or view is None or first.difference.index in comparison.above:

@@ -13,10 +13,10 @@ from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
 from stepper.files.kinds import format_of_suffix
 from stepper.files.output import Target
-from tui.stage import Stage
+from tui.application import Application
 
 
-def export_figure(app: Stage, text: str) -> None:
+def export_figure(app: Application, text: str) -> None:
     """Draw what `FILE [VIEW]` asks for of the loop that is shown, in the worker. UsageError."""
     name, _, word = text.partition(" ")
     path, view = Path(name), _view(app, word.strip())
@@ -37,7 +37,7 @@ def export_figure(app: Stage, text: str) -> None:
     app.driver.ask(drawn, app.say)
 
 
-def _view(app: Stage, word: str) -> FigureView:
+def _view(app: Application, word: str) -> FigureView:
     if not word:
         return FigureView.MODEL if app.state.loop is None else FigureView.ROLLED
     if word not in tuple(FigureView):
@@ -45,7 +45,7 @@ def _view(app: Stage, word: str) -> FigureView:
     return FigureView(word)
 
 
-def _loop_place(app: Stage) -> str:
+def _loop_place(app: Application) -> str:
     """The address of the loop that is shown, from the model's own graph inwards."""
     loops = [frame.layers[frame.running] for frame in app.state.frames if frame.running is not None]
     depth = app.state.loop_depth or 0

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from stepper.errors import UsageError
 from tui.actions.main import action
+from tui.application import Application
 from tui.screens.inputs.choices import InputChoices
 from tui.screens.inputs.inputs_table import InputsTable
 from tui.screens.inputs.open_dimensions import OpenDimensions, set_size
 from tui.screens.inputs.screen import InputsScreen
-from tui.stage import Stage
 
 
-def _screen_of(app: Stage) -> InputsScreen:
+def _screen_of(app: Application) -> InputsScreen:
     if not isinstance(app.screen, InputsScreen):
         raise UsageError("that is for the inputs screen: view inputs")
     return app.screen
 
 
-def _choices(app: Stage) -> InputChoices:
+def _choices(app: Application) -> InputChoices:
     choices = app.to_choose()
     if choices is None:
         raise UsageError("there is nothing to choose: the inputs are those of a session, or of a program")
@@ -25,14 +25,14 @@ def _choices(app: Stage) -> InputChoices:
 
 
 @action("choose", syntax="down|up|left|right", help="another input, or another source for its value")
-def _choose(app: Stage, text: str) -> None:
+def _choose(app: Application, text: str) -> None:
     screen = _screen_of(app)
     pane = app.focused_pane
     (pane if isinstance(pane, OpenDimensions) else screen.query_one(InputsTable)).turn(text)
 
 
 @action("edit-input", help="type a path, a literal, a seed or a size")
-def _edit(app: Stage, _text: str) -> None:
+def _edit(app: Application, _text: str) -> None:
     screen = _screen_of(app)
     pane = app.focused_pane
     if isinstance(pane, OpenDimensions):
@@ -44,7 +44,7 @@ def _edit(app: Stage, _text: str) -> None:
 
 
 @action("input", syntax="NAME|* SPEC", help="a value for an input of the model, or for all that have none: * rand:0")
-def _input(app: Stage, text: str) -> None:
+def _input(app: Application, text: str) -> None:
     choices = _choices(app)
     name, _, spec = text.rpartition(" ") if text.count(" ") == 1 else text.partition(" ")
     if not name or not spec:
@@ -55,22 +55,22 @@ def _input(app: Stage, text: str) -> None:
 
 
 @action("dim", syntax="LETTER|* SIZE", help="a size for an open dimension, or for all that have none")
-def _dim(app: Stage, text: str) -> None:
+def _dim(app: Application, text: str) -> None:
     set_size(_choices(app), text)
     _shown(app)
 
 
 @action("start", help="run the model on the chosen inputs")
-def _start(app: Stage, _text: str) -> None:
-    app.begin(_choices(app).arrays())
+def _start(app: Application, _text: str) -> None:
+    app.chooser.begin(_choices(app).arrays())
 
 
 @action("copy-inputs", help="copy the choices as options of the command line")
-def _copy(app: Stage, _text: str) -> None:
+def _copy(app: Application, _text: str) -> None:
     app.copy_to_clipboard(" ".join(_choices(app).command_line()))
     app.say("copied the options of the command line")
 
 
-def _shown(app: Stage) -> None:
+def _shown(app: Application) -> None:
     if isinstance(app.screen, InputsScreen):
         app.screen.refresh_choices()

@@ -7,25 +7,25 @@ import re
 from stepper.debug.inspection.text import value_lines
 from stepper.errors import UsageError
 from tui.actions.main import action
+from tui.application import Application
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import printable
-from tui.stage import Stage
 
 
 @action("row", syntax="+N|-N|page|-page|first|last", help="choose another row of a list")
-def _row(app: Stage, text: str) -> None:
+def _row(app: Application, text: str) -> None:
     if re.fullmatch(r"[+-][0-9]{1,9}|-?page|first|last", text) is None:
         raise UsageError(f"+N, -N, page, -page, first or last is expected, not '{text}'")
     _list(app).move(text)
 
 
 @action("open-row", help="open the chosen row of a list")
-def _open_row(app: Stage, _text: str) -> None:
+def _open_row(app: Application, _text: str) -> None:
     _list(app).open_chosen()
 
 
 @action("toggle-enabled", syntax="N", help="switch a breakpoint off, or on again")
-def _toggle_enabled(app: Stage, text: str) -> None:
+def _toggle_enabled(app: Application, text: str) -> None:
     found = next((one for one in app.state.breaks if str(one.number) == text), None)
     if found is None:
         raise UsageError("there is no breakpoint to switch" if not text else f"there is no breakpoint {text}")
@@ -33,13 +33,13 @@ def _toggle_enabled(app: Stage, text: str) -> None:
 
 
 @action("open-value", syntax="N", help="select an operation by its place in the order, and open its value")
-def _open_value(app: Stage, text: str) -> None:
+def _open_value(app: Application, text: str) -> None:
     app.perform(f"select {text}")
     app.open_view("value")
 
 
 @action("print-variable", syntax="N", help="a variable of the model by its place in the list, in full")
-def _print_variable(app: Stage, text: str) -> None:
+def _print_variable(app: Application, text: str) -> None:
     variables = app.state.lists.variables
     if not text.isdecimal() or int(text) >= len(variables):
         raise UsageError(f"there is no variable {text}; there are {len(variables)}, counted from 0")
@@ -48,7 +48,7 @@ def _print_variable(app: Stage, text: str) -> None:
     app.show_card(printable(variable.name), tuple(lines))
 
 
-def _list(app: Stage) -> ListPane[object]:
+def _list(app: Application) -> ListPane[object]:
     pane = app.focused_pane
     if not isinstance(pane, ListPane):
         raise UsageError("no list has the focus")

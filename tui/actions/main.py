@@ -1,7 +1,7 @@
 """Commands of the screen itself, by name: they stand beside those of the debugger at the prompt and in the palette.
 
     @action("theme", help="the other theme")
-    def _theme(app: Stage, text: str) -> None: ...
+    def _theme(app: Application, text: str) -> None: ...
 
 `text` is what stands behind the word. An error for the user is a UsageError.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 from textual.containers import Container
@@ -19,8 +19,8 @@ from textual.containers import Container
 from stepper.debug.iterations.statistics import statistic_names
 from stepper.errors import UsageError
 from stepper.plain_values import tensor_json
+from tui.application import Application
 from tui.paint.pane import Pane
-from tui.stage import Stage
 
 _MOST_COPIED: Final = 1000
 
@@ -31,7 +31,7 @@ class Action(Struct, frozen=True):
     name: str
     syntax: str
     help: str
-    carry_out: Callable[[Stage, str], None]
+    carry_out: Callable[[Application, str], None]
 
 
 _GROUPS: Final = (
@@ -58,34 +58,90 @@ def actions() -> Mapping[str, Action]:
 
 def action(
     name: str, *, help: str, syntax: str = ""
-) -> Callable[[Callable[[Stage, str], None]], Callable[[Stage, str], None]]:
+) -> Callable[[Callable[[Application, str], None]], Callable[[Application, str], None]]:
     """Register a function as an action."""
 
-    def register(function: Callable[[Stage, str], None]) -> Callable[[Stage, str], None]:
+    def register(function: Callable[[Application, str], None]) -> Callable[[Application, str], None]:
         _ACTIONS[name] = Action(name, syntax, help, function)
         return function
 
     return register
 
 
+# --- what only some panes can do ------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class HasViews(Protocol):
+    """A pane with several views of the same thing."""
+
+    def look_on(self, direction: int) -> None:
+        """Show the next view (1), or the one before (-1)."""
+
+
+@runtime_checkable
+class Zoomable(Protocol):
+    """A pane whose contents can be larger or smaller."""
+
+    def zoom_by(self, by: int) -> None:
+        """Show everything larger (1) or smaller (-1)."""
+
+
+@runtime_checkable
+class HasWires(Protocol):
+    """A pane with boxes that are joined by wires."""
+
+    def follow_wire(self, direction: str) -> None:
+        """Select the next box up, down, left or right."""
+
+
+@runtime_checkable
+class HasIterations(Protocol):
+    """A pane with iterations from left to right."""
+
+    def pan(self, by: int) -> None:
+        """Show other iterations, in steps of half a screen."""
+
+    def seek_anomaly(self, *, backward: bool) -> str:
+        """Return the line that goes to the next known anomaly; empty if there is none."""
+        ...
+
+
+@runtime_checkable
+class HasCells(Protocol):
+    """A pane with cells, one of which can be selected."""
+
+    def go_line(self) -> str:
+        """Return the line that goes to the selected cell; empty if the run is there."""
+        ...
+
+
+@runtime_checkable
+class Foldable(Protocol):
+    """A pane with groups of rows that fold."""
+
+    def fold(self) -> None:
+        """Fold the selected group, or unfold it."""
+
+
 # --- moving ---------------------------------------------------------------------------------------------------------
 
 
 @action("pause", help="stop a movement where it is; else close what is open")
-def _pause(app: Stage, _text: str) -> None:
+def _pause(app: Application, _text: str) -> None:
     if not app.driver.pause() and not app.python.interrupt():
         app.close_card()
 
 
 @action("edge", syntax="first|last", help="the same place in the first or last iteration; outside of loops start, end")
-def _edge(app: Stage, text: str) -> None:
+def _edge(app: Application, text: str) -> None:
     state = app.state
     inside = state.loop is not None and state.loop_depth == len(state.frames) - 1 and state.iteration is not None
     app.perform(f"iter {text}" if inside else text)
 
 
 @action("back-to", syntax="ADDR", help="back to where an operation ran last")
-def _back_to(app: Stage, text: str) -> None:
+def _back_to(app: Application, text: str) -> None:
     state = app.state
     frame, cursor = state.frame, state.cursor
     if frame is None or cursor is None or frame.iteration is None or cursor < frame.moment:
@@ -100,7 +156,7 @@ def _back_to(app: Stage, text: str) -> None:
 
 
 @action("select", syntax="+N|-N|N", help="select an operation of the list")
-def _select(app: Stage, text: str) -> None:
+def _select(app: Application, text: str) -> None:
     state = app.state
     if state.frame is None or state.cursor is None:
         raise UsageError("the run has ended; there is nothing to select")
@@ -110,11 +166,10 @@ def _select(app: Stage, text: str) -> None:
 
 
 @action("look", syntax="next|previous", help="another view of the focused pane, such as another statistic")
-def _look(app: Stage, text: str) -> None:
+def _look(app: Application, text: str) -> None:
     focused = app.focused_pane
-    looks = getattr(focused, "look_on", None)
-    if looks is not None:
-        looks(1 if text != "previous" else -1)
+    if focused is not None and isinstance(focused, HasViews):
+        focused.look_on(1 if text != "previous" else -1)
         return
     names = statistic_names()
     place = names.index(app.state.statistic) + (1 if text != "previous" else -1)
@@ -122,7 +177,7 @@ def _look(app: Stage, text: str) -> None:
 
 
 @action("statistic", syntax="|".join(statistic_names()), help="the number that stands for a tensor in lists")
-def _statistic(app: Stage, text: str) -> None:
+def _statistic(app: Application, text: str) -> None:
     # A pane may have one more of its own, such as the grid beside a reference.
     if any(pane.show_statistic(text) for pane in app.screen.query(Pane)):
         return
@@ -132,23 +187,21 @@ def _statistic(app: Stage, text: str) -> None:
 
 
 @action("zoom", syntax="in|out", help="larger or smaller boxes of the graph; more or fewer digits")
-def _zoom(app: Stage, text: str) -> None:
+def _zoom(app: Application, text: str) -> None:
     for pane in app.screen.query(Pane):
-        zoom = getattr(pane, "zoom_by", None)
-        if zoom is not None:
-            zoom(-1 if text == "out" else 1)
+        if isinstance(pane, Zoomable):
+            pane.zoom_by(-1 if text == "out" else 1)
 
 
 @action("wire", syntax="up|down|left|right", help="along the wires of the graph")
-def _wire(app: Stage, text: str) -> None:
+def _wire(app: Application, text: str) -> None:
     for pane in app.screen.query(Pane):
-        follow = getattr(pane, "follow", None)
-        if follow is not None:
-            follow(text)
+        if isinstance(pane, HasWires):
+            pane.follow_wire(text)
 
 
 @action("scroll", syntax="N|page|-page|first|last", help="scroll the focused pane")
-def _scroll(app: Stage, text: str) -> None:
+def _scroll(app: Application, text: str) -> None:
     pane = app.focused_pane
     if pane is not None:
         page, rows = max(pane.size.height - 2, 1), pane.count(pane.size.width)
@@ -157,41 +210,40 @@ def _scroll(app: Stage, text: str) -> None:
 
 
 @action("pan", syntax="N|-N", help="see earlier or later iterations, without moving")
-def _pan(app: Stage, text: str) -> None:
-    pan = getattr(app.focused_pane, "pan", None)
-    if pan is not None:
-        pan(_integer(text or "1"))
+def _pan(app: Application, text: str) -> None:
+    focused = app.focused_pane
+    if focused is not None and isinstance(focused, HasIterations):
+        focused.pan(_integer(text or "1"))
 
 
 @action(
     "anomaly", syntax="next|previous", help="to where NaN, Inf or another shape begins, in the grid or the timeline"
 )
-def _anomaly(app: Stage, text: str) -> None:
-    seek = getattr(app.focused_pane, "seek_anomaly", None)
-    if seek is None:
+def _anomaly(app: Application, text: str) -> None:
+    focused = app.focused_pane
+    if focused is None or not isinstance(focused, HasIterations):
         raise UsageError("anomalies are sought in the grid and on the full timeline (view grid, view timeline)")
-    line = seek(backward=text == "previous")
+    line = focused.seek_anomaly(backward=text == "previous")
     if not line:
         raise UsageError("none is known in this direction")
     app.perform(line)
 
 
 @action("go-to-cell", help="go to the operation and iteration selected in the grid; open the value of the moment")
-def _go_to_cell(app: Stage, _text: str) -> None:
-    go = getattr(app.focused_pane, "go_line", None)
-    app.perform((go() if go is not None else "") or "open")
+def _go_to_cell(app: Application, _text: str) -> None:
+    focused = app.focused_pane
+    app.perform((focused.go_line() if focused is not None and isinstance(focused, HasCells) else "") or "open")
 
 
 @action("fold", help="fold or unfold what is selected")
-def _fold(app: Stage, _text: str) -> None:
+def _fold(app: Application, _text: str) -> None:
     for pane in app.screen.query(Pane):
-        fold = getattr(pane, "fold", None)
-        if fold is not None:
-            fold()
+        if isinstance(pane, Foldable):
+            pane.fold()
 
 
 @action("open", help="open what is selected: a value full screen; a loop that comes next, or at the end the last one")
-def _open(app: Stage, _text: str) -> None:
+def _open(app: Application, _text: str) -> None:
     frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
     if ending is not None and ending.last is not None:
         app.perform(f"goto tick {ending.last.tick}")
@@ -206,12 +258,12 @@ def _open(app: Stage, _text: str) -> None:
 
 
 @action("view", syntax="NAME", help="open one of the screens; without a name, which there are")
-def _view(app: Stage, text: str) -> None:
+def _view(app: Application, text: str) -> None:
     app.open_view(text)
 
 
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")
-def _toggle_break(app: Stage, _text: str) -> None:
+def _toggle_break(app: Application, _text: str) -> None:
     cursor = app.state.cursor
     here = () if cursor is None else app.state.breaks_at(cursor)
     app.perform(f"delete {here[0].number}" if here else "break {op}")
@@ -221,17 +273,17 @@ def _toggle_break(app: Stage, _text: str) -> None:
 
 
 @action("prompt", syntax="[TEXT]", help="type a command")
-def _prompt(app: Stage, text: str) -> None:
+def _prompt(app: Application, text: str) -> None:
     app.open_prompt(f"{text.rstrip()} " if text.strip() else "")
 
 
 @action("focus", syntax="next|previous", help="another pane")
-def _focus(app: Stage, text: str) -> None:
+def _focus(app: Application, text: str) -> None:
     app.move_focus(-1 if text == "previous" else 1)
 
 
 @action("zoom-pane", help="the focused pane alone on the screen, and back")
-def _zoom_pane(app: Stage, _text: str) -> None:
+def _zoom_pane(app: Application, _text: str) -> None:
     screen, pane = app.screen, app.focused_pane
     if screen.maximized is not None:
         screen.minimize()
@@ -240,7 +292,7 @@ def _zoom_pane(app: Stage, _text: str) -> None:
 
 
 @action("theme", syntax="[NAME]", help="the other theme, or one by name")
-def _theme(app: Stage, text: str) -> None:
+def _theme(app: Application, text: str) -> None:
     other = "stepper-light" if app.current_theme.dark else "stepper-dark"
     wanted = text or other
     if wanted not in app.available_themes:
@@ -249,7 +301,7 @@ def _theme(app: Stage, text: str) -> None:
 
 
 @action("copy", syntax="value|address", help="copy the selected value, or its address")
-def _copy(app: Stage, text: str) -> None:
+def _copy(app: Application, text: str) -> None:
     frame, cursor = app.state.frame, app.state.cursor
     if frame is None or cursor is None:
         raise UsageError("nothing is selected")
@@ -265,23 +317,23 @@ def _copy(app: Stage, text: str) -> None:
 
 
 @action("palette", help="every action by name")
-def _palette(app: Stage, _text: str) -> None:
+def _palette(app: Application, _text: str) -> None:
     app.action_command_palette()
 
 
 @action("help-keys", help="the keys of this pane, then all")
-def _help_keys(app: Stage, _text: str) -> None:
+def _help_keys(app: Application, _text: str) -> None:
     app.open_view("help")
 
 
 @action("back", help="close what is open; on the main screen, leave")
-def _back(app: Stage, _text: str) -> None:
+def _back(app: Application, _text: str) -> None:
     if not app.close_card() and not app.close_view():
         app.leave()
 
 
 @action("quit", help="leave")
-def _quit(app: Stage, _text: str) -> None:
+def _quit(app: Application, _text: str) -> None:
     app.leave()
 
 

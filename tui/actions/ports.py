@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from stepper.errors import UsageError
 from tui.actions.main import action
+from tui.application import Application
 from tui.screens.ports.port_map import PortMap
 from tui.screens.ports.rows import Side
 from tui.screens.value.selection import Subject
-from tui.stage import Stage
 
 
-def _map_of(app: Stage) -> PortMap:
+def _map_of(app: Application) -> PortMap:
     found = app.screen.query(PortMap)
     if not found:
         raise UsageError("that is for the port map: view ports")
@@ -18,14 +18,14 @@ def _map_of(app: Stage) -> PortMap:
 
 
 @action("port", syntax="down|up|left|right", help="another entry of the port map")
-def _port(app: Stage, text: str) -> None:
+def _port(app: Application, text: str) -> None:
     if text not in ("down", "up", "left", "right"):
         raise UsageError(f"port takes down, up, left or right, not '{text}'")
     _map_of(app).move(text)
 
 
 @action("open-port", help="the value of the chosen entry of the port map")
-def _open_port(app: Stage, _text: str) -> None:
+def _open_port(app: Application, _text: str) -> None:
     port, state = _map_of(app).chosen, app.state
     if port is None or port.layer is None or state.loop_depth is None:
         raise UsageError("there is no value in the body to open")

@@ -12,9 +12,9 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.query.addresses import Target, address_of
 from tui.actions.main import action
+from tui.application import Application
 from tui.paint.names import operation_names
 from tui.paint.rows import printable
-from tui.stage import Stage
 
 
 class Hit(Struct, frozen=True):
@@ -36,7 +36,7 @@ def hits(compiled: CompiledModel, text: str) -> list[Hit]:
 
 
 @action("search", syntax="TEXT", help="select the next operation, of any level, whose name or type has the text")
-def _search(app: Stage, text: str) -> None:
+def _search(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what to search is missing")
     app.sought = text
@@ -44,16 +44,16 @@ def _search(app: Stage, text: str) -> None:
 
 
 @action("search-next", help="the next operation found")
-def _search_next(app: Stage, _text: str) -> None:
+def _search_next(app: Application, _text: str) -> None:
     _search_on(app, 1)
 
 
 @action("search-previous", help="the operation found before")
-def _search_previous(app: Stage, _text: str) -> None:
+def _search_previous(app: Application, _text: str) -> None:
     _search_on(app, -1)
 
 
-def _search_on(app: Stage, direction: int) -> None:
+def _search_on(app: Application, direction: int) -> None:
     if not app.sought:
         raise UsageError("nothing was searched yet; type search TEXT")
     found = hits(app.driver.compiled, app.sought)
@@ -63,7 +63,7 @@ def _search_on(app: Stage, direction: int) -> None:
     _show(app, found[number], f"{number + 1} of {len(found)}")
 
 
-def _following(app: Stage, found: list[Hit], direction: int) -> int:
+def _following(app: Application, found: list[Hit], direction: int) -> int:
     """The number of the one that comes next after what is shown; from the innermost level it goes on outside."""
     order = {id(program): place for place, program in enumerate(_levels(app.driver.compiled))}
     places = [(order[id(hit.program)], hit.index) for hit in found]
@@ -81,7 +81,7 @@ def _levels(compiled: CompiledModel) -> list[Program]:
     return sorted(compiled.programs, key=lambda program: len(program.path))
 
 
-def _address(app: Stage, hit: Hit) -> str:
+def _address(app: Application, hit: Hit) -> str:
     layer = hit.program.layers[hit.index]
     outputs = hit.program.operations[hit.index].outputs
     steps = (None,) * len(hit.program.path)
@@ -90,7 +90,7 @@ def _address(app: Stage, hit: Hit) -> str:
     return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
 
 
-def _show(app: Stage, hit: Hit, which: str) -> None:
+def _show(app: Application, hit: Hit, which: str) -> None:
     name = operation_names(hit.program)[hit.index]
     frames = app.state.frames
     depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)

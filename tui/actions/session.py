@@ -9,28 +9,28 @@ from stepper.errors import UsageError
 from stepper.files.kinds import SVG
 from stepper.files.output import Target
 from tui.actions.main import action
-from tui.stage import Stage
+from tui.application import Application
 
 
 @action("save-session", help="keep breakpoints, watches, marks, branches, layout and this place")
-def _save_session(app: Stage, _text: str) -> None:
-    app.save_session()
+def _save_session(app: Application, _text: str) -> None:
+    app.session.save()
 
 
 @action("rerun", help="read model and inputs anew and run to this place; breakpoints and watches stay")
-def _rerun(app: Stage, _text: str) -> None:
-    app.rerun()
+def _rerun(app: Application, _text: str) -> None:
+    app.session.rerun()
 
 
 @action("export", help="write what is on the screen into a file, whose name can be changed before")
-def _export(app: Stage, _text: str) -> None:
+def _export(app: Application, _text: str) -> None:
     pane = app.focused_pane
     is_figure = pane is not None and pane.kind in ("graph", "ports") and app.state.loop is not None
     app.open_prompt(f"export-{'figure' if is_figure else 'screen'} {_file_name(app)}{' rolled' if is_figure else ''}")
 
 
 @action("export-screen", syntax="FILE.svg", help="write what is on the screen into an SVG file")
-def _export_screen(app: Stage, text: str) -> None:
+def _export_screen(app: Application, text: str) -> None:
     if not text.endswith(".svg"):
         raise UsageError("the name of a file that ends in .svg is expected")
     picture = app.export_screenshot(title=app.state.model)
@@ -39,7 +39,7 @@ def _export_screen(app: Stage, text: str) -> None:
 
 
 @action("!", syntax="PYTHON", help="Python with vals (values by name), it (the iteration), np; the only place for it")
-def _python(app: Stage, text: str) -> None:
+def _python(app: Application, text: str) -> None:
     if not text:
         app.open_prompt("! ")
         return
@@ -47,14 +47,14 @@ def _python(app: Stage, text: str) -> None:
     app.driver.ask(lambda debugger: python.evaluate(debugger, text, depth), lambda lines: _answer(app, text, lines))
 
 
-def _answer(app: Stage, text: str, lines: tuple[str, ...]) -> None:
+def _answer(app: Application, text: str, lines: tuple[str, ...]) -> None:
     if len(lines) > 1:
         app.show_card(f"! {text}", lines)
     else:
         app.say(lines[0] if lines else "done", "")
 
 
-def _file_name(app: Stage) -> str:
+def _file_name(app: Application) -> str:
     view = app.state.view
     word = re.sub(r"[^A-Za-z0-9_.-]+", "_", app.state.model).strip("._") or "model"
     return f"{word}-tick{0 if view is None else view.tick}.svg"
@@ -63,7 +63,7 @@ def _file_name(app: Stage) -> str:
 @action(
     "export-figure", syntax="FILE [VIEW]", help="draw the loop for a document: svg, pdf, md; rolled, ports, unrolled"
 )
-def _export_figure(app: Stage, text: str) -> None:
+def _export_figure(app: Application, text: str) -> None:
     from tui.actions.figures import export_figure  # the writers of figures are not needed before
 
     export_figure(app, text)

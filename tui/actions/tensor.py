@@ -12,16 +12,16 @@ from stepper.query.addresses import numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
 from stepper.tensors.surveys import next_where, previous_where
 from tui.actions.main import action
+from tui.application import Application
 from tui.screens.value.formats import exact
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.screen import ValueScreen
 from tui.screens.value.tensor import TensorPane
-from tui.stage import Stage
 
 _WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
-def _screen(app: Stage) -> ValueScreen:
+def _screen(app: Application) -> ValueScreen:
     """The screen that the actions are for."""
     front = next((screen for screen in reversed(app.screen_stack) if isinstance(screen, ValueScreen)), None)
     if front is None:
@@ -29,7 +29,7 @@ def _screen(app: Stage) -> ValueScreen:
     return front
 
 
-def _shown(app: Stage) -> tuple[ValueScreen, Inspected, Array]:
+def _shown(app: Application) -> tuple[ValueScreen, Inspected, Array]:
     screen = _screen(app)
     array = screen.inspected.array
     if array is None:
@@ -38,7 +38,7 @@ def _shown(app: Stage) -> tuple[ValueScreen, Inspected, Array]:
 
 
 @action("element", syntax="up|down|left|right|home|end|first|last|page|-page [N]", help="another element of the value")
-def _element(app: Stage, text: str) -> None:
+def _element(app: Application, text: str) -> None:
     screen, seen, array = _shown(app)
     word, _, count = text.partition(" ")
     times = _integer(count) if count else 1
@@ -61,14 +61,14 @@ def _element(app: Stage, text: str) -> None:
 
 
 @action("@", syntax="0,3", help="go to an element of the value that is open")
-def _go_to(app: Stage, text: str) -> None:
+def _go_to(app: Application, text: str) -> None:
     screen, seen, _array = _shown(app)
     seen.go_to(tuple(_integer(part) for part in text.strip("[] ").split(",") if part.strip()))
     screen.repaint_panes()
 
 
 @action("slice", syntax="[0,:,3:8]", help="show a part of the value that is open; without one, all of it")
-def _slice(app: Stage, text: str) -> None:
+def _slice(app: Application, text: str) -> None:
     screen, seen, array = _shown(app)
     if not text:
         seen.show_plane(plane_of(array.shape))
@@ -79,7 +79,7 @@ def _slice(app: Stage, text: str) -> None:
 
 
 @action("axis", syntax="next|N|+N|-N|rows|columns", help="pick an axis; change its index; show it down or across")
-def _axis(app: Stage, text: str) -> None:
+def _axis(app: Application, text: str) -> None:
     screen, seen, array = _shown(app)
     plane, axis = seen.plane, seen.axis
     if not array.ndim:
@@ -97,7 +97,7 @@ def _axis(app: Stage, text: str) -> None:
     screen.repaint_panes()
 
 
-def _moved(plane: Plane, axis: int, by: int, app: Stage) -> Plane:
+def _moved(plane: Plane, axis: int, by: int, app: Application) -> Plane:
     """Another index of the picked axis, or where that is shown, of the first that is not."""
     shown = (plane.rows, plane.columns)
     if axis in shown:
@@ -110,7 +110,7 @@ def _moved(plane: Plane, axis: int, by: int, app: Stage) -> Plane:
 
 
 @action("element-against", help="the difference of the value from the iteration before, and back")
-def _against(app: Stage, _text: str) -> None:
+def _against(app: Application, _text: str) -> None:
     screen, seen, _array = _shown(app)
     seen.against = not seen.against
     if seen.view == "bits":
@@ -119,14 +119,14 @@ def _against(app: Stage, _text: str) -> None:
 
 
 @action("other-value", syntax="next|previous", help="another output of the operation, or one of its inputs")
-def _other_value(app: Stage, text: str) -> None:
+def _other_value(app: Application, text: str) -> None:
     screen = _screen(app)
     screen.inspected.turn(-1 if text == "previous" else 1)
     screen.repaint_panes()
 
 
 @action("non-finite", syntax="next|previous", help="the next NaN or Inf of the value that is open")
-def _non_finite(app: Stage, text: str) -> None:
+def _non_finite(app: Application, text: str) -> None:
     screen, seen, array = _shown(app)
     here = int(np.ravel_multi_index(seen.cursor, array.shape)) if array.ndim else 0
     backward = text == "previous"
@@ -147,7 +147,7 @@ def _is_bad(part: Array) -> Array:
 
 
 @action("copy-element", syntax="value|address", help="copy the element of the value that is open, or its address")
-def _copy_element(app: Stage, text: str) -> None:
+def _copy_element(app: Application, text: str) -> None:
     _, seen, _array = _shown(app)
     element = seen.element()
     if text == "address":
@@ -163,7 +163,7 @@ def _copy_element(app: Stage, text: str) -> None:
 
 
 @action("save-value", help="write the value that is open into a .npy file")
-def _save_value(app: Stage, _text: str) -> None:
+def _save_value(app: Application, _text: str) -> None:
     _, seen, _array = _shown(app)
     if not seen.shown.address:
         raise UsageError("outputs of the model are saved with `stepper run --output`, or with `save` in the run")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -11,7 +11,7 @@ from textual.content import Content
 from stepper.commands.registry import commands
 from tui.actions.main import actions
 from tui.registry import VIEWS
-from tui.stage import Stage
+from tui.screens.base import DebugScreen, ScreenHost
 
 PALETTE_CSS: Final = """
 CommandPalette SearchIcon { display: none; }
@@ -26,10 +26,15 @@ CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-siz
 class Actions(Provider):
     """What can be done, as lines for the prompt."""
 
+    @property
+    def _host(self) -> ScreenHost:
+        assert isinstance(self.screen, DebugScreen), "the palette lies over one"
+        return self.screen.host
+
     def _lines(self) -> list[tuple[str, str]]:
         """Each line and what it does; keys first, for they have their objects filled in."""
         found: dict[str, str] = {}
-        for key in cast("Stage", self.app).keymap:
+        for key in self._host.keymap:
             if not key.takes_letter:
                 line = key.command.replace(" {n}", "").replace("{n}", "1")
                 found.setdefault(line, f"{key.help}  ({key.shown})")
@@ -57,7 +62,7 @@ class Actions(Provider):
                 yield Hit(score, Content(_shown(line)), partial(self._perform, line), text=line, help=help)
 
     def _perform(self, line: str) -> None:
-        cast("Stage", self.app).perform(line)
+        self._host.perform(line)
 
 
 def _shown(line: str) -> str:

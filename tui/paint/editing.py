@@ -5,15 +5,15 @@ from __future__ import annotations
 from textual import events
 
 from tui.paint.line_editor import LineEditor
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 
 
 class EditingPane(Pane):
     """A subclass begins with `begin(text)` and is told by `typed`, `complete` and `kept`."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.editor: LineEditor | None = None
 
     @property
@@ -24,14 +24,8 @@ class EditingPane(Pane):
     def begin(self, text: str) -> None:
         """Type in place from now on."""
         self.editor = LineEditor(text)
-        self._tell_keys()
+        self.host.show_keys()
         self.typed(text)
-
-    def _tell_keys(self) -> None:
-        """Other keys hold now."""
-        tell = getattr(self.screen, "tell_keys", None)
-        if tell is not None:
-            tell()
 
     def typed(self, text: str) -> None:
         """The line has changed."""
@@ -58,7 +52,7 @@ class EditingPane(Pane):
             editor.put(self.complete(editor.text, 1 if event.key in ("tab", "down") else -1))
         elif event.key in ("enter", "escape"):
             self.editor = None
-            self._tell_keys()
+            self.host.show_keys()
             if event.key == "enter":
                 self.kept(editor.text)
             else:
@@ -69,11 +63,11 @@ class EditingPane(Pane):
 
     def _pass_on(self, event: events.Key) -> None:
         """A key for the screen, or for what has got the focus by one before."""
-        focused, heed = self.screen.focused, getattr(self.screen, "heed", None)
+        focused = self.screen.focused
         if focused is not None and focused is not self:
             focused.post_message(events.Key(event.key, event.character))
-        elif heed is not None:
-            heed(event)
+        else:
+            self.host.heed(event)
 
     def on_paste(self, event: events.Paste) -> None:
         """Pasted text goes into the line."""

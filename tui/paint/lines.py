@@ -10,7 +10,7 @@ from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, footer
 from tui.keys.keys import KEYS
 from tui.paint.names import layer_name, operation_names
-from tui.paint.pane import Line
+from tui.paint.pane import Host, Line
 from tui.paint.rows import Cell, Row, cell_len, clip, printable, spread, width_of
 from tui.screens.main.frames import limit_text
 from tui.state import State
@@ -30,8 +30,8 @@ class TopBar(Line):
 
     shows_running: ClassVar[bool] = True
 
-    def __init__(self, view: str = "", *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, view: str = "", *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.view_name = view
 
     def rows(self, width: int) -> list[Row]:
@@ -103,8 +103,8 @@ class AnswerLine(Line):
 
     follows_selection: ClassVar[bool] = False
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._text, self._tone = "", "dim"
 
     def put(self, text: str, tone: str = "dim") -> None:
@@ -128,8 +128,8 @@ class KeysLine(Line):
 
     follows_selection: ClassVar[bool] = False
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._pane, self._pending = "", ""
         self._keymap: Keymap = KEYS
 
@@ -157,8 +157,8 @@ class Tabs(Line):
     follows_selection: ClassVar[bool] = False
     NAMES: ClassVar = ("body", "ops", "value", "loop", "time")
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.shown = "ops"
 
     def rows(self, width: int) -> list[Row]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events
 
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, width_of
 from tui.state import State
 
@@ -30,8 +30,8 @@ class ListPane(Pane, Generic[Item]):
     """A sentence in place of rows: how one gets some."""
     follows: ClassVar[bool] = False
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.cursor = 0
         self.beside: Pane | None = None  # tells more of the chosen row
 

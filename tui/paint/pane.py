@@ -15,34 +15,79 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import App
 from textual.color import Color
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.keys.keymap import Keymap
 from tui.paint import inks
-from tui.paint.guard import Guarded
+from tui.paint.guard import FaultReporter, Guarded
+from tui.paint.listing import Folding
 from tui.paint.rows import Cell, Row, Token, spread, width_of
 from tui.paint.together import Together, runs
 from tui.state import State
 from tui.theme import GLYPHS, Look, in_ascii
+from tui.worker.driver import Driver
+
+if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from tui.screens.inputs.choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
 _segment: Final = partial(tuple.__new__, Segment)
 """A Segment of its three parts; thousands are made at each paint."""
 
 
+class Host(FaultReporter, Protocol):
+    """The application as panes and the prompt see it.
+
+    `state` is what is shown, `keymap` which key does what, `folding` which groups of shape arithmetic are open, `typed`
+    the lines that were typed at the prompt.
+    """
+
+    look: Look
+    keymap: Keymap
+    state: State
+    driver: Driver
+    folding: Folding
+    typed: list[str]
+
+    @property
+    def inputs(self) -> InputChoices | None:
+        """The choices for the model's inputs; None if they cannot be chosen, or nobody has asked."""
+
+    def words(self) -> list[str]:
+        """Return the words with which a line can begin."""
+        ...
+
+    def perform(self, line: str, *, echo: bool = True) -> None:
+        """Carry out a line: an action of the screen, or else a command of the debugger."""
+
+    def submit(self, line: str) -> None:
+        """Carry out a line that was typed at the prompt."""
+
+    def close_prompt(self) -> None:
+        """Focus the pane from which the prompt was opened."""
+
+    def heed(self, event: events.Key) -> bool:
+        """Carry out what a key means in the focused pane; True if it means anything."""
+        ...
+
+    def show_keys(self) -> None:
+        """Name the keys that hold now in the last line of the screen."""
+
+
 class Pane(Guarded, Widget, can_focus=True):
     """A heading and rows. `note` stands at the right of the heading."""
 
     DEFAULT_CSS = "Pane { height: auto; padding: 0 1; background: $background; color: $foreground; }"
+    host: Host
     title: str = ""
     note: str = ""
     kind: ClassVar[str] = ""
@@ -54,9 +99,11 @@ class Pane(Guarded, Widget, can_focus=True):
     help_text: ClassVar[str] = ""
     """What the pane shows, for `?`: one line of text a line."""
 
-    def __init__(self, state: State | None = None, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self.state = State() if state is None else state
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.host = host
+        self.look: Look = host.look
+        self.state = State()
         self.top = 0
         self._rows: tuple[int, list[Row]] | None = None
         self._lines: list[Row] = []
@@ -65,7 +112,6 @@ class Pane(Guarded, Widget, can_focus=True):
         self._tiles: dict[object, Cell] = {}
         self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
         self._styles: dict[Token, Style] = {}
-        self._look: Look | None = None
         self._sizes: tuple[Size, Size] | None = None
         self._is_shown = True
         self._tall = -1
@@ -207,9 +253,7 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def post_line(self, line: str) -> None:
         """Have a line carried out as if it were typed at the prompt."""
-        perform = getattr(self.app, "perform", None)
-        if perform is not None:
-            perform(line)
+        self.host.perform(line)
 
     def row_at(self, y: int) -> int | None:
         """The index of the row in a line of the pane; None in the heading and below the last."""
@@ -218,15 +262,6 @@ class Pane(Guarded, Widget, can_focus=True):
         return index if self.top <= index < self.count(width) else None
 
     # --- painting ------------------------------------------------------------------------------------------------
-
-    @property
-    def look(self) -> Look:
-        """What the terminal can show."""
-        if self._look is None:
-            app: App[Any] = self.app
-            found = getattr(app, "look", None)
-            self._look = found if isinstance(found, Look) else Look()
-        return self._look
 
     @property
     def size(self) -> Size:
@@ -298,9 +333,7 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def report_fault(self, error: Exception) -> None:
         """Say once what went wrong."""
-        said = getattr(self.app, "report_fault", None)
-        if said is not None:
-            said(type(self).__name__, error)
+        self.host.report_fault(type(self).__name__, error)
 
     def _window(self, width: int, height: int) -> list[Row]:
         """All lines that are to be seen."""

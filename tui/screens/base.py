@@ -5,12 +5,12 @@ A new screen is a subclass in a file of its own and a line in registry.py:
     class GridScreen(DebugScreen):
         view_name = "grid"
         def body(self) -> ComposeResult:
-            yield Grid(id="grid")                  # a Pane; it gets every new state by itself
+            yield Grid(self.host, id="grid")                  # a Pane; it gets every new state by itself
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
 from textual.app import ComposeResult
@@ -20,15 +20,42 @@ from tui.keys.keymap import Dispatcher
 from tui.paint.containers import Horizontal, Vertical
 from tui.paint.guard import Guarded
 from tui.paint.lines import AnswerLine, KeysLine, TopBar
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 from tui.paint.together import Together
 from tui.screens.main.prompt import Prompt
-from tui.stage import Stage
 from tui.state import State
+
+if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from tui.screens.inputs.choices import InputChoices
 
 LEAST: tuple[int, int] = (60, 18)
 """Columns and rows below which a sentence stands instead of the screen."""
+
+
+class ScreenHost(Host, Protocol):
+    """The application as screens see it.
+
+    `answered` is the last answer and its tone, `asked_pane` the pane that had the focus when the prompt or another
+    screen was opened.
+    """
+
+    answered: tuple[str, str]
+    asked_pane: Pane | None
+
+    @property
+    def focused_pane(self) -> Pane | None:
+        """The pane with the focus."""
+
+    def select(self, index: int | None) -> None:
+        """Select an operation of the frame that is looked at; None follows the moment."""
+
+    def close_view(self) -> bool:
+        """Close the screen in front; False if it is the last."""
+        ...
+
+    def to_choose(self) -> InputChoices | None:
+        """Return what was chosen for the inputs, also on the command line; None where nothing can be chosen."""
 
 
 class DebugScreen(Guarded, Screen[None]):
@@ -52,34 +79,34 @@ class DebugScreen(Guarded, Screen[None]):
     """
     view_name: ClassVar[str] = ""
 
-    def __init__(self) -> None:
+    host: ScreenHost
+    tab: str = ""
+    """The tab that is shown, on a screen with tabs."""
+
+    def __init__(self, host: ScreenHost) -> None:
         super().__init__()
+        self.host = host
         self.dispatcher = Dispatcher()
         self._has_parts = False
         self._panes: tuple[Pane, ...] = ()
         self._together = Together()
-
-    @property
-    def stepper(self) -> Stage:
-        """The application."""
-        return cast("Stage", self.app)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         """The lines around, and the body."""
         self._set_size_classes(update=False)  # before there is anything to style
-        yield TopBar(self.view_name, id="top")
+        yield TopBar(self.host, self.view_name, id="top")
         with Vertical(id="content"):
             yield from self.body()
         yield from self.below()
         with Vertical(id="bottom"):
-            yield AnswerLine(id="answer")
+            yield AnswerLine(self.host, id="answer")
             with Horizontal(id="prompt-row"):
-                yield Colon(id="colon")
-                yield Prompt(lambda: self.stepper.state, self.stepper.look, id="prompt")
-            yield KeysLine(id="keys")
-        yield TooSmall(id="too-small")
+                yield Colon(self.host, id="colon")
+                yield Prompt(self.host, id="prompt")
+            yield KeysLine(self.host, id="keys")
+        yield TooSmall(self.host, id="too-small")
 
     def body(self) -> ComposeResult:
         """What the screen shows."""
@@ -137,6 +164,13 @@ class DebugScreen(Guarded, Screen[None]):
         """Close what covers something; whether there was anything."""
         return False
 
+    def show_tab(self, name: str) -> None:
+        """Show a tab, on a screen with tabs."""
+
+    def move_tab(self, by: int) -> bool:
+        """Show the next tab; False on a screen without tabs."""
+        return False
+
     @property
     def prompt(self) -> Prompt:
         """The line to type in."""
@@ -150,20 +184,20 @@ class DebugScreen(Guarded, Screen[None]):
         for pane in self._panes:
             pane.together = self._together
         self._has_parts = True
-        self.dispatcher.keymap = self.stepper.keymap
-        self.prompt.history = self.stepper.typed
-        self.put_answer(*self.stepper.answered)
+        self.dispatcher.keymap = self.host.keymap
+        self.prompt.history = self.host.typed
+        self.put_answer(*self.host.answered)
         self._fit()
-        self.show(self.stepper.state)
+        self.show(self.host.state)
         first = self.first_pane()
         if first is not None:
             first.focus()
 
     def on_screen_resume(self) -> None:
         """Time may have gone on while another screen was in front."""
-        self.put_answer(*self.stepper.answered)
-        self.show(self.stepper.state)
-        self.tell_keys()
+        self.put_answer(*self.host.answered)
+        self.show(self.host.state)
+        self.show_keys()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another size, perhaps another arrangement."""
@@ -191,7 +225,7 @@ class DebugScreen(Guarded, Screen[None]):
             "-huge": width >= 190,
             "-short": height < 30,
             "-low": height < 24,
-            "-ascii": self.stepper.look.ascii,
+            "-ascii": self.host.look.ascii,
         }
 
     def fit(self, width: int, height: int) -> None:
@@ -199,16 +233,16 @@ class DebugScreen(Guarded, Screen[None]):
 
     def on_descendant_focus(self) -> None:
         """The last line names the keys of the focused pane."""
-        self.tell_keys()
+        self.show_keys()
 
-    def tell_keys(self) -> None:
+    def show_keys(self) -> None:
         """Name the keys that hold now."""
         if not self.is_ready:
             return
-        pane = self.stepper.focused_pane
+        pane = self.host.focused_pane
         kind = "" if pane is None else "line" if pane.is_typing else pane.kind
         kind = "prompt" if isinstance(self.focused, Prompt) else kind
-        self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.stepper.keymap)
+        self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap)
 
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""
@@ -220,15 +254,15 @@ class DebugScreen(Guarded, Screen[None]):
 
     def heed(self, event: events.Key) -> bool:
         """Do what a key means in the focused pane; whether it means anything."""
-        pane = self.stepper.focused_pane
+        pane = self.host.focused_pane
         command = self.dispatcher.feed(event, "" if pane is None else pane.kind)
-        self.tell_keys()
+        self.show_keys()
         if command is None:
             return False
         event.stop()
         event.prevent_default()
         if command:
-            self.stepper.perform(command, echo=False)
+            self.host.perform(command, echo=False)
         return True
 
 

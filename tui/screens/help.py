@@ -12,11 +12,11 @@ from textual.app import ComposeResult
 from stepper.commands.registry import commands
 from stepper.commands.topics import TOPICS
 from tui.actions.main import actions
-from tui.keys.keymap import Keymap, names_of
-from tui.keys.keys import KEYS, Key
+from tui.keys.keymap import names_of
+from tui.keys.keys import Key
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, spread, width_of, wrapped
-from tui.screens.base import DebugScreen
+from tui.screens.base import DebugScreen, ScreenHost
 
 _KEYS: Final = 17
 """Cells of the keys, of what they do, and of the command that they stand for."""
@@ -39,6 +39,10 @@ class KeyHelp(Pane):
     note = "q, Esc close "
     kind = "card"
 
+    def __init__(self, host: ScreenHost, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._asked = host.asked_pane
+
     def rows(self, width: int) -> list[Row]:
         """All lines; there are some hundred. With much room the command words stand beside the keys."""
         if width < _TWICE:
@@ -49,8 +53,8 @@ class KeyHelp(Pane):
         return [spread(keys, words, half + width_of(words)) for keys, words in beside]
 
     def _keys(self, width: int) -> list[Row]:
-        kind, text = self._asked()
-        keymap: Keymap = getattr(self.app, "keymap", KEYS)
+        kind, text = ("", "") if self._asked is None else (self._asked.kind, self._asked.help_text)
+        keymap = self.host.keymap
         own = [key for key in keymap if kind and kind in key.panes]
         rows: list[Row] = [[]]
         if text:
@@ -67,10 +71,6 @@ class KeyHelp(Pane):
         place = f"rows {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
         self.note = f"{place}q, Esc close "
         return super().heading(width)
-
-    def _asked(self) -> tuple[str, str]:
-        asked = getattr(self.app, "asked_pane", None)
-        return (asked.kind, asked.help_text) if isinstance(asked, Pane) else ("", "")
 
 
 def _words(width: int) -> list[Row]:
@@ -114,8 +114,8 @@ class HelpScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """The one pane."""
-        yield KeyHelp(id="help")
+        yield KeyHelp(self.host, id="help")
 
     def close_card(self) -> bool:
         """Esc closes it as q does."""
-        return self.stepper.close_view()
+        return self.host.close_view()

@@ -32,12 +32,12 @@ class ListScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """The list, more about it, and the place for answers."""
-        listed = self.pane_class(id=self.view_name)
+        listed = self.pane_class(self.host, id=self.view_name)
         yield listed
         listed.beside = self.more_about(listed)
         if listed.beside is not None:
             yield listed.beside.add_class("more")
-        yield AnswerCard(id="card").add_class("hidden")
+        yield AnswerCard(self.host, id="card").add_class("hidden")
 
     def more_about(self, listed: Any) -> Pane | None:
         """A pane below the list."""

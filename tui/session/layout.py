@@ -9,30 +9,29 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from stepper.debug.iterations.statistics import statistic_names
+from tui.application import Application
 from tui.paint.lines import Tabs
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
-from tui.screens.base import DebugScreen
-from tui.stage import Stage
 
 _MOST_LINES: Final = 200
 _LONGEST: Final = 200
 
 
-def layout_of(app: Stage, front: DebugScreen) -> dict[str, Any]:
-    """What there is to keep."""
-    focused = app.focused_pane
+def layout_of(app: Application) -> dict[str, Any]:
+    """Return what there is to keep."""
+    focused, front = app.focused_pane, app.front
     return {
         "theme": app.theme,
         "statistic": app.state.statistic,
         "view": front.view_name or "main",
         "pane": focused.id if focused is not None and focused.id else "",
-        "tab": str(getattr(front, "tab", "")),
+        "tab": front.tab,
         "lines": [line[:_LONGEST] for line in app.typed[-_MOST_LINES:]],
     }
 
 
-def put_layout(app: Stage, layout: Mapping[str, Any]) -> None:
+def put_layout(app: Application, layout: Mapping[str, Any]) -> None:
     """Arrange the screen as it was kept."""
     theme, statistic, view = (_text(layout, name) for name in ("theme", "statistic", "view"))
     if theme in app.available_themes:
@@ -45,12 +44,11 @@ def put_layout(app: Stage, layout: Mapping[str, Any]) -> None:
     app.call_after_refresh(_put_screen, app, layout)
 
 
-def _put_screen(app: Stage, layout: Mapping[str, Any]) -> None:
-    screen = app.screen
+def _put_screen(app: Application, layout: Mapping[str, Any]) -> None:
+    screen = app.front
     tab, pane = _text(layout, "tab"), _text(layout, "pane")
-    show_tab = getattr(screen, "show_tab", None)
-    if show_tab is not None and tab in Tabs.NAMES and screen.has_class("-tiny"):
-        show_tab(tab)
+    if tab in Tabs.NAMES and screen.has_class("-tiny"):
+        screen.show_tab(tab)
     found = next((one for one in screen.query(Pane) if pane and one.id == pane and one.focusable), None)
     if found is not None:
         found.focus()

@@ -12,10 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
-from textual.app import App
+from textual.message import Message
 from textual.timer import Timer
 
 from stepper.commands import Answer, Interpreter
@@ -70,6 +70,18 @@ class Adjustment(Struct, frozen=True):
 Job = Command | Question | Adjustment
 
 
+class Receiver(Protocol):
+    """The application as the worker sees it: it takes messages, from any thread, and calls at intervals of seconds."""
+
+    def post_message(self, message: Message) -> bool:
+        """Take a message; False if it no longer does."""
+        ...
+
+    def set_interval(self, interval: float, callback: Callable[[], None]) -> Timer:
+        """Call at intervals."""
+        ...
+
+
 class Driver:
     """Carries out commands on a debugger in a thread of its own, and posts what comes of it to the application."""
 
@@ -79,7 +91,7 @@ class Driver:
 
     def __init__(
         self,
-        app: App[Any],
+        app: Receiver,
         debugger: Debugger | Callable[[], Debugger] | None,
         name: str,
         log: EventLog | None = None,

@@ -10,7 +10,7 @@ from textual import events
 
 from stepper.compare.stops.differences import ValueDifference
 from tui.paint.names import operation_names
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, padded, printable
 from tui.state import State
 from tui.theme import GLYPHS
@@ -32,8 +32,8 @@ class Differences(Pane):
         "v shows those alone that differ at all."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._all_shown = True
 
     def look_on(self, _direction: int) -> None:

@@ -27,7 +27,7 @@ class CompareScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """Verdict above, operations and carried values below."""
-        yield FirstDifferencePane(id="first")
+        yield FirstDifferencePane(self.host, id="first")
         with Horizontal(id="low"):
-            yield Differences(id="differences")
-            yield CarriedDifferences(id="carried")
+            yield Differences(self.host, id="differences")
+            yield CarriedDifferences(self.host, id="carried")

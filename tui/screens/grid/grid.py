@@ -5,7 +5,7 @@ Only what is visible is asked for and built, so that 500 operations by a million
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
 from textual import events
 
@@ -13,7 +13,7 @@ from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.statistics import statistic_names
 from stepper.debug.iterations.tiles import Cell
 from tui.paint.listing import Entry, Listing
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 from tui.screens.grid.grid_axis import axis
 from tui.screens.grid.grid_label import DIFFERENCE_WIDTH, difference, label
@@ -21,7 +21,6 @@ from tui.screens.grid.grid_paint import LETTERS, CellPaint, happenings
 from tui.screens.grid.grid_part import GridPart
 from tui.screens.grid.grid_widths import NUMBERED, WIDTHS, suffices, usual
 from tui.screens.timeline.timeline import outside_text
-from tui.stage import Stage
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -52,8 +51,8 @@ class Grid(Pane):
         "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.left = 0
         self.picked: Cell | None = None
         self._zoom = 0
@@ -130,7 +129,7 @@ class Grid(Pane):
     def listing(self) -> Listing | None:
         """The rows of the frame."""
         frame = self.frame
-        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
+        return None if frame is None else self.host.folding.listing(frame.program)
 
     def _total(self) -> int | None:
         """How many iterations there can be; None where there is no limit."""
@@ -197,11 +196,11 @@ class Grid(Pane):
         window = max(first - 1, 0), first + count - 1
         if window != self._asked and self.frame is not None:
             self._asked = window
-            cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_cells(window))
+            self.host.driver.adjust(lambda pictures: pictures.look_at_cells(window))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
-        cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_cells(None))
+        self.host.driver.adjust(lambda pictures: pictures.look_at_cells(None))
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another part is visible."""
@@ -313,7 +312,7 @@ class Grid(Pane):
         """Unfold the group of the cell that is shown, or fold it again."""
         frame, cell = self.frame, self.cell
         if frame is not None and cell is not None:
-            cast("Stage", self.app).folding.toggle(frame.program, cell.operation)
+            self.host.folding.toggle(frame.program, cell.operation)
             self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
             self.changed()
 
@@ -396,5 +395,5 @@ class Grid(Pane):
         frame = self.frame
         if frame is None:
             return ""
-        address = frame.address(cell.operation, cast("Stage", self.app).driver.compiled)
+        address = frame.address(cell.operation, self.host.driver.compiled)
         return f"goto {address}" if self.state.loop is None else f"goto {address}@{cell.iteration}"

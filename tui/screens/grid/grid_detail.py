@@ -15,7 +15,7 @@ from stepper.element_types import Array
 from stepper.ops.axes import shape_text
 from stepper.tensors.statistics import statistics
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, spread, width_of
 from tui.screens.grid.grid import Grid
 from tui.screens.main.value import MOST_AT_ONCE
@@ -28,8 +28,8 @@ class GridDetail(Pane, can_focus=False):
     DEFAULT_CSS = "GridDetail { border-top: solid $foreground 14%; height: auto; }"
     has_legend = True
 
-    def __init__(self, grid: Grid, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, grid: Grid, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._grid = grid
 
     def rows(self, width: int) -> list[Row]:

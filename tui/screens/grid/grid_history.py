@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tui.paint.names import marked_name
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number
 from tui.screens.grid.grid import Grid
 from tui.theme import GLYPHS
@@ -22,8 +22,8 @@ class GridHistory(Pane, can_focus=False):
 
     DEFAULT_CSS = "GridHistory { height: 1fr; }"
 
-    def __init__(self, grid: Grid, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, grid: Grid, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._grid = grid
 
     def heading(self, width: int) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from tui.paint.containers import Horizontal, Vertical
-from tui.screens.base import DebugScreen
+from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.grid.grid import Grid
 from tui.screens.grid.grid_detail import GridDetail
 from tui.screens.grid.grid_history import GridHistory
@@ -44,10 +44,10 @@ class GridScreen(DebugScreen):
     """
     view_name = "grid"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._grid = Grid(id="grid")
-        self._detail = GridDetail(self._grid, id="detail")
+    def __init__(self, host: ScreenHost) -> None:
+        super().__init__(host)
+        self._grid = Grid(self.host, id="grid")
+        self._detail = GridDetail(self.host, self._grid, id="detail")
         self._more = Vertical(id="more", classes="rule")
 
     def body(self) -> ComposeResult:
@@ -55,8 +55,8 @@ class GridScreen(DebugScreen):
         with Horizontal(id="parts"):
             yield self._grid
             with self._more:
-                yield GridHistory(self._grid, id="history")
-                yield ValueStrip(id="value")
+                yield GridHistory(self.host, self._grid, id="history")
+                yield ValueStrip(self.host, id="value")
         yield self._detail
 
     def fit(self, width: int, height: int) -> None:
@@ -86,5 +86,5 @@ class GridScreen(DebugScreen):
         """Let go of a selected cell."""
         if not self._grid.unpick():
             return False
-        self.stepper.select(None)
+        self.host.select(None)
         return True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from stepper import element_types
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, elements, padded, printable, width_of
-from tui.stage import Stage
 
 
 class GivenInputs(Pane):
@@ -23,7 +22,7 @@ class GivenInputs(Pane):
 
     def rows(self, width: int) -> list[Row]:
         """One an input."""
-        given = cast("Stage", self.app).driver.given
+        given = self.host.driver.given
         room = min(max((len(name) for name, _ in given), default=0), 24)
         rows: list[Row] = []
         for name, value in given:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import ClassVar
 
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
 from tui.screens.inputs.choices import InputChoices, Source, described
 from tui.screens.inputs.inputs_table import loading_text
 from tui.screens.inputs.near_files import Near
-from tui.stage import Stage
 
 
 class InputDetail(Pane, can_focus=False):
@@ -19,8 +18,8 @@ class InputDetail(Pane, can_focus=False):
     DEFAULT_CSS = "InputDetail { width: 1fr; height: 1fr; }"
     kind: ClassVar[str] = "input"
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.at = 0
         self.near: list[Near] = []
         self.typing: str | None = None
@@ -32,7 +31,7 @@ class InputDetail(Pane, can_focus=False):
 
     def heading(self, width: int) -> list[Row]:
         """The input's name."""
-        choices = self.app.inputs if isinstance(self.app, Stage) else None
+        choices = self.host.inputs
         if choices is not None and choices.choices:
             self.title = clip(printable(choices.choices[self.at].parameter.name), max(width // 2, 8))
             self.note = "Tab completes " if self.typing is not None else "y copies the command line "
@@ -40,7 +39,7 @@ class InputDetail(Pane, can_focus=False):
 
     def rows(self, width: int) -> list[Row]:
         """Value, what is near, command line."""
-        choices = self.app.inputs if isinstance(self.app, Stage) else None
+        choices = self.host.inputs
         if choices is None or not choices.choices:
             return []
         rows = [*self._about(choices, width), *self._near_rows(width)]

@@ -8,11 +8,11 @@ from textual import events
 from textual.message import Message
 
 from tui.paint.editing import EditingPane
+from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_head, padded, printable, width_of
 from tui.screens.inputs.choices import InputChoices, Source
 from tui.screens.inputs.loading import Load
 from tui.screens.inputs.near_files import Near, near_files, near_literals
-from tui.stage import Stage
 
 WIDE: Final = 140
 """Cells from which on an input has one line."""
@@ -34,15 +34,15 @@ class InputsTable(EditingPane):
     class Moved(Message):
         """Another input, another choice, or another text."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.at = 0
         self.near: list[Near] = []
 
     @property
     def choices(self) -> InputChoices | None:
         """What was chosen."""
-        return self.app.inputs if isinstance(self.app, Stage) else None
+        return self.host.inputs
 
     @property
     def tall(self) -> int:
@@ -153,7 +153,7 @@ class InputsTable(EditingPane):
 
     def heading(self, width: int) -> list[Row]:
         """The columns' names below the heading."""
-        runs = isinstance(self.app, Stage) and self.app.state.view is not None
+        runs = self.host.state.view is not None
         self.note = "F5 begins another run on what is chosen " if runs else type(self).note
         rows = super().heading(width)
         if width >= WIDE:

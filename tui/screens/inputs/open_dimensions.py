@@ -8,9 +8,9 @@ from textual import events
 
 from stepper.errors import UsageError
 from tui.paint.editing import EditingPane
+from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, padded, printable
 from tui.screens.inputs.choices import InputChoices, OpenDimension, bounds
-from tui.stage import Stage
 
 
 class OpenDimensions(EditingPane):
@@ -23,14 +23,14 @@ class OpenDimensions(EditingPane):
         "it is to be typed: Enter, or dim LETTER SIZE at the prompt, dim * SIZE for all that have none."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.at = 0
 
     @property
     def choices(self) -> InputChoices | None:
         """What was chosen."""
-        return self.app.inputs if isinstance(self.app, Stage) else None
+        return self.host.inputs
 
     def turn(self, direction: str) -> None:
         """Another letter."""

@@ -39,18 +39,18 @@ class InputsScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """Table, dimensions, detail; the values alone where nothing can be chosen."""
-        if self.stepper.to_choose() is None:
-            yield GivenInputs(id="inputs")
+        if self.host.to_choose() is None:
+            yield GivenInputs(self.host, id="inputs")
             return
-        yield InputsTable(id="inputs")
+        yield InputsTable(self.host, id="inputs")
         with Horizontal(id="below"):
-            yield OpenDimensions(id="dimensions")
-            yield InputDetail(id="detail")
+            yield OpenDimensions(self.host, id="dimensions")
+            yield InputDetail(self.host, id="detail")
 
     def on_mount(self) -> None:
         """Show what was given."""
         super().on_mount()
-        choices = self.stepper.inputs
+        choices = self.host.inputs
         if choices is not None:
             self.query_one(OpenDimensions).set_class(not choices.dimensions, "hidden")
             self.chosen()
@@ -62,14 +62,14 @@ class InputsScreen(DebugScreen):
 
     def _look(self) -> None:
         """Show how far large values are."""
-        choices = self.stepper.inputs
+        choices = self.host.inputs
         if choices is not None and choices.loads:
             self.query_one(InputsTable).changed()
             self.query_one(InputDetail).changed()
 
     def close_card(self) -> bool:
         """Stop the making of large values."""
-        choices = self.stepper.inputs
+        choices = self.host.inputs
         if choices is None or not choices.stop_loading():
             return super().close_card()
         self.refresh_choices()
@@ -90,18 +90,18 @@ class InputsScreen(DebugScreen):
         typing = None if table.editor is None else table.editor.text
         self.query_one(InputDetail).put(table.at, table.near, typing)
         self.query_one(OpenDimensions).changed()
-        self.tell_keys()
-        choices = self.stepper.inputs
+        self.show_keys()
+        choices = self.host.inputs
         if choices is None:
             return
         count, ready = len(choices.choices), choices.ready
-        if self.stepper.state.view is None:
-            self.stepper.state = replace(self.stepper.state, opening=f"{ready} of {count} ready")
-            self.query_one("#top", TopBar).update(self.stepper.state)
+        if self.host.state.view is None:
+            self.host.state = replace(self.host.state, opening=f"{ready} of {count} ready")
+            self.query_one("#top", TopBar).update(self.host.state)
         self.put_answer("", "dim")
 
     def _how_far(self) -> str:
-        choices = self.stepper.inputs
+        choices = self.host.inputs
         if choices is None:
             return ""
         count, ready, loading = len(choices.choices), choices.ready, len(choices.loads)

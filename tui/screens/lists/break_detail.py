@@ -9,7 +9,7 @@ from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.breakpoints.checks import place_text
 from stepper.debug.breakpoints.kinds import MEANINGS, data_break
 from stepper.debug.inspection.run_views import BreakView
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip_end, printable, wrapped
 from tui.screens.lists.breakpoints import BreakpointList
 from tui.screens.main.topic import topic_rows
@@ -26,8 +26,8 @@ class BreakDetail(Pane):
     kind: ClassVar[str] = "card"
     help_text: ClassVar[str] = "What the chosen breakpoint waits for, where it sits, and the stops that it has made."
 
-    def __init__(self, breakpoints: BreakpointList) -> None:
-        super().__init__(id="detail")
+    def __init__(self, host: Host, breakpoints: BreakpointList) -> None:
+        super().__init__(host, id="detail")
         self._list = breakpoints
 
     def heading(self, width: int) -> list[Row]:

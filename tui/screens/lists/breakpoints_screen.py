@@ -19,4 +19,4 @@ class BreakpointsScreen(ListScreen):
 
     def more_about(self, listed: Any) -> Pane:
         """Where the chosen one sits, and where it has stopped."""
-        return BreakDetail(listed)
+        return BreakDetail(self.host, listed)

@@ -13,6 +13,7 @@ from stepper.debug.inspection.frame_views import FrameView
 from stepper.ops.axes import shape_text
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names
+from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_end, clip_head, elements, padded, printable
 from tui.state import State
 from tui.theme import GLYPHS
@@ -43,8 +44,8 @@ class VariableList(ListPane[Line]):
         "computed in it so far. Faint: left from the iteration before. Enter opens a value, Space folds a section."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._folded: set[str] = set()
         self._built_for: tuple[Any, list[Line]] | None = None
 

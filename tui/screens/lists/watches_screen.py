@@ -18,4 +18,4 @@ class WatchesScreen(ListScreen):
 
     def more_about(self, listed: Any) -> Pane:
         """Each over all iterations."""
-        return WatchChart(id="chart")
+        return WatchChart(self.host, id="chart")

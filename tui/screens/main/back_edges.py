@@ -13,7 +13,7 @@ from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import CarriedHistory, number_of
 from stepper.element_types import Array
 from tui.paint.names import carried_name
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, overlaid, padded, shape_of, spark, spread
 from tui.theme import GLYPHS
 
@@ -41,8 +41,8 @@ class BackEdges(Pane):
         "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._chosen = 0
 
     def _edges(self) -> list[BackEdgeView]:

@@ -19,9 +19,8 @@ from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import statistics
 from tui.keys.keymap import key_for
-from tui.keys.keys import KEYS
 from tui.paint.names import layer_name, operation_names
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, printable, spread, wrapped
 from tui.screens.main.value import MOST_AT_ONCE, vector_rows
 from tui.state import State
@@ -107,7 +106,7 @@ class StopCard(Pane):
     def _keys(self, width: int) -> Row:
         row: Row = [("  ", "")]
         for command, word in _KEYS if width >= _WIDE else _KEYS[:3]:
-            key = key_for(command, self.kind, getattr(self.app, "keymap", KEYS))
+            key = key_for(command, self.kind, self.host.keymap)
             row += [] if key is None else [(key.shown, "key"), (f" {word}   ", "dim")]
         return row
 
@@ -189,8 +188,8 @@ class AnswerCard(Pane):
     help_text: ClassVar[str] = "What the last command answered."
     most: int = 14
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.lines: tuple[str, ...] = ()
 
     def put(self, title: str, lines: tuple[str, ...]) -> None:

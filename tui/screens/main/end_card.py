@@ -14,8 +14,7 @@ from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 from tui.keys.keymap import key_for
-from tui.keys.keys import KEYS
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, elements, printable, width_of, wrapped
 from tui.screens.main.value import MOST_AT_ONCE
 from tui.state import Happening, State
@@ -51,8 +50,8 @@ class EndCard(Pane):
         "the stops on the way, and what the other rule book would do otherwise."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._known: tuple[tuple[Array, ...], list[Statistics | None]] | None = None
 
     def heading(self, width: int) -> list[Row]:
@@ -148,7 +147,7 @@ class EndCard(Pane):
     def _keys(self, width: int) -> list[Row]:
         rows: list[Row] = [[], [(" ", "")]]
         for command, word in _KEYS:
-            key = key_for(command, "operations", getattr(self.app, "keymap", KEYS))
+            key = key_for(command, "operations", self.host.keymap)
             if key is None:
                 continue
             more: Row = [(key.shown, "key"), (f" {word}   ", "dim")]

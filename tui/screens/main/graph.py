@@ -18,7 +18,7 @@ from stepper.engine.program import Program
 from tui.paint.drawing import HEIGHTS, Drawing
 from tui.paint.names import operation_names
 from tui.paint.neighbourhood import REACHES, usual_reach
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, spread
 from tui.screens.main.graph_cells import Painter, Rows
 from tui.screens.main.graph_drawings import BodyDrawings, is_large
@@ -41,8 +41,8 @@ class BodyGraph(Pane):
         "a back edge does; - goes further away, + nearer. ov stands beside what OpenVINO computes."
     )
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.zoom = 1
         self._reach: int | None = None
         self.left = 0
@@ -76,8 +76,8 @@ class BodyGraph(Pane):
 
     def _found(self) -> Drawing | None:
         """The body, or the neighbourhood of an operation; None where it is not ready yet."""
-        program, driver = self._program(), getattr(self.app, "driver", None)
-        if program is None or driver is None:
+        program, driver = self._program(), self.host.driver
+        if program is None:
             return None
 
         def ask(make: Callable[[], Any], keep: Callable[[Any], None]) -> None:
@@ -101,8 +101,7 @@ class BodyGraph(Pane):
         """The graph of the frame that is looked at; at the end of the run the model's own."""
         if self.state.frame is not None:
             return self.state.frame.program
-        driver = getattr(self.app, "driver", None)
-        return None if driver is None or self.state.view is None else driver.compiled.main
+        return None if self.state.view is None else self.host.driver.compiled.main
 
     def _layer(self) -> int | None:
         """The selected operation, by its layer's id."""
@@ -192,7 +191,7 @@ class BodyGraph(Pane):
             self.zoom = max(0, min(self.zoom + by, len(HEIGHTS) - 1))
         self.update(self.state)
 
-    def follow(self, direction: str) -> None:
+    def follow_wire(self, direction: str) -> None:
         """Select the next box along a wire, or beside this one."""
         drawing, key = self._drawing, self._cursor
         if drawing is None or key is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from textual import events
@@ -13,7 +13,6 @@ from tui.paint.listing import Entry, Listing
 from tui.paint.names import layer_name, marked_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
-from tui.stage import Stage
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -39,13 +38,13 @@ class Operations(Pane):
     def listing(self) -> Listing | None:
         """The rows of the frame that is looked at."""
         frame = self.state.frame
-        return None if frame is None else cast("Stage", self.app).folding.listing(frame.program)
+        return None if frame is None else self.host.folding.listing(frame.program)
 
     def fold(self) -> None:
         """Unfold the group of the selected operation, or fold it again."""
         frame, cursor = self.state.frame, self.state.cursor
         if frame is not None and cursor is not None:
-            cast("Stage", self.app).folding.toggle(frame.program, cursor)
+            self.host.folding.toggle(frame.program, cursor)
             self._centre()
             self.changed()
 

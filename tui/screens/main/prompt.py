@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 from textual import events
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from stepper.commands.registry import commands
-from tui.actions.main import actions
 from tui.paint.names import operation_names
-from tui.stage import Stage
-from tui.state import State
-from tui.theme import Look, in_ascii
+from tui.paint.pane import Host
+from tui.theme import in_ascii
 
 MOST_REMEMBERED: Final = 500
 
@@ -28,16 +24,16 @@ class Prompt(Input):
     Prompt > .input--suggestion { color: $foreground 40%; }
     """
 
-    def __init__(self, words: Callable[[], State], look: Look, *, id: str | None = None) -> None:
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
         hint = "type a command, Tab completes, ↑ history"
         super().__init__(
-            placeholder=in_ascii(hint) if look.ascii else hint,
+            placeholder=in_ascii(hint) if host.look.ascii else hint,
             suggester=_Suggester(self),
             select_on_focus=False,
             compact=True,
             id=id,
         )
-        self._state_now = words
+        self.host = host
         self.history: list[str] = []
         self._place: int | None = None
         self._tabs: list[str] = []
@@ -46,9 +42,8 @@ class Prompt(Input):
         """What the last word of the text may become: a command, or for its object an operation."""
         head, _, word = text.rpartition(" ")
         if not head:
-            names = sorted({*actions(), *(command.name for command in commands())})
-            return [name for name in names if name.startswith(word)]
-        state = self._state_now()
+            return [name for name in self.host.words() if name.startswith(word)]
+        state = self.host.state
         names = list(operation_names(state.frame.program)) if state.frame is not None else []
         return [f"{head} {name}" for name in names if word and name.startswith(word) and " " not in name]
 
@@ -60,19 +55,16 @@ class Prompt(Input):
         self._place = None
 
     async def _on_key(self, event: events.Key) -> None:
-        screen = self.screen
-        if screen.focused is not self:  # typed before Enter was heeded, and so after it
-            heed = getattr(screen, "heed", None)
-            if heed is not None:
-                heed(event)
+        if self.screen.focused is not self:  # typed before Enter was heeded, and so after it
+            self.host.heed(event)
             event.stop()
             event.prevent_default()
             return
         if event.key == "enter":
             line, self.value, self._tabs = self.value.strip(), "", []
-            cast("Stage", self.app).submit(line)
+            self.host.submit(line)
         elif event.key == "escape":
-            cast("Stage", self.app).close_prompt()
+            self.host.close_prompt()
         elif event.key in ("up", "down"):
             self._recall(-1 if event.key == "up" else 1)
         elif event.key == "tab":

@@ -82,27 +82,27 @@ class MainScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """The columns."""
-        yield Tabs(id="tabs")
+        yield Tabs(self.host, id="tabs")
         with Horizontal(id="columns"):
             with Vertical(id="left"):
-                yield Frames(id="frames")
-                yield Operations(id="operations")
+                yield Frames(self.host, id="frames")
+                yield Operations(self.host, id="operations")
             with Vertical(id="middle", classes="rule"):
-                yield BodyGraph(id="graph")
-                yield ValueStrip(id="value")
-                yield EndCard(id="end")
-                yield StopCard(id="stop")
-                yield AnswerCard(id="card")
+                yield BodyGraph(self.host, id="graph")
+                yield ValueStrip(self.host, id="value")
+                yield EndCard(self.host, id="end")
+                yield StopCard(self.host, id="stop")
+                yield AnswerCard(self.host, id="card")
             with Vertical(id="right", classes="rule"):
                 with Vertical(id="loop-state"):
-                    yield LoopCard(id="loop")
-                    yield BackEdges(id="edges")
+                    yield LoopCard(self.host, id="loop")
+                    yield BackEdges(self.host, id="edges")
                 with Vertical(id="outputs"):
-                    yield ScanGrowth(id="scans")
+                    yield ScanGrowth(self.host, id="scans")
 
     def below(self) -> ComposeResult:
         """Time."""
-        yield TimelineBar(id="time")
+        yield TimelineBar(self.host, id="time")
 
     def first_pane(self) -> Pane | None:
         """Where one steps."""
@@ -115,12 +115,12 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
-            if not self.stepper.answered[0]:
+            if not self.host.answered[0]:
                 self.put_answer("", "dim")
 
     def _choose_strip(self) -> None:
         card = self.query_one(AnswerCard)
-        state = self.stepper.state
+        state = self.host.state
         has_card = bool(card.lines)
         has_stop = not has_card and is_stop(state) and state.selected is None
         card.set_class(not has_card, "hidden")
@@ -131,14 +131,14 @@ class MainScreen(DebugScreen):
 
     def put_answer(self, text: str, tone: str) -> None:
         """At the start, before there is any answer, what one may do."""
-        stop = self.stepper.state.stop
-        is_new = not text and stop is not None and stop.reason is Reason.START and not is_stop(self.stepper.state)
+        stop = self.host.state.stop
+        is_new = not text and stop is not None and stop.reason is Reason.START and not is_stop(self.host.state)
         super().put_answer(self._hint() if is_new else text, tone)
 
     def _hint(self) -> str:
         parts = []
         for command, words in _FIRST:
-            key = key_for(command, "operations", self.stepper.keymap)
+            key = key_for(command, "operations", self.host.keymap)
             parts += [] if key is None else [f"{key.shown} {words}"]
         return ", ".join(parts)
 

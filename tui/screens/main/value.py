@@ -15,7 +15,7 @@ from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 from tui.paint.names import operation_names, partner_mark
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, spark, width_of
 from tui.screens.value.profile import LEAST, profile
 
@@ -33,8 +33,8 @@ class ValueStrip(Pane):
     kind: ClassVar[str] = "value"
     help_text: ClassVar[str] = "The value of the selected operation: its statistics, and its last axis as shades."
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._known: tuple[Array, Statistics] | None = None
 
     def heading(self, width: int) -> list[Row]:

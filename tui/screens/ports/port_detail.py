@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import ClassVar
 
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, printable
 from tui.screens.ports.rows import Port, Side
 
@@ -18,8 +18,8 @@ class PortDetail(Pane, can_focus=False):
     """
     kind: ClassVar[str] = "port"
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.port: Port | None = None
 
     def put(self, port: Port | None) -> None:

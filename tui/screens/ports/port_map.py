@@ -14,7 +14,7 @@ from textual.message import Message
 
 from tui.paint.axis_picture import Picture
 from tui.paint.names import layer_name
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
 from tui.screens.ports.rows import End, Pair, Port, Side, port_pairs
 from tui.state import State
@@ -52,8 +52,8 @@ class PortMap(Pane):
             super().__init__()
             self.port = port
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.pairs: list[Pair] = []
         self._chosen = 0
         self._owners: list[tuple[Port | None, Port | None]] = []

@@ -18,9 +18,9 @@ class PortsScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """The picture and the words."""
-        yield PortMap(id="ports")
-        yield PortDetail(id="port")
-        yield AnswerCard(id="card")
+        yield PortMap(self.host, id="ports")
+        yield PortDetail(self.host, id="port")
+        yield AnswerCard(self.host, id="card")
 
     def fit(self, width: int, height: int) -> None:
         """The card is there only where it has lines."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from rich.style import Style
@@ -13,6 +13,7 @@ from stepper.debug.iterations.statistics import number_of
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
 from stepper.element_types import Array
 from tui.paint.names import carried_name
+from tui.paint.pane import Host
 from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.paint.scrubbed import ScrubbedPane
 from tui.screens.main.back_edges import collects
@@ -20,7 +21,6 @@ from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.time_span import STEPS, TimeSpan
 from tui.screens.timeline.timeline import HAPPENINGS, outside_text
 from tui.screens.timeline.track_values import carried_value, measured, value_of
-from tui.stage import Stage
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -73,8 +73,8 @@ class TimelineChart(ScrubbedPane):
     bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "condition")
     """The kinds of tracks that are shown, in this order."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self._zoom = 0
         self._begin = 0
         self._asked: tuple[int, int] | None = None
@@ -126,11 +126,11 @@ class TimelineChart(ScrubbedPane):
         wanted = span.begin // grain * grain, -(-span.end // grain) * grain
         if wanted != self._asked and self.state.running is None:
             self._asked = wanted
-            cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_time(wanted))
+            self.host.driver.adjust(lambda pictures: pictures.look_at_time(wanted))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
-        cast("Stage", self.app).driver.adjust(lambda pictures: pictures.look_at_time(None))
+        self.host.driver.adjust(lambda pictures: pictures.look_at_time(None))
 
     # --- rows ----------------------------------------------------------------------------------------------------
 

@@ -15,4 +15,4 @@ class TimelineScreen(DebugScreen):
 
     def body(self) -> ComposeResult:
         """The one pane."""
-        yield TimelineChart(id="chart")
+        yield TimelineChart(self.host, id="chart")

@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 
 from tui.paint.containers import Horizontal, Vertical
 from tui.paint.pane import Pane
-from tui.screens.base import DebugScreen
+from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.value.inquiries import Inquiries
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.selection import Subject, frame_of
@@ -42,9 +42,9 @@ class ValueScreen(DebugScreen):
     """
     view_name = "value"
 
-    def __init__(self, subject: Subject | None = None) -> None:
+    def __init__(self, host: ScreenHost, subject: Subject | None = None) -> None:
         """What is shown at first; None is what is selected."""
-        super().__init__()
+        super().__init__(host)
         self._subject = subject
         self._inspected: Inspected | None = None
 
@@ -52,9 +52,9 @@ class ValueScreen(DebugScreen):
     def inspected(self) -> Inspected:
         """What is looked at."""
         if self._inspected is None:
-            driver = self.stepper.driver
+            driver = self.host.driver
             self._inspected = Inspected(driver, Inquiries(driver, self.repaint_panes))
-            self._inspected.take(self.stepper.state)
+            self._inspected.take(self.host.state)
             if self._subject is not None:
                 self._inspected.open(self._subject)
         return self._inspected
@@ -62,16 +62,16 @@ class ValueScreen(DebugScreen):
     def body(self) -> ComposeResult:
         """The value above, the rest below."""
         inspected = self.inspected
-        yield TensorPane(inspected, id="tensor")
+        yield TensorPane(self.host, inspected, id="tensor")
         with Horizontal(id="parts"):
-            yield Companion(inspected, id="companion")
+            yield Companion(self.host, inspected, id="companion")
             with Vertical(id="times", classes="rule"):
-                yield HowOften(inspected, id="often")
-                yield OverIterations(inspected, id="over")
+                yield HowOften(self.host, inspected, id="often")
+                yield OverIterations(self.host, inspected, id="over")
             with Vertical(id="facts", classes="rule"):
-                yield InNumbers(inspected, id="numbers")
-                yield ElementCard(inspected, id="element")
-        yield Summary(inspected, id="summary")
+                yield InNumbers(self.host, inspected, id="numbers")
+                yield ElementCard(self.host, inspected, id="element")
+        yield Summary(self.host, inspected, id="summary")
 
     def fit(self, width: int, height: int) -> None:
         """Without the companion where it has no room."""
@@ -89,7 +89,7 @@ class ValueScreen(DebugScreen):
         is_here = subject is not None and state.frame is frame_of(state, subject.program)
         if subject is not None and subject.program is not None and subject.layer is None and is_here:
             state = replace(state, selected=subject.operation)
-            self.stepper.state = state
+            self.host.state = state
         super().show(state)
 
     def on_unmount(self) -> None:

@@ -8,7 +8,7 @@ from textual import events
 
 from stepper import element_types
 from stepper.ops.axes import shape_text
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
 from tui.screens.value.inspected import VIEWS, Inspected
@@ -32,8 +32,8 @@ class TensorPane(Pane):
         "The same value stays while the run moves; J and K take the operation below or above."
     )
 
-    def __init__(self, inspected: Inspected, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, inspected: Inspected, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.inspected = inspected
         self.numbers = NumberGrid(inspected)
         self.heat = HeatGrid(inspected, self)

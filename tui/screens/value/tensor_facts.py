@@ -13,7 +13,7 @@ from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.planes import is_numeric, readable
 from stepper.tensors.statistics import Statistics
 from stepper.tensors.surveys import Survey
-from tui.paint.pane import Pane
+from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, number, spark, spread, width_of
 from tui.screens.value.formats import exact, letters
 from tui.screens.value.inspected import Inspected
@@ -25,8 +25,8 @@ _PATTERN: Final = "dim"
 class FactsPane(Pane, can_focus=False):
     """A pane about the value that is looked at."""
 
-    def __init__(self, inspected: Inspected, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, host: Host, inspected: Inspected, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
         self.inspected = inspected
 
 

@@ -1,0 +1,68 @@
+"""Lines of the prompt and of keys: filled in, and carried out as an action of the screen or a debugger command."""
+
+from __future__ import annotations
+
+from stepper.commands.registry import command_called, commands
+from stepper.errors import StepperError, UsageError
+from tui.actions.main import Action, actions
+from tui.application import Application
+
+
+class CommandLine:
+    """Carries out lines on an application."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+
+    def words(self) -> list[str]:
+        """Return the words with which a line can begin."""
+        return sorted({*actions(), *(command.name for command in commands())})
+
+    def perform(self, line: str, *, echo: bool = True) -> None:
+        """Carry out a line. StepperError for one that cannot be."""
+        if line.startswith("!"):
+            line = f"! {line[1:]}"
+        is_typing = line.startswith("!") or (line.startswith("prompt ") and "{row}" not in line)
+        text = line if is_typing else self.filled(line) if line.startswith("prompt ") else self.filled(line).strip()
+        if text.startswith("@"):
+            text = f"@ {text[1:]}"
+        if text.isdecimal():
+            text = f"goto {text}"
+        word, _, rest = text.partition(" ")
+        action = actions().get(word) or _action_beginning(word)
+        if action is not None:
+            action.carry_out(self._app, rest if action.name == "prompt" else rest.strip())
+        else:
+            self._app.driver.execute(text, echo=echo)
+
+    def filled(self, line: str) -> str:
+        """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
+        if "{row}" in line:
+            line = line.replace("{row}", self._chosen_row())
+        if "{op}" not in line:
+            return line
+        if self._app.found:
+            return line.replace("{op}", self._app.found)
+        state = self._app.state
+        if state.frame is None or state.cursor is None:
+            raise UsageError("nothing is selected: the run has ended")
+        return line.replace("{op}", state.frame.address(state.cursor, self._app.driver.compiled))
+
+    def _chosen_row(self) -> str:
+        pane = self._app.focused_pane
+        name = "" if pane is None else pane.chosen_name
+        if not name:
+            raise UsageError("no row of a list is chosen")
+        return name
+
+
+def _action_beginning(word: str) -> Action | None:
+    """Return the only action that begins so, if no command of the debugger does."""
+    if not word:
+        return None
+    try:
+        command_called(word)
+    except StepperError:
+        fitting = [name for name in actions() if name.startswith(word)]
+        return actions()[fitting[0]] if len(fitting) == 1 else None
+    return None

@@ -1,0 +1,99 @@
+"""The inputs that are chosen on the screen: the first run begins with them; another choice later begins another run,
+which takes breakpoints and watches over from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stepper.debug.debugger import Debugger
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.files.output import ProtectedFiles
+from tui.messages import Made
+from tui.session.manager import Reopen, SessionHost, SessionManager
+
+if TYPE_CHECKING:
+    from tui.screens.inputs.choices import InputChoices, Opening
+    from tui.screens.inputs.loading import Load, Outcome
+
+
+def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:
+    """A debugger on these inputs, which keeps their files from being written over."""
+    debugger = opening.make(inputs)
+    debugger.protected += files
+    return debugger
+
+
+class InputChooser:
+    """Has the inputs of the model chosen, and begins runs on them.
+
+    `choices` are those that were made; None: nobody has asked for any. `begins`: the first run on chosen inputs is
+    being opened. `choosing` makes of inputs that were all given on the command line such that can be chosen anew
+    (None: they cannot).
+    """
+
+    def __init__(
+        self,
+        host: SessionHost,
+        session: SessionManager,
+        opening: Opening | None,
+        choosing: Callable[[], Opening] | None,
+    ) -> None:
+        self._host = host
+        self._session = session
+        self._choosing = choosing
+        self.begins = False
+        self.choices = None if opening is None else self._choices_of(opening)
+
+    def to_choose(self) -> InputChoices | None:
+        """Return what was chosen for the inputs, also on the command line; None where nothing can be chosen."""
+        if self.choices is None and self._choosing is not None:
+            self.choices = self._choices_of(self._choosing())
+        return self.choices
+
+    def _choices_of(self, opening: Opening) -> InputChoices:
+        """Those of a model; large values are made in a thread of their own."""
+        from tui.screens.inputs.choices import InputChoices
+        from tui.screens.inputs.loading import Loader
+
+        return InputChoices(opening, Loader(lambda load, outcome: self._host.post_message(Made(load, outcome))))
+
+    def begin(self, inputs: Mapping[int, Array]) -> None:
+        """Run the model on these inputs, by position; the main screen opens when the run stands at its start."""
+        if self.choices is None:
+            raise UsageError("the model's inputs were given")
+        host = self._host
+        make = partial(_made, self.choices.opening, inputs, self.choices.files)
+        if host.driver.is_open:
+            host.driver.pause()
+            part = self._session.parting()
+            from tui.session.reopening import followed
+
+            begun = partial(self._begun, make)
+            host.driver.ask(lambda old: followed(old, make, part), begun, title="running on other inputs")
+            return
+        if self.begins:
+            raise UsageError("the model is being read")
+        host.say("reading the model")
+        host.driver.close()
+        self.begins = True
+        self._session.reopen = make
+        host.drive(make)
+        host.start_driver()
+
+    def _begun(self, make: Reopen, found: tuple[Debugger, str]) -> None:
+        self._session.reopen = make
+        self._session.go_on_with(found)
+
+    def refuse(self, problem: str) -> None:
+        """Show that the model cannot be run on the inputs that were chosen."""
+        self.begins = False
+        self._host.drive(None)
+        self._host.say(problem, "bad")
+
+    def take(self, load: Load, outcome: Outcome) -> None:
+        """Keep the value of an input that is made, or why there is none."""
+        if self.choices is not None:
+            self.choices.take(load, outcome)

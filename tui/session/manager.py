@@ -1,0 +1,169 @@
+"""The session: restored at the start, saved on the way, after a fault and at the end, and taken over by a debugger that
+is opened anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from stepper.commands import Interpreter
+from stepper.commands.start_up import start_up
+from stepper.debug.debugger import Debugger
+from stepper.errors import StepperError, UsageError
+from stepper.session.keeper import Back, Keeper
+from tui.paint.pane import Host
+from tui.state import State
+from tui.worker.driver import Driver, Receiver
+from tui.worker.event_log import EventLog, Kind
+
+Reopen = Callable[[], Debugger]
+"""Reads the model and its inputs once more."""
+
+
+class SessionHost(Host, Receiver, Protocol):
+    """The application as its sessions and runs see it."""
+
+    def say(self, text: str, tone: str = "dim") -> None:
+        """Show a line above the prompt."""
+
+    def close_view(self) -> bool:
+        """Close the screen in front; False if it is the last."""
+        ...
+
+    def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
+        """Put a new driver in place of the present one, and return it; it is not started."""
+        ...
+
+    def start_driver(self) -> None:
+        """Start the driver: put back what was kept, and do what the command line says."""
+
+    def layout(self) -> dict[str, Any]:
+        """Return how the screen is arranged, as it is kept."""
+        ...
+
+    def put_layout(self, layout: Mapping[str, Any]) -> None:
+        """Arrange the screen as it was kept."""
+
+
+class SessionManager:
+    """Keeps the session of the application.
+
+    `keeper` is None where nothing is kept, `reopen` where nothing can be read anew. `starts_up`: the user's start-up
+    file is carried out if no session is put back. `last_layout` is how the screen was when it was left.
+    """
+
+    def __init__(self, host: SessionHost, keeper: Keeper | None, reopen: Reopen | None, *, starts_up: bool) -> None:
+        self._host = host
+        self.keeper = keeper
+        self.reopen = reopen
+        self._starts_up = starts_up
+        self._is_cut_short = False
+        self.last_layout: dict[str, Any] = {}
+
+    # --- keeping -------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Put back what was kept, before anything else is done."""
+        if self.keeper is not None or self._starts_up:
+            restored = partial(self._restored, self.keeper)
+            self._host.driver.ask(restored, self._show_restored, title="restoring the session")
+
+    def _restored(self, keeper: Keeper | None, debugger: Debugger) -> Back:
+        """In the worker. Who leaves meanwhile leaves what is kept as it is."""
+        back = Back() if keeper is None else keeper.restore(debugger)
+        if self._starts_up and not back.sentence:
+            problems = start_up(Interpreter(debugger), setting_up=True)
+            back = replace(back, sentence="; ".join(problems), failed=bool(problems))
+        self._is_cut_short = back.failed and self._host.driver.is_closed
+        return back
+
+    def _show_restored(self, back: Back) -> None:
+        if back.layout is not None:
+            self._host.put_layout(back.layout)
+        if back.sentence:
+            self._tell(back.sentence, "bad" if back.failed else "dim")
+
+    def save(self, say: bool = True) -> None:
+        """Save it now. UsageError if it is not kept."""
+        keeper, layout = self.keeper, self._host.layout()
+        if keeper is None:
+            raise UsageError("this session is not kept; session save FILE keeps it in a file")
+
+        def saved(path: Path) -> None:
+            if say:
+                self._tell(f"session saved in {path}")
+
+        self._host.driver.ask(lambda debugger: keeper.save(debugger, layout), saved)
+
+    def save_at_end(self) -> str:
+        """Save it when the application has ended; return what to tell the user, empty where all is well."""
+        try:
+            return self._saved_at_end()
+        finally:
+            if self.keeper is not None:
+                self.keeper.close()
+
+    def _saved_at_end(self) -> str:
+        driver = self._host.driver
+        debugger = driver.ended()
+        if self._is_cut_short or self.keeper is None or not driver.is_open:
+            return ""
+        if debugger is None:
+            return "the session is not saved: an operation does not come to its end"
+        try:
+            self.keeper.save(debugger, self.last_layout)
+        except StepperError as error:
+            return f"the session is not saved: {error}"
+        return ""
+
+    def save_changes(self, debugger: Debugger, due: bool) -> tuple[str, bool]:
+        """Save what has changed, in the worker after each job; return what is wrong with that, and True if there is
+        something to save a little later."""
+        keeper = self.keeper
+        return ("", False) if keeper is None else (keeper.keep_up(debugger, due=due), keeper.is_due(debugger))
+
+    def _tell(self, sentence: str, tone: str = "dim") -> None:
+        self._host.say(sentence, tone)
+        self._host.driver.log.add(Kind.SESSION, sentence)
+
+    # --- anew ----------------------------------------------------------------------------------------------------
+
+    def rerun(self) -> None:
+        """Open model and inputs anew; place, breakpoints and watches stay. UsageError where they are not known."""
+        reopen = self.reopen
+        if reopen is None:
+            raise UsageError("where the model came from is not known; goto tick 0 begins anew")
+        keeper, part = self.keeper, self.parting()
+
+        def ask(old: Debugger) -> tuple[Debugger, str]:
+            from tui.session.reopening import reopened
+
+            new, sentence, is_same = reopened(old, reopen, part)
+            if is_same and keeper is not None:
+                keeper.go_on()
+            return new, sentence
+
+        self._host.driver.ask(ask, self.go_on_with, title="reading the model anew")
+
+    def parting(self) -> Callable[[Debugger], str]:
+        """Return what keeps the session of a run that another one follows, so that neither replaces the other."""
+        keeper, layout = self.keeper, self._host.layout()
+        return lambda old: "" if keeper is None else keeper.part(old, layout)
+
+    def go_on_with(self, found: tuple[Debugger, str]) -> None:
+        """Put another debugger in place of the present one."""
+        debugger, sentence = found
+        host, old = self._host, self._host.driver
+        debugger.protected += old.protected
+        while host.close_view():
+            pass
+        statistic = host.state.statistic
+        old.ended()
+        host.drive(debugger, old.log).start()
+        if statistic != State().statistic:
+            host.perform(f"statistic {statistic}", echo=False)
+        self._tell(sentence)
