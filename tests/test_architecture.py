@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     ("stepper", "files"),
     ("ops", "ir"),
-    ("engine",),
+    ("engine", "processes"),
     ("tensors",),
     ("query",),
     ("debug",),

@@ -7,7 +7,7 @@ from typing import Final
 
 from stepper.ir.excerpts import excerpt
 from stepper.openvino import runtime
-from stepper.openvino.process.messages import CONVERTING
+from stepper.processes.messages import CONVERTING
 
 _UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.+)")
 _FAILED: Final = re.compile(r"Conversion is failed for: (.+)")

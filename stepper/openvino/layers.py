@@ -22,11 +22,11 @@ from stepper.ir import packing
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
-from stepper.openvino.process.client import Remote, shared_worker
-from stepper.openvino.process.endings import RuntimeEnded
-from stepper.openvino.process.messages import DefineLayer, layer_facts
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
+from stepper.openvino.worker import DefineLayer, layer_facts, shared_worker
+from stepper.processes.endings import WorkerEnded
+from stepper.processes.worker import RemoteFunction
 
 if TYPE_CHECKING:
     import openvino
@@ -161,7 +161,7 @@ class LayerInOpenVINO:
         if self._trial is not None:
             try:
                 self._trial(*given)
-            except RuntimeEnded as error:
+            except WorkerEnded as error:
                 raise self._refused(str(error), says="") from None
         model = self._model(given, shapes, settled)
         return _Request(self._runtime, model, [number is not None for number in settled or ()])
@@ -203,7 +203,9 @@ class LayerInOpenVINO:
         return self._tensors[index]
 
 
-def remote_layer(runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool) -> Remote:
+def remote_layer(
+    runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
+) -> RemoteFunction:
     """The same layer in another process: a function from those of its inputs that are no constants."""
     places = tuple(index for index, constant in enumerate(constants) if constant is not None)
 
@@ -212,7 +214,7 @@ def remote_layer(runtime: Runtime, layer: Layer, constants: Sequence[Array | Non
         return definition, [constants[place] for place in places]
 
     subject = f"{layer.type} '{excerpt(layer.name)}' (layer {layer.id}, line {layer.line})"
-    return Remote(shared_worker(), define, subject, runtime.limits)
+    return RemoteFunction(shared_worker(), define, subject, runtime.limits)
 
 
 class LayerInput(NamedTuple):

@@ -26,10 +26,9 @@ from stepper.ir.opening import ModelSource
 from stepper.near_names import reason_of
 from stepper.openvino.conversion import conversion_complaint
 from stepper.openvino.onnx_division import truncate_divisions
-from stepper.openvino.process.client import shared_worker
-from stepper.openvino.process.endings import ConversionEnded
-from stepper.openvino.process.messages import Convert
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
+from stepper.openvino.worker import Convert, shared_worker
+from stepper.processes.endings import ConversionEnded
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"

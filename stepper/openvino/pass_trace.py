@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 
 from stepper.errors import ExecutionError, StepperError
 from stepper.ir.excerpts import excerpt
-from stepper.openvino.process.client import LONGEST, Limits, Worker
-from stepper.openvino.process.endings import ENDED
-from stepper.openvino.process.messages import CompileFile, RuntimeFacts
 from stepper.openvino.runtime import complaint
+from stepper.openvino.worker import PROGRAM, CompileFile, RuntimeFacts
+from stepper.processes.endings import ENDED
+from stepper.processes.worker import LONGEST, Limits, Worker
 
 _MOST_BYTES: Final = 2**31
 _EACH: Final = 0.02
@@ -46,11 +46,11 @@ def traced_passes(model: Path, device: str, precision: str, timeout: float | Non
     """Each pass while OpenVINO compiles the model; its files go when the next is taken.
 
     `timeout` is how many seconds there may be between two of them. ExecutionError where OpenVINO refuses the model or
-    crashes, RuntimeLimit where it goes on for longer; both after the passes up to there.
+    crashes, WorkerLimit where it goes on for longer; both after the passes up to there.
     """
     subject = f"the model {excerpt(model.name)}"
     with tempfile.TemporaryDirectory(prefix="stepper-passes-") as name:
-        folder, worker = Path(name), Worker(_TRACING)
+        folder, worker = Path(name), Worker(PROGRAM, _TRACING)
         try:
             facts = RuntimeFacts(device, precision, (), {})
             worker.send(CompileFile(facts, str(model.resolve()), str(folder.resolve())), subject=subject)

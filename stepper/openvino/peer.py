@@ -31,10 +31,10 @@ from stepper.openvino import native_text
 from stepper.openvino.compiled import CompiledText
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
 from stepper.openvino.native_text import NativeText
-from stepper.openvino.process.client import Remote, shared_worker
-from stepper.openvino.process.endings import ENDED, RuntimeLimit
-from stepper.openvino.process.messages import DefineModel
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
+from stepper.openvino.worker import DefineModel, shared_worker
+from stepper.processes.endings import ENDED, WorkerLimit
+from stepper.processes.worker import RemoteFunction
 
 Function = Callable[..., tuple[Array, ...]]
 
@@ -54,7 +54,7 @@ class OpenVINOPeer:
     """A model in OpenVINO. Compilations are kept: of the model, of each body, of each operation and signature.
 
     OpenVINO runs in a process of its own, but with a runtime whose extensions are Python classes; where it crashes
-    there, functions raise RuntimeEnded, and RuntimeLimit where a limit of time or memory is met. `notes` then has a
+    there, functions raise WorkerEnded, and WorkerLimit where a limit of time or memory is met. `notes` then has a
     sentence for each. UsageError where OpenVINO is not installed, has no such device or that no such precision.
     """
 
@@ -71,7 +71,7 @@ class OpenVINOPeer:
         """The whole model on arrays in the order of its Parameters. `count`: the iterations of its loops, too.
 
         They are counted in a run of their own, for counting changes what OpenVINO may fuse. `seconds` is how long a run
-        may take, else that is the runtime's own limit. ExecutionError where OpenVINO refuses or fails, RuntimeLimit
+        may take, else that is the runtime's own limit. ExecutionError where OpenVINO refuses or fails, WorkerLimit
         where it does not end in time.
         """
         if seconds not in self._whole:
@@ -87,7 +87,7 @@ class OpenVINOPeer:
         what = "the model with its iterations counted"
         try:
             found = self._text(text, what, what, seconds)(*inputs, *numbers)
-        except (ExecutionError, RuntimeLimit) as error:
+        except (ExecutionError, WorkerLimit) as error:
             return PeerRun(outputs, {}, str(error))
         counts = [int(value[0]) for value in found[len(outputs) :]]
         return PeerRun(outputs, dict(zip(paths, counts, strict=True)))
@@ -151,7 +151,7 @@ class OpenVINOPeer:
         runtime = runtime or self.runtime
         if runtime.is_remote:
             limits = replace(runtime.limits, running=seconds)
-            function = Remote(shared_worker(), partial(_definition, runtime, text), subject, limits)
+            function = RemoteFunction(shared_worker(), partial(_definition, runtime, text), subject, limits)
         else:
             function = CompiledText(runtime, text)
 

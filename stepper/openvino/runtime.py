@@ -1,6 +1,6 @@
 """The OpenVINO runtime: one device, one precision; imported when it is first needed, and one sentence where it is not.
 
-What is done here is done in this process, where a fault of OpenVINO's would be the end of it; `client` has another
+What is done here is done in this process, where a fault of OpenVINO's would be the end of it; `worker` has another
 process do the same. Inference is asynchronous throughout: the synchronous call swallows what goes wrong inside of an
 operation and returns memory that was never written.
 """
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
-from stepper.openvino.process.client import LONGEST, Limits, shared_worker
-from stepper.openvino.process.messages import COMPILING, READING, RUNNING, Check, RuntimeFacts
 from stepper.openvino.tensors import feed, to_array
+from stepper.openvino.worker import CheckDevice, RuntimeFacts, shared_worker
+from stepper.processes.messages import COMPILING, READING, RUNNING
+from stepper.processes.worker import LONGEST, Limits
 
 if TYPE_CHECKING:
     import openvino
@@ -104,7 +105,7 @@ class Runtime:
         """UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
         ensure_installed(f"computing with {self}")
         if self.is_remote:
-            shared_worker().ask(Check(self.facts), subject=f"the device {self.device}", limits=self.limits)
+            shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
         else:
             self.check_here()
 

@@ -20,7 +20,7 @@ from stepper.ir import read
 from stepper.ir.model import Layer, Port
 from stepper.openvino import native_text, pass_trace
 from stepper.openvino.pass_trace import traced_passes
-from stepper.openvino.process import client
+from stepper.processes.worker import Program
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
 
@@ -140,7 +140,7 @@ def test_a_body_alone_computes_an_iteration(tmp_path: Path) -> None:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_MODULE", "tests.openvino.played_passes")
+    monkeypatch.setattr(pass_trace, "PROGRAM", Program("OpenVINO", "tests.openvino.played_passes"))
 
 
 @pytest.mark.usefixtures("played")
@@ -173,7 +173,7 @@ def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_
         next(passes)
     assert not folder.exists()
     passes = traced_passes(tmp_path / "m.xml", "1", "hangs", timeout=2.0)
-    with pytest.raises(LimitReached, match=r"^OpenVINO did not end within 2 s while compiling the model m.xml$"):
+    with pytest.raises(LimitReached, match=r"^OpenVINO did not finish within 2 s while compiling the model m.xml$"):
         list(passes)
 
 

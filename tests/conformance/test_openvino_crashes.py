@@ -21,7 +21,8 @@ import stepper
 from stepper.cli import main
 from stepper.errors import LimitReached
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.openvino.process.client import Worker, shared_worker
+from stepper.openvino.worker import PROGRAM, shared_worker
+from stepper.processes.worker import Worker
 from tests.conformance.openvino_subjects import SAMPLES
 from tests.conformance.test_openvino_opening import frozen_graph
 from tests.models import Graph, carried, joined, last
@@ -32,8 +33,8 @@ FAULTS = {
     "SIGABRT": ("OpenVINO crashed (SIGABRT) while", False),
     "SIGKILL": ("OpenVINO crashed (SIGKILL, which the system sends where memory runs out) while", False),
     "exit": ("OpenVINO ended with exit code 7 while", False),
-    "garbage": ("OpenVINO's process answered with something unreadable while", False),
-    "hang": ("OpenVINO did not end within 2 s while", True),
+    "garbage": ("OpenVINO sent an unreadable answer while", False),
+    "hang": ("OpenVINO did not finish within 2 s while", True),
     "memory": ("OpenVINO ran out of memory", True),
 }
 """What is injected, what is said of it, and whether it is a limit that was met."""
@@ -59,7 +60,7 @@ def children(pid: int) -> list[int]:
     found = subprocess.run(
         ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False
     )
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if "stepper.openvino.process.worker" in line]
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if "stepper.openvino.service" in line]
 
 
 def sum_of_ones(folder: Path) -> str:
@@ -150,7 +151,7 @@ def test_the_runtime_does_not_run_on_where_a_limit_stopped_ours(
     assert main(["compare", str(net.write(tmp_path)), *words]) == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "the loop wants more than 100 iterations" in text
-    assert "OpenVINO did not end within 1 s while running the model model.xml; ours was stopped after 100" in text
+    assert "OpenVINO did not finish within 1 s while running the model model.xml; ours was stopped after 100" in text
 
 
 def test_the_runtime_ends_with_the_program_that_asked_it_however_that_ends(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_memory_is_bounded_on_the_side_of_the_runtime(tmp_path: Path, monkeypatc
     one, shape = net.parameter("one", "f32", (1,)), net.parameter("shape", "i64", (1,))
     wide = net.apply("Broadcast", one, shape, mode="numpy", version="opset3", dims=(-1,))
     net.result(net.apply("ReduceSum", wide, net.constant([0], np.int64), keep_dims="true", dims=(1,)), "sum")
-    worker = Worker(memory=2**30)
+    worker = Worker(PROGRAM, memory=2**30)
     monkeypatch.setattr("stepper.openvino.peer.shared_worker", lambda: worker)
     model, x = stepper.read_model(net.write(tmp_path)), np.ones(1, np.float32)
     try:

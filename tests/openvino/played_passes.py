@@ -10,17 +10,18 @@ import sys
 import time
 from pathlib import Path
 
-from stepper.openvino.process import messages
-from stepper.openvino.process.messages import COMPILING, Began, CompileFile, Done, Refused
+from stepper.openvino.worker import CompileFile, OpenVINOAct
+from stepper.processes import messages
+from stepper.processes.messages import COMPILING, Completed, Rejected, StageBegan
 
 
 def main() -> None:
     """Answer the one request that comes."""
-    found = messages.read_request(sys.stdin.buffer)
+    found = messages.read_request(sys.stdin.buffer, OpenVINOAct)
     assert found is not None and isinstance(found[0].act, CompileFile)
     act = found[0].act
     way = act.runtime.precision
-    messages.write(sys.stdout.buffer, Began(COMPILING))
+    messages.write(sys.stdout.buffer, StageBegan(COMPILING))
     (Path(act.folder) / "pid").write_text(str(os.getpid()))
     for number in range(int(act.runtime.device)):
         for suffix, content in ((".bin", b"weights" * 100), (".xml", b"<net/>")):
@@ -31,6 +32,6 @@ def main() -> None:
         time.sleep(60)
     if way == "crashes":
         os.abort()
-    failed = Refused("", "Exception from src/a.cpp:1:\nIt is too large.")
-    messages.write(sys.stdout.buffer, failed if way == "fails" else Done())
+    failed = Rejected("", "Exception from src/a.cpp:1:\nIt is too large.")
+    messages.write(sys.stdout.buffer, failed if way == "fails" else Completed())
     sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""The process in which OpenVINO runs, as far as we talk to it; another one is in its place."""
+"""A worker process, as far as we talk to it; a program that fails on request is in it."""
 
 from __future__ import annotations
 
@@ -13,43 +13,42 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
 from stepper.ir.packing import packed_size, unpack
-from stepper.openvino.process import messages
-from stepper.openvino.process.client import Limits, Remote, Worker
-from stepper.openvino.process.endings import RuntimeEnded, RuntimeLimit
-from stepper.openvino.process.messages import Call, Check, DefineModel, Done, RuntimeFacts
+from stepper.processes import messages
+from stepper.processes.endings import WorkerEnded, WorkerLimit
+from stepper.processes.messages import CallFunction, Completed
+from stepper.processes.worker import Limits, Program, RemoteFunction, Worker
+from tests.processes.played_worker import Define, Fail
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
-NOTHING = RuntimeFacts("CPU", "f32", (), {})
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    found = Worker(module="tests.openvino.played_worker")
+    found = Worker(Program("SlowRT", "tests.processes.played_worker"))
     yield found
     found.close()
     assert found.pid() is None
 
 
-def asked(worker: Worker, device: str, seconds: float = 60) -> Any:
-    act = Check(RuntimeFacts(device, "f32", (), {}))
-    return worker.ask(act, subject="the model m.xml", limits=Limits(seconds))
+def asked(worker: Worker, way: str, seconds: float = 60) -> Any:
+    return worker.ask(Fail(way), subject="the model m.xml", limits=Limits(seconds))
 
 
 @pytest.mark.parametrize(
     "fault, kind, code, said",
     [
-        ("SIGSEGV", ExecutionError, 3, "OpenVINO crashed (SIGSEGV) while compiling the model m.xml"),
-        ("SIGFPE", ExecutionError, 3, "OpenVINO crashed (SIGFPE) while compiling the model m.xml"),
+        ("SIGSEGV", ExecutionError, 3, "SlowRT crashed (SIGSEGV) while compiling the model m.xml"),
+        ("SIGFPE", ExecutionError, 3, "SlowRT crashed (SIGFPE) while compiling the model m.xml"),
         (
             "SIGKILL",
             ExecutionError,
             3,
-            "OpenVINO crashed (SIGKILL, which the system sends where memory runs out)",
+            "SlowRT crashed (SIGKILL, which the system sends where memory runs out)",
         ),
-        ("exit", ExecutionError, 3, "OpenVINO ended with exit code 7 while compiling the model m.xml"),
-        ("garbage", ExecutionError, 3, "OpenVINO's process answered with something unreadable while compiling the"),
-        ("memory", LimitReached, 4, "OpenVINO ran out of memory (limit"),
-        ("hang", LimitReached, 4, "OpenVINO did not end within 0.5 s while compiling the model m.xml"),
+        ("exit", ExecutionError, 3, "SlowRT ended with exit code 7 while compiling the model m.xml"),
+        ("garbage", ExecutionError, 3, "SlowRT sent an unreadable answer while compiling the model m.xml"),
+        ("memory", LimitReached, 4, "SlowRT ran out of memory (limit"),
+        ("hang", LimitReached, 4, "SlowRT did not finish within 0.5 s while compiling the model m.xml"),
         ("refuse", UsageError, 2, "there is no such device"),
     ],
 )
@@ -59,7 +58,7 @@ def test_each_end_is_an_exception_of_ours_and_the_next_request_is_answered(
     with pytest.raises(kind) as raised:
         asked(worker, fault, 0.5 if fault == "hang" else 60)
     assert str(raised.value).startswith(said) and raised.value.exit_code == code
-    assert asked(worker, "CPU") == []
+    assert asked(worker, "") == []
 
 
 def test_what_the_runtime_complains_of_is_its_own_words(worker: Worker) -> None:
@@ -68,14 +67,14 @@ def test_what_the_runtime_complains_of_is_its_own_words(worker: Worker) -> None:
 
 
 def test_an_end_is_kept_as_facts(worker: Worker) -> None:
-    with pytest.raises(RuntimeEnded) as raised:
+    with pytest.raises(WorkerEnded) as raised:
         asked(worker, "SIGFPE")
-    ending = raised.value.ending
-    assert ending is not None
-    assert (ending.how, ending.stage, ending.subject, ending.code) == ("signal", "compiling", "the model m.xml", 8)
-    with pytest.raises(RuntimeLimit) as limited:
+    end = raised.value.end
+    assert end is not None and end.program == "SlowRT"
+    assert (end.kind, end.stage, end.subject, end.code) == ("signal", "compiling", "the model m.xml", 8)
+    with pytest.raises(WorkerLimit) as limited:
         asked(worker, "hang", 0.5)
-    assert limited.value.ending is not None and limited.value.ending.limit == 0.5
+    assert limited.value.end is not None and limited.value.end.limit == 0.5
 
 
 def arrays_of_every_type() -> list[Any]:
@@ -97,7 +96,7 @@ def arrays_of_every_type() -> list[Any]:
 
 def test_tensors_of_every_type_cross_bit_for_bit() -> None:
     given, stream = arrays_of_every_type(), io.BytesIO()
-    messages.write(stream, Done(), given)
+    messages.write(stream, Completed(), given)
     stream.seek(0)
     reply = messages.read_reply(stream)
     assert reply is not None
@@ -109,7 +108,7 @@ def test_tensors_of_every_type_cross_bit_for_bit() -> None:
 @pytest.mark.parametrize("ruined", ["cut", "head", "length", "content"])
 def test_what_is_no_message_is_never_taken_for_one(ruined: str) -> None:
     stream = io.BytesIO()
-    messages.write(stream, Done(), [np.arange(100.0)])
+    messages.write(stream, Completed(), [np.arange(100.0)])
     content = bytearray(stream.getvalue())
     if ruined == "cut":
         assert messages.read_reply(io.BytesIO(bytes(content[:-1]))) is None
@@ -127,33 +126,33 @@ def test_what_is_no_message_is_never_taken_for_one(ruined: str) -> None:
 def test_what_was_defined_is_defined_again_after_a_crash_that_is_not_tried_twice(worker: Worker) -> None:
     defined: list[int] = []
 
-    def define(key: int) -> tuple[DefineModel, list[Any]]:
+    def define(key: int) -> tuple[Define, list[Any]]:
         defined.append(key)
-        return DefineModel(key, NOTHING, "<net/>", ""), []
+        return Define(key), []
 
-    echo = Remote(worker, define, "the model m.xml", Limits())
+    echo = RemoteFunction(worker, define, "the model m.xml", Limits())
     x = np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(echo(x)[0], x)
     for _ in range(3):
-        with pytest.raises(RuntimeEnded, match="crashed"):
+        with pytest.raises(WorkerEnded, match="crashed"):
             echo(-x)
     assert (len(defined), worker.generation) == (1, 1), "it is not asked again"
-    with pytest.raises(RuntimeEnded, match="crashed"):
+    with pytest.raises(WorkerEnded, match="crashed"):
         echo(x)
     np.testing.assert_array_equal(echo(x[:2])[0], x[:2])
     assert (len(defined), worker.generation) == (2, 2)
 
 
 def test_after_a_few_crashes_it_is_not_asked_at_all(worker: Worker) -> None:
-    function = Remote(worker, lambda key: (DefineModel(key, NOTHING, "<net/>", ""), []), "the model", Limits())
+    function = RemoteFunction(worker, lambda key: (Define(key), []), "the model", Limits())
     for size in range(1, 9):
-        with pytest.raises(RuntimeEnded):
+        with pytest.raises(WorkerEnded):
             function(np.full(size, -1, np.float32))
     assert worker.generation == 3
 
 
 def test_an_interrupt_ends_what_is_under_way(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked(worker, "CPU")
+    asked(worker, "")
     number = worker.pid()
     assert number is not None
 
@@ -161,29 +160,29 @@ def test_an_interrupt_ends_what_is_under_way(worker: Worker, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("stepper.openvino.process.client._Process.next_reply", interrupted)
+        patched.setattr("stepper.processes.worker._Process.next_reply", interrupted)
         asked(worker, "hang")
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
-    assert asked(worker, "CPU") == []
+    assert asked(worker, "") == []
 
 
 def test_a_process_that_ended_unasked_is_started_again(worker: Worker) -> None:
-    asked(worker, "CPU")
+    asked(worker, "")
     number = worker.pid()
     assert number is not None
     os.kill(number, 9)
     assert worker._process is not None
     worker._process._process.wait(30)
-    assert asked(worker, "CPU") == []
+    assert asked(worker, "") == []
     assert worker.generation == 2
 
 
 def test_a_request_names_what_can_be_forgotten(worker: Worker) -> None:
-    function = Remote(worker, lambda key: (DefineModel(key, NOTHING, "<net/>", ""), []), "the model", Limits())
+    function = RemoteFunction(worker, lambda key: (Define(key), []), "the model", Limits())
     function(np.ones(1))
     key = function._key
     del function
     assert worker._forgotten == [key]
-    worker.ask(Call(0), [], subject="the model")
+    worker.ask(CallFunction(0), [], subject="the model")
     assert worker._forgotten == []

@@ -1,8 +1,8 @@
-"""Our side of the process in which OpenVINO runs: `Worker`.
+"""The program's side of a worker process: `Worker`.
 
-    worker = shared_worker()                           # one for the whole program; it starts with the first request
-    worker.ask(Check(facts), subject="the device CPU")
-    layer = Remote(worker, definition, arrays, "MatMul 'proj' (layer 3)", limits)
+    worker = Worker(Program("OpenVINO", "stepper.openvino.service"))   # it starts with the first request
+    worker.ask(CheckDevice(facts), subject="the device CPU")
+    layer = RemoteFunction(worker, define, "MatMul 'proj' (layer 3)", limits)
     layer(x)                                           # defined anew where the process had to be started again
 
 Whatever happens to the process becomes one of the exceptions of `endings`; the next request starts another.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -24,26 +23,45 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.errors import ExecutionError, KernelError, StepperError, UnsupportedOperation, UsageError
-from stepper.openvino.process import messages
-from stepper.openvino.process.endings import ENDED, Ending, How, error_of
-from stepper.openvino.process.messages import LOADING, RUNNING, Began, Call, Done, Refused, Reply, Request
+from stepper.errors import ExecutionError, KernelError, ModelError, StepperError, UnsupportedOperation, UsageError
+from stepper.processes import messages
+from stepper.processes.endings import ENDED, EndKind, ProcessEnd, error_of
+from stepper.processes.messages import (
+    LOADING,
+    RUNNING,
+    CallFunction,
+    Completed,
+    Rejected,
+    Reply,
+    StageBegan,
+    WorkRequest,
+)
 
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
 
 _START: Final = "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
-_MODULE: Final = "stepper.openvino.process.worker"
 _MOST_CRASHES: Final = 3
 _LONGEST_START: Final = 60.0
 _KNOWN: Final[Mapping[str, type[Exception]]] = {
-    kind.__name__: kind for kind in (UsageError, ExecutionError, KernelError, UnsupportedOperation)
+    kind.__name__: kind for kind in (UsageError, ExecutionError, KernelError, ModelError, UnsupportedOperation)
 }
+
+
+T = TypeVar("T")
+
+
+class Program(Struct, frozen=True):
+    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves."""
+
+    name: str
+    module: str
 
 
 class Limits(Struct, frozen=True):
@@ -53,23 +71,23 @@ class Limits(Struct, frozen=True):
     running: float | None = None
 
     def of(self, stage: str) -> float:
-        """The seconds that a stage may take; OpenVINO's start is none of the things that a user bounds."""
+        """Return the seconds that a stage may take; the start of a program is none of the things that a user bounds."""
         if stage == LOADING:
             return max(self.seconds, _LONGEST_START)
         return self.running if self.running is not None and stage == RUNNING else self.seconds
 
 
 class Worker:
-    """A process in which OpenVINO runs. It is started by the first request, and again after it has ended.
+    """A process in which a program runs. It is started by the first request, and again after it has ended.
 
-    `environment` are variables for it, `memory` the bytes that it may use (None: those of the machine), `module` what
-    runs in it. One request at a time; requests from several threads wait for each other.
+    `environment` are variables for it, `memory` the bytes that it may use (None: those of the machine). One request at
+    a time; requests from several threads wait for each other.
     """
 
     def __init__(
-        self, environment: Mapping[str, str] | None = None, memory: int | None = None, module: str | None = None
+        self, program: Program, environment: Mapping[str, str] | None = None, memory: int | None = None
     ) -> None:
-        self._environment, self._module = dict(environment or {}), module or _MODULE
+        self.program, self._environment = program, dict(environment or {})
         self._memory = _memory_of_the_machine() if memory is None else memory
         self._lock = threading.RLock()
         self._process: _Process | None = None
@@ -77,25 +95,33 @@ class Worker:
         self._forgotten: list[int] = []
         self._stage, self._begun = RUNNING, 0
         self.generation = 0
-        """How many processes were started; what was defined in an earlier one is gone."""
+        """Number of processes that were started; what was defined in an earlier one is gone."""
 
-    def ask(
-        self, act: messages.Act, arrays: Sequence[Any] = (), *, subject: str, limits: Limits | None = None
-    ) -> list[Array]:
-        """Let it do something; the arrays of the answer.
+    def ask(self, act: Any, arrays: Sequence[Any] = (), *, subject: str, limits: Limits | None = None) -> list[Array]:
+        """Perform an act; return the arrays of the answer.
 
-        RuntimeError with OpenVINO's words where it refuses, one of our exceptions where that was raised there, and
-        those of `endings` where the process ends instead.
+        Raises RuntimeError with the runtime's words where it refuses, one of our exceptions where that was raised
+        there, and those of `endings` where the process ends instead.
         """
+        return self._asked(act, arrays, subject, limits)[1]
+
+    def ask_for(
+        self, facts: type[T], act: Any, arrays: Sequence[Any] = (), *, subject: str, limits: Limits | None = None
+    ) -> tuple[T, list[Array]]:
+        """Perform an act; return the facts of the answer, of this type, and its arrays. Raises as `ask` does."""
+        content, found = self._asked(act, arrays, subject, limits)
+        return msgspec.msgpack.decode(content, type=facts), found
+
+    def _asked(self, act: Any, arrays: Sequence[Any], subject: str, limits: Limits | None) -> tuple[bytes, list[Array]]:
         with self._lock:
             self.send(act, arrays, subject=subject)
-            return self.receive(subject, limits or Limits())
+            return self._received(subject, limits or Limits())
 
-    def send(self, act: messages.Act, arrays: Sequence[Any] = (), *, subject: str) -> None:
+    def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> None:
         """Send a request without waiting for the answer. The process is started where there is none."""
         process = self._running()
-        self._stage = RUNNING if isinstance(act, Call) else LOADING
-        request = Request(act, subject, tuple(self._forgotten))
+        self._stage = RUNNING if isinstance(act, CallFunction) else LOADING
+        request = WorkRequest(act, subject, tuple(self._forgotten))
         self._forgotten.clear()
         try:
             messages.write(process.requests, request, arrays)
@@ -105,64 +131,67 @@ class Worker:
             self.close()
             raise
 
-    def receive(self, subject: str, limits: Limits) -> list[Array]:
-        """Wait for the answer to what was sent; as `ask`."""
+    def _received(self, subject: str, limits: Limits) -> tuple[bytes, list[Array]]:
         while True:
             begun, seconds = self._begun, limits.of(self._stage)
-            found = self.wait(subject, seconds)
+            found = self._next_answer(subject, seconds)
             if found is not None:
                 return found
             if begun == self._begun:
                 raise self.overdue(subject, seconds)
 
     def wait(self, subject: str, seconds: float) -> list[Array] | None:
-        """As `receive`, but None where there is no answer within these seconds, or another stage has begun."""
+        """Return the arrays of the answer to what was sent; None after these seconds, and where a stage begins."""
+        found = self._next_answer(subject, seconds)
+        return None if found is None else found[1]
+
+    def _next_answer(self, subject: str, seconds: float) -> tuple[bytes, list[Array]] | None:
         process = self._process
         assert process is not None, "something was sent"
         try:
             match process.next_reply(seconds):
                 case None:
                     return None
-                case Began() as began, _:
+                case StageBegan() as began, _:
                     self._stage = began.stage
                     self._begun += 1
                     return None
-                case Done(), arrays:
-                    return arrays
-                case Refused() as refused, _:
-                    kind = _KNOWN.get(refused.error, RuntimeError)
+                case Completed() as completed, arrays:
+                    return completed.facts, arrays
+                case Rejected() as rejected, _:
+                    kind = _KNOWN.get(rejected.error, RuntimeError)
                 case _:
-                    raise _Ended(How.MEMORY, 0)
+                    raise _Ended(EndKind.MEMORY, 0)
         except _Ended as ended:
             self.close()
-            how, code = ended.args
-            limit = self._memory if how is How.MEMORY else 0
-            raise error_of(Ending(how, self._stage, subject, code, limit)) from None
+            kind_of_end, code = ended.args
+            limit = self._memory if kind_of_end is EndKind.MEMORY else 0
+            raise error_of(ProcessEnd(kind_of_end, self.program.name, self._stage, subject, code, limit)) from None
         except BaseException:  # an interrupt: what is under way there is nobody's any more
             self.close()
             raise
-        raise kind(refused.text)
+        raise kind(rejected.text)
 
     def overdue(self, subject: str, seconds: float) -> StepperError:
-        """End the process, which has not answered in time; the exception that says so."""
+        """End the process, which has not answered in time; return the exception that says so."""
         self.close()
-        return error_of(Ending(How.TIME, self._stage, subject, limit=seconds))
+        return error_of(ProcessEnd(EndKind.TIME, self.program.name, self._stage, subject, limit=seconds))
 
     def forget(self, key: int) -> None:
-        """Let it drop what was defined under this key, with the next request."""
+        """Have it drop what was defined under this key, with the next request."""
         self._forgotten.append(key)
 
     def locked(self) -> threading.RLock:
-        """The lock under which several requests belong together."""
+        """Return the lock under which several requests belong together."""
         return self._lock
 
     @property
     def stage(self) -> str:
-        """What it was at when it last said so."""
+        """The stage that began last."""
         return self._stage
 
     def ready(self) -> int:
-        """The generation of a process that runs; it is started where there is none."""
+        """Return the generation of the process; one is started where there is none."""
         self._running()
         return self.generation
 
@@ -173,7 +202,7 @@ class Worker:
             process.end()
 
     def pid(self) -> int | None:
-        """The id of the process; None where there is none."""
+        """Return the id of the process; None where there is none."""
         return None if self._process is None else self._process.pid
 
     def _running(self) -> _Process:
@@ -183,18 +212,18 @@ class Worker:
             self.close()
         if self._process is None:
             self._forgotten.clear()
-            self._process = _Process(self._module, self._environment, self._memory)
+            self._process = _Process(self.program.module, self._environment, self._memory)
             _open.add(self)
             self.generation += 1
         return self._process
 
 
 class _Ended(Exception):
-    """The process ended; how, and the number of a signal or an exit code."""
+    """End of the process: its kind, and the number of a signal or an exit code."""
 
 
 class _Process:
-    """One process: requests are written here, answers are read by a thread of their own."""
+    """A process to which requests are written; a thread of its own reads the answers."""
 
     def __init__(self, module: str, environment: Mapping[str, str], memory: int) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process is
@@ -209,7 +238,7 @@ class _Process:
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self.requests: IO[bytes] = self._process.stdin
-        self._replies: queue.Queue[tuple[Reply, list[Array]] | How | None] = queue.Queue()
+        self._replies: queue.Queue[tuple[Reply, list[Array]] | EndKind | None] = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._replies), daemon=True).start()
 
     @property
@@ -220,21 +249,21 @@ class _Process:
         return self._process.poll() is None
 
     def next_reply(self, seconds: float) -> tuple[Reply, list[Array]] | None:
-        """The next answer; None where there is none within these seconds. Raise `_Ended` where the process ended."""
+        """Return the next answer, None after these seconds. Raise `_Ended` where the process ended."""
         try:
             found = self._replies.get(timeout=seconds)
         except queue.Empty:
             return None
         if isinstance(found, tuple):
             return found
-        if found is How.GARBLED:
-            raise _Ended(How.GARBLED, 0)
+        if found is EndKind.GARBLED:
+            raise _Ended(EndKind.GARBLED, 0)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
         code = self._process.returncode or 0
         if code < 0 and b"bad_alloc" in self._said():
-            raise _Ended(How.MEMORY, 0)
-        raise _Ended(How.SIGNAL if code < 0 else How.EXIT, abs(code))
+            raise _Ended(EndKind.MEMORY, 0)
+        raise _Ended(EndKind.SIGNAL if code < 0 else EndKind.EXIT, abs(code))
 
     def _said(self) -> bytes:
         self._messages.seek(0, os.SEEK_END)
@@ -256,7 +285,7 @@ def _listen(stream: IO[bytes], replies: queue.Queue[Any]) -> None:
             try:
                 found = messages.read_reply(stream)
             except (messages.Garbled, MemoryError):
-                replies.put(How.GARBLED)
+                replies.put(EndKind.GARBLED)
                 return
             except (OSError, ValueError):
                 found = None
@@ -272,11 +301,11 @@ def _in_a_group_of_its_own() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
-class Remote:
-    """Something that is defined in a worker, as a function from arrays to arrays.
+class RemoteFunction:
+    """Function from arrays to arrays that is defined in a worker.
 
-    `define` gives the definition for a key with its arrays. What ended the process once is not tried again on inputs
-    of the same types and shapes, and after a few times not at all: the same exception is raised.
+    `define` gives the act that defines it under a key, with its arrays. What ended the process once is not tried again
+    on inputs of the same types and shapes, and after a few times not at all: the same exception is raised.
     """
 
     _keys: Final = itertools.count(1)
@@ -284,7 +313,7 @@ class Remote:
     def __init__(
         self,
         worker: Worker,
-        define: Callable[[int], tuple[messages.Act, Sequence[Any]]],
+        define: Callable[[int], tuple[Any, Sequence[Any]]],
         subject: str,
         limits: Limits,
     ) -> None:
@@ -295,11 +324,11 @@ class Remote:
         weakref.finalize(self, worker.forget, self._key)
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """What it computes. Exceptions as those of `Worker.ask`."""
+        """Return its outputs. Raises as `Worker.ask` does."""
         return self._called(inputs, wanted=True)
 
     def survives(self, *inputs: Any) -> None:
-        """Compute for nothing but the exceptions of `Worker.ask`."""
+        """Compute, and raise as `Worker.ask` does; the outputs stay there."""
         self._called(inputs, wanted=False)
 
     def _called(self, inputs: tuple[Any, ...], *, wanted: bool) -> tuple[Array, ...]:
@@ -314,7 +343,7 @@ class Remote:
                     act, arrays = self._define(self._key)
                     self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
                     self._generation = self._worker.generation
-                call = Call(self._key, wanted)
+                call = CallFunction(self._key, wanted)
                 return tuple(self._worker.ask(call, inputs, subject=self.subject, limits=self.limits))
         except ENDED as error:
             self._ended[signature] = error
@@ -322,14 +351,14 @@ class Remote:
 
 
 def _again(error: StepperError) -> StepperError:
-    """The exception once more, without the trace of the first time."""
+    """Return the exception once more, without the trace of the first time."""
     copy = type(error)(str(error))
-    copy.ending = error.ending  # type: ignore[attr-defined]  # each of ENDED has one
+    copy.end = error.end  # type: ignore[attr-defined]  # each of ENDED has one
     return copy
 
 
 def _memory_of_the_machine() -> int:
-    """The bytes of memory that a process may have here; 0 where that is not known."""
+    """Return the bytes of memory that a process may have here; 0 where that is not known."""
     sizes = []
     with contextlib.suppress(ValueError, OSError, AttributeError):
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -345,9 +374,3 @@ _open: weakref.WeakSet[Worker] = weakref.WeakSet()
 def _close_all() -> None:
     for worker in list(_open):
         worker.close()
-
-
-@functools.cache
-def shared_worker() -> Worker:
-    """The one process of the program; what is asked of it is small, and starting one takes half a second."""
-    return Worker()

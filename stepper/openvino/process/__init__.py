@@ -1,1 +1,0 @@
-"""The process in which OpenVINO runs: its requests, its messages, how it ends."""

@@ -1,0 +1,97 @@
+"""OpenVINO's side of its worker process: `main` performs the acts of `worker`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from stepper.element_types import Array
+from stepper.openvino import runtime
+from stepper.openvino.compiled import CompiledText
+from stepper.openvino.conversion import convert
+from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.native_text import NativeText, mapped
+from stepper.openvino.runtime import Runtime
+from stepper.openvino.worker import (
+    CheckDevice,
+    CompileFile,
+    Convert,
+    DefineLayer,
+    DefineModel,
+    OpenVINOAct,
+    RuntimeFacts,
+    layer_of,
+)
+from stepper.processes.messages import CallFunction
+from stepper.processes.server import Announce, serve
+
+
+class OpenVINOService:
+    """Performs acts in OpenVINO; what was defined stays until it is forgotten."""
+
+    acts = OpenVINOAct
+
+    def __init__(self, announce: Announce) -> None:
+        runtime.announce = announce
+        self._functions: dict[int, Callable[..., Sequence[Any]]] = {}
+        self._runtimes: dict[bytes, Runtime] = {}
+
+    def forget(self, key: int) -> None:
+        """Drop what was defined under a key."""
+        self._functions.pop(key, None)
+
+    def perform(self, act: OpenVINOAct, arrays: list[Array]) -> tuple[None, Sequence[Any]]:
+        """Return the outputs of a call; nothing for other acts."""
+        match act:
+            case CheckDevice():
+                self._runtime(act.runtime).check_here()
+            case Convert():
+                convert(act.source, act.target)
+            case CompileFile():
+                os.chdir(act.folder)
+                self._runtime(act.runtime).compile_file(act.path)
+            case DefineModel():
+                text = NativeText(act.text, mapped(act.weights) if act.weights else None)
+                self._functions[act.key] = CompiledText(self._loaded(act.runtime), text)
+            case DefineLayer():
+                self._functions[act.key] = self._layer(act, arrays)
+            case CallFunction():
+                found = self._functions[act.key](*arrays)
+                return None, found if act.wanted else ()
+        return None, ()
+
+    def _layer(self, act: DefineLayer, arrays: Sequence[Array]) -> Callable[..., Sequence[Any]]:
+        """Return a layer as a function of those of its inputs that are no constants."""
+        constants: list[Array | None] = [None] * len(act.layer.inputs)
+        for place, array in zip(act.constants, arrays, strict=True):
+            constants[place] = array
+        layer = LayerInOpenVINO(
+            self._loaded(act.runtime), layer_of(act.layer), constants, is_last_resort=act.is_last_resort
+        )
+
+        def compute(*given: Array) -> Sequence[Any]:
+            changing = iter(given)
+            return layer(*[next(changing) if one is None else one for one in constants])
+
+        return compute
+
+    def _loaded(self, facts: RuntimeFacts) -> Runtime:
+        """Return a runtime that is loaded, so that what comes next is no longer its start."""
+        found = self._runtime(facts)
+        assert found.core, "it has its device"
+        return found
+
+    def _runtime(self, facts: RuntimeFacts) -> Runtime:
+        key = msgspec.msgpack.encode(facts)
+        if key not in self._runtimes:
+            found = Runtime(facts.device, facts.precision, facts.extensions, facts.properties)
+            self._runtimes[key] = found
+        return self._runtimes[key]
+
+
+def main() -> None:
+    """Serve until the other side is gone."""
+    serve(OpenVINOService)

@@ -1,0 +1,168 @@
+"""Messages between the program and a worker process: typed facts, with arrays as their bytes.
+
+A message is a head of fixed length, a msgpack text of one of the types below, and the bytes of its arrays one after the
+other. Nothing is ever executed that comes over the pipe. What does not follow the format raises `Garbled`.
+
+An act is a tagged Struct of the service that performs it. One with a field `folder` names a temporary folder: the
+worker deletes it if the program ends while the act is performed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import IO, Any, Final, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.element_types import STRING, STRING_DTYPE, Array
+
+_HEAD: Final = struct.Struct("<4sIQ")
+_MAGIC: Final = b"stw2"
+_LARGEST: Final = 2**48
+_NOTHING: Final = msgspec.msgpack.encode(None)
+
+LOADING: Final = "being loaded for"
+READING: Final = "reading"
+CONVERTING: Final = "converting"
+COMPILING: Final = "compiling"
+RUNNING: Final = "running"
+STAGES: Final = (READING, CONVERTING, COMPILING, RUNNING)
+"""Stages whose beginning a worker announces; it may end at each of them."""
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class Garbled(Exception):
+    """Bytes that are no message."""
+
+
+class CallFunction(Struct, frozen=True, tag=True):
+    """Call the function that was defined under a key on the arrays of the message; its outputs are sent if `wanted`."""
+
+    key: int
+    wanted: bool = True
+
+
+class WorkRequest(Struct, Generic[A], frozen=True):
+    """An act, its subject in words, and the keys of definitions that are not needed any more."""
+
+    act: A
+    subject: str
+    forget: tuple[int, ...] = ()
+
+
+class StageBegan(Struct, frozen=True, tag=True):
+    """Not an answer yet: a stage begins."""
+
+    stage: str
+
+
+class Completed(Struct, frozen=True, tag=True):
+    """The act was performed; `facts` is what it gives beside arrays, in msgpack."""
+
+    facts: bytes = _NOTHING
+
+
+class Rejected(Struct, frozen=True, tag=True):
+    """The act failed; `error` is the name of one of our exceptions, or empty for words of the runtime's own."""
+
+    error: str
+    text: str
+
+
+class OutOfMemory(Struct, frozen=True, tag=True):
+    """Memory did not suffice; the process lives on."""
+
+
+Reply = StageBegan | Completed | Rejected | OutOfMemory
+
+
+class _ArrayFacts(Struct, frozen=True, array_like=True):
+    element_type: str
+    shape: tuple[int, ...]
+    size: int
+    texts: list[str] | None = None
+
+
+class _Frame(Struct, Generic[T], frozen=True, array_like=True):
+    message: T
+    arrays: tuple[_ArrayFacts, ...]
+
+
+def write(stream: IO[bytes], message: WorkRequest[Any] | Reply, arrays: Sequence[Any] = ()) -> None:
+    """Write one message whole."""
+    facts, parts = [], []
+    for array in map(np.asarray, arrays):
+        element_type, texts = element_types.of(array), None
+        if element_type is STRING:
+            texts = [str(text) for text in array.reshape(-1).tolist()]
+        elif array.size:
+            parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        size = 0 if texts is not None else array.nbytes
+        facts.append(_ArrayFacts(element_type.name, array.shape, size, texts))
+    content = msgspec.msgpack.encode(_Frame(message, tuple(facts)))
+    stream.write(_HEAD.pack(_MAGIC, len(content), sum(map(len, parts))))
+    stream.write(content)
+    for part in parts:
+        stream.write(part)
+    stream.flush()
+
+
+def read_request(stream: IO[bytes], acts: Any) -> tuple[WorkRequest[Any], list[Array]] | None:
+    """Read a request for one of the acts (a union of Structs) and its arrays; None at the end of the stream."""
+    return _read(stream, _Frame[WorkRequest[acts]])
+
+
+def read_reply(stream: IO[bytes]) -> tuple[Reply, list[Array]] | None:
+    """Read a reply and its arrays; None at the end of the stream."""
+    return _read(stream, _Frame[Reply])
+
+
+def _read(stream: IO[bytes], kind: Any) -> tuple[Any, list[Array]] | None:
+    head = _exactly(stream, _HEAD.size)
+    if head is None:
+        return None
+    magic, length, size = _HEAD.unpack(head)
+    if magic != _MAGIC or size > _LARGEST:
+        raise Garbled("it has no head")
+    content = _exactly(stream, length)
+    payload = None if content is None else _exactly(stream, size)
+    if content is None or payload is None:
+        return None
+    try:
+        frame = msgspec.msgpack.decode(content, type=kind)
+        return frame.message, _arrays(frame.arrays, payload)
+    except (msgspec.MsgspecError, ValueError, KeyError) as error:
+        raise Garbled(str(error)) from None
+
+
+def _arrays(facts: Sequence[_ArrayFacts], payload: bytearray) -> list[Array]:
+    found, offset = [], 0
+    for fact in facts:
+        dtype = element_types.ELEMENT_TYPES[fact.element_type].dtype
+        if dtype == STRING_DTYPE:
+            found.append(np.array(fact.texts or [], dtype).reshape(fact.shape))
+            continue
+        if not 0 <= fact.size <= len(payload) - offset:
+            raise ValueError("an array is longer than the message")
+        part = np.frombuffer(payload, np.uint8, fact.size, offset)
+        found.append(part.view(dtype).reshape(fact.shape) if fact.size else np.empty(fact.shape, dtype))
+        offset += fact.size
+    return found
+
+
+def _exactly(stream: IO[bytes], count: int) -> bytearray | None:
+    """Return so many bytes; None where the stream ends before."""
+    buffer = bytearray(count)
+    view, done = memoryview(buffer), 0
+    while done < count:
+        got = stream.readinto(view[done:])  # type: ignore[attr-defined]  # streams of bytes have it
+        if not got:
+            return None
+        done += got
+    return buffer

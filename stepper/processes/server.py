@@ -1,0 +1,165 @@
+"""The worker's side: it takes requests from its standard input and answers on its standard output.
+
+Only `worker.Worker` starts it. It announces each stage that it begins with, so that the other side knows what it was
+at when it ends. It ends with the process that started it, and deletes what was being written for that one.
+
+For tests, STEPPER_FAULT="stage:fault" makes it fail when it begins with a stage: the name of a signal, or one of
+`hang`, `spin`, `exit`, `garbage` and `memory`. A third part makes it fail only if the subject has these words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, Any, Final, NoReturn, Protocol
+
+import msgspec
+
+from stepper.element_types import Array
+from stepper.errors import KernelError, StepperError
+from stepper.processes import messages
+from stepper.processes.messages import Completed, OutOfMemory, Rejected, Reply, StageBegan, WorkRequest
+
+FAULT: Final = "STEPPER_FAULT"
+_OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
+
+
+class Service(Protocol):
+    """Performs acts with a runtime. `acts` is the union of their types."""
+
+    acts: Any
+
+    def perform(self, act: Any, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
+        """Return facts, which msgpack can hold, and arrays.
+
+        May raise StepperError, KernelError, MemoryError, and RuntimeError with the runtime's own words.
+        """
+
+    def forget(self, key: int) -> None:
+        """Drop what was defined under a key."""
+
+
+Announce = Callable[[str], None]
+"""Says that a stage begins."""
+
+
+def serve(make: Callable[[Announce], Service]) -> NoReturn:
+    """Answer requests with a service until the other side is gone; the memory limit is the program's argument."""
+    answers = os.fdopen(os.dup(1), "wb")
+    requests = os.fdopen(os.dup(0), "rb")
+    _keep_libraries_off_the_pipes()
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    _limit_memory(int(sys.argv[1]))
+    _Server(requests, answers, make).run()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if an exception of a runtime says that memory did not suffice."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
+def _keep_libraries_off_the_pipes() -> None:
+    """Libraries that print must not write into an answer."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+
+
+def _limit_memory(size: int) -> None:
+    if not size:
+        return
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    with contextlib.suppress(ValueError, OSError):
+        _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        least = size if hard == resource.RLIM_INFINITY else min(size, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (least, hard))
+
+
+class _Server:
+    def __init__(self, requests: IO[bytes], answers: IO[bytes], make: Callable[[Announce], Service]) -> None:
+        self._requests, self._answers = requests, answers
+        self._waiting: queue.SimpleQueue[tuple[WorkRequest[Any], list[Array]] | None] = queue.SimpleQueue()
+        self._subject = self._folder = ""
+        self._service = make(self._begin)
+
+    def run(self) -> NoReturn:
+        """Read in another thread, so that the end of the other side is seen whatever this one is at."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        while True:
+            found = self._waiting.get()
+            if found is None:  # the request did not fit into memory, and what follows of it cannot be told apart
+                self._answer(OutOfMemory())
+                os._exit(0)
+            request, arrays = found
+            for key in request.forget:
+                self._service.forget(key)
+            self._subject = request.subject
+            self._answer(*self._performed(request, arrays))
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                found = messages.read_request(self._requests, self._service.acts)
+            except MemoryError:
+                self._waiting.put(None)
+                return
+            except (messages.Garbled, OSError):
+                found = None
+            if found is None:
+                if self._folder:
+                    shutil.rmtree(self._folder, ignore_errors=True)
+                os._exit(0)
+            self._folder = getattr(found[0].act, "folder", "")
+            self._waiting.put(found)
+
+    def _answer(self, reply: Reply, arrays: Sequence[Any] = ()) -> None:
+        messages.write(self._answers, reply, arrays)
+
+    def _begin(self, stage: str) -> None:
+        self._answer(StageBegan(stage))
+        stage_wanted, _, rest = os.environ.get(FAULT, "").partition(":")
+        fault, _, where = rest.partition(":")
+        if stage_wanted == stage and where in self._subject:
+            _fail(fault, self._answers)
+
+    def _performed(self, request: WorkRequest[Any], arrays: list[Array]) -> tuple[Reply, Sequence[Any]]:
+        try:
+            facts, outputs = self._service.perform(request.act, arrays)
+            return Completed(msgspec.msgpack.encode(facts)), outputs
+        except (StepperError, KernelError) as error:
+            return Rejected(type(error).__name__, str(error)), ()
+        except (RuntimeError, MemoryError) as error:
+            return OutOfMemory() if is_out_of_memory(error) else Rejected("", str(error)), ()
+        finally:
+            self._folder = ""
+
+
+def _fail(fault: str, answers: IO[bytes]) -> None:
+    """Fail in the way that a test asks for."""
+    if fault == "hang":
+        time.sleep(3600)
+    elif fault == "spin":
+        while True:
+            pass
+    elif fault == "exit":
+        os._exit(7)
+    elif fault == "garbage":
+        answers.write(b"this is no message at all, however long one reads it")
+        answers.flush()
+    elif fault == "memory":
+        raise MemoryError
+    elif fault:
+        os.kill(os.getpid(), getattr(signal, fault))

@@ -1,0 +1,66 @@
+"""A program in a worker process that fails as it is asked to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from msgspec import Struct
+
+from stepper.processes import messages
+from stepper.processes.messages import (
+    COMPILING,
+    CallFunction,
+    Completed,
+    OutOfMemory,
+    Rejected,
+    StageBegan,
+    WorkRequest,
+)
+
+
+class Fail(Struct, frozen=True, tag=True):
+    """End in some way; nothing happens for an empty one."""
+
+    way: str
+
+
+class Define(Struct, frozen=True, tag=True):
+    """A function that gives its inputs back, where none of them is negative."""
+
+    key: int
+
+
+Act = Fail | Define | CallFunction
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    while (found := messages.read_request(sys.stdin.buffer, Act)) is not None:
+        request, arrays = found
+        messages.write(sys.stdout.buffer, StageBegan(COMPILING))
+        messages.write(sys.stdout.buffer, *answer(request, arrays))
+
+
+def answer(request: WorkRequest[Act], arrays: list[messages.Array]) -> tuple[messages.Reply, list[messages.Array]]:
+    """What is asked for, or the end."""
+    fault = request.act.way if isinstance(request.act, Fail) else ""
+    if isinstance(request.act, CallFunction) and any(array.dtype.kind == "f" and (array < 0).any() for array in arrays):
+        fault = "SIGSEGV"
+    if fault.startswith("SIG"):
+        os.kill(os.getpid(), getattr(signal, fault))
+    if fault == "exit":
+        os._exit(7)
+    if fault == "hang":
+        time.sleep(60)
+    if fault == "garbage":
+        sys.stdout.buffer.write(b"nothing that could be read as a message")
+    if fault == "memory":
+        return OutOfMemory(), []
+    if fault == "refuse":
+        return Rejected("UsageError", "there is no such device"), []
+    if fault == "complain":
+        return Rejected("", "Exception from src/a.cpp:1:\nIt is too large."), []
+    return Completed(), arrays
