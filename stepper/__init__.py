@@ -58,7 +58,6 @@ if _TYPE_CHECKING:
     from stepper.engine import compile_model as compile_model
     from stepper.engine.feeds import bind_inputs as bind_inputs
     from stepper.engine.run import run as run
-    from stepper.engine.sequences import open_sequences as open_sequences
     from stepper.errors import ArgumentTypeError as ArgumentTypeError
     from stepper.errors import ExecutionError as ExecutionError
     from stepper.errors import InputError as InputError
@@ -73,6 +72,7 @@ if _TYPE_CHECKING:
     from stepper.errors import UsageError as UsageError
     from stepper.export.exporter import draw as draw
     from stepper.ir import read as read_model
+    from stepper.ir.opening import open_sequences as open_sequences
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
 
@@ -82,7 +82,7 @@ _HOMES = {
     "read_model": ("stepper.ir", "read"),
     "run": ("stepper.engine", "run"),
     "compile_model": ("stepper.engine", "compile_model"),
-    "open_sequences": ("stepper.engine.sequences", "open_sequences"),
+    "open_sequences": ("stepper.ir.opening", "open_sequences"),
     "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),

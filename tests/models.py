@@ -190,6 +190,19 @@ class Graph:
             "If", name, sources, [(side.type, side.dims) for side in then.results], parts, "opset8"
         )
 
+    def extension(
+        self,
+        type: str,
+        name: str,
+        body: Graph,
+        sources: Sequence[Value],
+        declared: Sequence[tuple[str, tuple[int, ...]]],
+        attributes: Mapping[str, object],
+    ) -> list[Value]:
+        """An operation that no operation set has, with a body and no port map; the values of its outputs."""
+        data = "".join(f' {key}="{value}"' for key, value in attributes.items())
+        return self._with_bodies(type, name, sources, declared, [f"<data{data}/>", body.text("body")], "extension")
+
     def _seed(
         self,
         type: str,

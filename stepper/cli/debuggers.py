@@ -31,7 +31,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
     """A debugger of the model on these inputs, by position."""
     partner = partner_of(options, model)
     if options.open_sequences:
-        from stepper.engine.sequences import open_sequences  # few want it
+        from stepper.ir.opening import open_sequences  # few want it
 
         model = open_sequences(model)
     debugger = Debugger(

@@ -38,11 +38,11 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules
-from stepper.engine.sequence_loops import without_loops
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.excerpts import excerpt
+from stepper.ir.lowering import without_loops
 from stepper.ir.opening import ModelSource, opened
 from stepper.query.addresses import Address
 

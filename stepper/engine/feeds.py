@@ -11,10 +11,9 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import mapping
 from stepper.element_types import STRING_DTYPE, Array, ElementType
-from stepper.engine.roles import parameter_type
 from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, parameter_shape
+from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ir.opening import ModelSource, opened
 from stepper.near_names import near_text
 from stepper.ops.axes import shape_text

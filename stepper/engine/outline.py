@@ -12,11 +12,11 @@ from msgspec import Struct
 from stepper.element_types import ElementType
 from stepper.engine.compiler import unsupported_layers
 from stepper.engine.endings import Control, control
-from stepper.engine.roles import RoleError, output_role, parameter_type, roles_of
+from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.engine.run import output_names
-from stepper.engine.sequence_loops import sequences_of
 from stepper.engine.variables import variables_of
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape
+from stepper.ir.lowering import sequences_of
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape, parameter_type
 from stepper.ir.shapes import PartialShape
 from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.departures import Departure, Use, departures

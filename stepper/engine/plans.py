@@ -17,11 +17,11 @@ from stepper.engine.loops import (
     whole_axis,
 )
 from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
-from stepper.engine.roles import RoleError, Roles, control_inputs, parameter_type, roles_of
+from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.dialects import EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape, parameter_type
 
 Note = Callable[[str], None]
 

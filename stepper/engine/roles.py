@@ -10,10 +10,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from stepper import element_types
 from stepper.ir.constants import constant_type
 from stepper.ir.dialects import CURRENT_ITERATION, EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, parameter_shape
+from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, parameter_shape, parameter_type
 
 
 class RoleError(ValueError):
@@ -146,12 +145,6 @@ def _fits_iteration_number(parameter: Layer) -> bool:
     is_integer = element_type is None or element_type.name in ("i32", "i64")
     shape = parameter_shape(parameter)
     return is_integer and (shape.accepts(()) or shape.accepts((1,)))
-
-
-def parameter_type(parameter: Layer) -> element_types.ElementType | None:
-    """The declared element type of a Parameter; None where it is open."""
-    written = parameter.attributes.get("element_type")
-    return parameter.outputs[0].element_type if written is None else element_types.by_name(written)
 
 
 def control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:

@@ -14,9 +14,8 @@ from stepper import element_types
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
 from stepper.engine.array_files import Reading, read_array, read_member
 from stepper.engine.feeds import input_names
-from stepper.engine.roles import parameter_type
 from stepper.errors import TensorTooLarge, UsageError
-from stepper.ir.model import Layer, parameter_shape
+from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.json_faults import json_fault
 from stepper.ops.limits import ensure_allocatable
 

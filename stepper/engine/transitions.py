@@ -14,11 +14,10 @@ from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.interventions import limit_reached
 from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
-from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError
-from stepper.ir.model import parameter_shape
+from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
+from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.ir.excerpts import excerpt
 from stepper.ir.shapes import PartialShape
@@ -252,6 +253,12 @@ def parameter_shape(parameter: Layer) -> PartialShape:
     if text is None:
         return PartialShape.of_dims(parameter.outputs[0].dims)
     return PartialShape.parse(text)
+
+
+def parameter_type(parameter: Layer) -> ElementType | None:
+    """Return the declared element type of a Parameter; None where it is open."""
+    written = parameter.attributes.get("element_type")
+    return parameter.outputs[0].element_type if written is None else element_types.by_name(written)
 
 
 def _type_text(layer: Layer) -> str:

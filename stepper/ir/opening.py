@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.errors import ArgumentTypeError
+from stepper.ir import lowering
 from stepper.ir.model import Model
 from stepper.ir.reader import read
 
@@ -39,3 +44,33 @@ def opened(source: ModelSource) -> Model:
             f"{type(source).__name__} is no model: name a file, or give a stepper or OpenVINO model"
         )
     return _opener[0](source)
+
+
+def open_sequences(source: ModelSource) -> Model:
+    """Return the model with its recurrent sequences as loops; the model itself where it has none.
+
+    Every LSTMSequence, GRUSequence and RNNSequence, at any depth, becomes the TensorIterator over its cell that it is,
+    so that a run can stop in it. A loop has id, name and line of the sequence that it was; of the two of a
+    bidirectional one NAME/forward has the id. A sequence that is not well-formed stays, for `compile_model` to say
+    what is wrong with it.
+    """
+    model = opened(source)
+    found = lowering.lowered(model, on_request=True)
+    if found is model or model.reopen is None:
+        return found
+    return replace(found, reopen=_Opened(model.reopen))
+
+
+class _Opened(Struct, frozen=True):
+    """A model with its sequences opened, to be had in another process (see `Model.reopen`)."""
+
+    reopen: Callable[[], Model]
+
+    def __call__(self) -> Model:
+        model = self.reopen()
+        if model not in _already:
+            _already[model] = open_sequences(model)
+        return _already[model]
+
+
+_already: Final[WeakKeyDictionary[Model, Model]] = WeakKeyDictionary()

@@ -20,7 +20,7 @@ from msgspec import Struct
 from stepper import operation_types
 from stepper.collector import collector_off
 from stepper.errors import ModelError
-from stepper.ir import checks, xml
+from stepper.ir import checks, lowering, xml
 from stepper.ir.constants import check_constant, check_parameter
 from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
 from stepper.ir.edges import read_edges, sources_of
@@ -52,10 +52,13 @@ def read(path: str | Path, name: str | None = None) -> Model:
         version = _net_version(place, root)
         file = ModelFile.of(path, name)
         weights = _open_weights(path)
-        graph = _GraphReader(place, plain, weights).read(root)
+        reader = _GraphReader(place, plain, weights)
+        graph = reader.read(root)
         if not graph.layers:
             place.at(root).fail("the net has no layers")
         model = Model(path, root.get("name", "") if name is None else name, version, graph, weights, file)
+        if reader.has_extensions:
+            model = lowering.lowered(model)
         checks.check(model)
     _alive[file] = model
     return model
@@ -132,6 +135,7 @@ class _GraphReader:
         self._place = place
         self._plain = plain
         self._weights = weights
+        self.has_extensions = False
 
     def read(self, root: Element) -> Graph:
         """The graph of `root` with all bodies in it."""
@@ -141,7 +145,7 @@ class _GraphReader:
             layers = self._layers(element, hosts, in_body=element is not root)
             opened.append((element, layers, hosts))
             for index, host, place in hosts:
-                waiting += [_body(place, host, tag) for tag, _ in BODIES[layers[index].type]]
+                waiting += [_body(place, host, tag) for tag, _ in _body_tags(layers[index])]
         graphs: dict[Element, Graph] = {}
         for element, layers, hosts in reversed(opened):
             for index, host, place in hosts:
@@ -159,6 +163,10 @@ class _GraphReader:
             layer, place = self._layer(child, in_body=in_body)
             if layer.type in BODIES:
                 hosts.append((len(layers), child, place))
+            elif layer.definition is None:
+                self.has_extensions = True
+                if _body_tags(layer):
+                    hosts.append((len(layers), child, place))
             layers.append(layer)
         return layers
 
@@ -211,9 +219,15 @@ class _GraphReader:
         return layer, place
 
 
+def _body_tags(layer: Layer) -> tuple[tuple[str, str], ...]:
+    """Return the elements that hold the bodies of a layer, each with that of its port map."""
+    found = lowering.find(layer.type) if layer.definition is None else None
+    return BODIES.get(layer.type, ()) if found is None or not found.has_body else (("body", "port_map"),)
+
+
 def _bodies(place: Place, host: Element, layer: Layer, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
     bodies = []
-    for tag, port_map in BODIES[layer.type]:
+    for tag, port_map in _body_tags(layer):
         role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
         bodies.append(read_body(place, host, layer.inputs, role, port_map, graphs[_body(place, host, tag)]))
     return tuple(bodies)

@@ -17,6 +17,7 @@ from stepper.element_types import Array, name_of
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError
+from stepper.ir.lowering import has_opened
 from stepper.ir.model import Model
 from stepper.ops.axes import shape_text
 from stepper.recording import schema
@@ -51,7 +52,7 @@ class RunOrigin(Struct, frozen=True):
     def of(cls, machine: Machine, options: RecordingOptions, folder: Path) -> RunOrigin:
         """The origin of the run of a machine, for a recording in a folder."""
         model = machine.compiled.model
-        opened = _is_opened(model)
+        opened = has_opened(model)
         hashes = file_hashes(model.path)
         return cls(
             schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
@@ -106,7 +107,7 @@ class RunOrigin(Struct, frozen=True):
         self.check_model(machine.compiled.model.path)
         if machine.rules.value != self.rules:
             raise SessionError(f"the run was under --rules {self.rules}, this one is under {machine.rules}")
-        if _is_opened(machine.compiled.model) is not self.open_sequences:
+        if has_opened(machine.compiled.model) is not self.open_sequences:
             was, now = ("with", "without") if self.open_sequences else ("without", "with")
             raise SessionError(f"the run was {was} --open-sequences, this one is {now}")
         self.check_engine(machine.compiled.engine)
@@ -129,10 +130,6 @@ class RunOrigin(Struct, frozen=True):
         ]
         if changed:
             raise SessionError(f"the model is not the one that was recorded: {' and '.join(changed)}")
-
-
-def _is_opened(model: Model) -> bool:
-    return any(layer.opened_from for _path, graph in model.graphs() for layer in graph.layers)
 
 
 def _difference(recorded: str | None, found: str | None) -> str:

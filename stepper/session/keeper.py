@@ -20,6 +20,7 @@ from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.locks import FileInUse, FileLock, lock
+from stepper.ir.lowering import has_opened
 from stepper.recording.hashes import content_hash, file_hashes
 
 if TYPE_CHECKING:
@@ -259,8 +260,7 @@ def _run_name(debugger: Debugger) -> str:
     """Of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
     machine = debugger.machine
     parts = [str(machine.rules).encode()]
-    opened = any(layer.opened_from for _path, graph in debugger.model.graphs() for layer in graph.layers)
-    parts.append(str(opened).encode())
+    parts.append(str(has_opened(debugger.model)).encode())
     for value in debugger.inputs:
         array = np.asarray(value)
         parts.append(f"{array.dtype}{array.shape}".encode())

@@ -18,10 +18,10 @@ from stepper.element_types import ELEMENT_TYPES
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
-from stepper.engine.sequence_loops import sequences_of, unopened, without_loops
 from stepper.errors import StepperError
 from stepper.ir import checks
 from stepper.ir.edges import sources_of
+from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
 from stepper.ir.xml import Place
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence

@@ -16,11 +16,10 @@ from stepper.engine.events import EventKind
 from stepper.engine.machine import Machine
 from stepper.engine.outline import outline
 from stepper.engine.program import CompiledModel
-from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, collect
 from stepper.errors import StepperError, UsageError
-from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 
 MAX_ITERATIONS = 1000
 LARGEST_INPUT = 2**22

@@ -18,8 +18,8 @@ from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.iterations.tiles import CellsView
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
-from stepper.engine.sequence_loops import without_loops
 from stepper.errors import StepperError
+from stepper.ir.lowering import without_loops
 from tui.state import Happening, State, TimelineEvent
 from tui.worker.lists import ListsTaker
 

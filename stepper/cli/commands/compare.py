@@ -23,11 +23,11 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
-from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.files.models import is_model_path
 from stepper.ir.model import Model
+from stepper.ir.opening import open_sequences
 from stepper.near_names import near_text
 from stepper.openvino.partner import EMULATES, OPENVINO
 

@@ -25,10 +25,10 @@ from stepper.commands.stop_commands import ensure_complete
 from stepper.commands.stops import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
-from stepper.engine.sequence_loops import unopened
 from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import Target
+from stepper.ir.lowering import unopened
 from stepper.session.keeper import EVERY
 
 PROMPT: Final = "(stepper) "

@@ -18,7 +18,6 @@ from stepper.engine.compiler import compile_model, given_away
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
-from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, save
@@ -31,6 +30,7 @@ from stepper.files.models import is_model_path
 from stepper.files.output import Target
 from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.opening import open_sequences
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.query.addresses import parse_address, resolve
 from stepper.recording import open_recording

@@ -12,7 +12,7 @@ from stepper.cli.values import print_json
 from stepper.engine.endings import Origin
 from stepper.engine.outline import Entry, Loop, Outline, Tensor, WithoutKernel, outline
 from stepper.engine.partners import mark_of
-from stepper.engine.sequences import open_sequences
+from stepper.ir.opening import open_sequences
 from stepper.ir.sites import LayerSite
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data

@@ -23,11 +23,11 @@ from stepper.engine.frames import place
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
-from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, ProtectedFiles, Target
+from stepper.ir.opening import open_sequences
 from stepper.ops.limits import LARGEST_TENSOR
 from stepper.records import as_data
 

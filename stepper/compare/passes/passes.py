@@ -25,12 +25,11 @@ from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
-from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, output_names
 from stepper.errors import LimitReached, StepperError
 from stepper.ir import read
-from stepper.ir.model import Model
+from stepper.ir.model import Model, parameter_type
 from stepper.openvino.pass_trace import traced_passes
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable

@@ -31,8 +31,8 @@ from stepper.debug.stop import iteration_of
 from stepper.debug.visits import Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
-from stepper.engine.sequence_loops import without_loops
 from stepper.errors import UsageError
+from stepper.ir.lowering import without_loops
 from stepper.records import Brief
 
 _MOST_RUNS: Final = 16

@@ -20,7 +20,6 @@ from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
 from stepper.engine.compiler import compile_model
 from stepper.engine.program import CompiledModel, Kind, Operation, Program
-from stepper.engine.roles import parameter_type
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
 from stepper.errors import StepperError, UsageError
@@ -31,7 +30,7 @@ from stepper.export.numpy_code.loops import write_loop
 from stepper.export.numpy_code.names import Names, described, identifier, is_automatic, name_for
 from stepper.export.picture import FigureRequest, Written
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 

@@ -25,11 +25,11 @@ from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel, Kind, Operation
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
-from stepper.engine.sequences import open_sequences
 from stepper.engine.variables import bind_states
 from stepper.errors import SessionError
 from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.opening import open_sequences
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobReader
 from stepper.recording.options import RecordingOptions

@@ -16,11 +16,10 @@ from msgspec import Struct, field
 from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.roles import parameter_type
 from stepper.engine.specs import file_of
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
-from stepper.ir.model import Layer, Model, parameter_shape
+from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from tui.paint.rows import printable
 from tui.screens.inputs.loading import STOPPED, Load, Loader, Outcome
 

@@ -15,10 +15,9 @@ from msgspec import Struct, field
 from stepper.element_types import Array
 from stepper.engine.array_files import Reading, ReadingStopped
 from stepper.engine.feeds import converted, ensure_shape
-from stepper.engine.roles import parameter_type
 from stepper.engine.specs import value_of
 from stepper.errors import StepperError
-from stepper.ir.model import Layer, parameter_shape
+from stepper.ir.model import Layer, parameter_shape, parameter_type
 from tui.paint.rows import printable
 
 SMALL: Final = 2**20

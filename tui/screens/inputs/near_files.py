@@ -18,10 +18,9 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.engine.array_files import header_of
 from stepper.engine.feeds import converted
-from stepper.engine.roles import parameter_type
 from stepper.engine.specs import value_of
 from stepper.errors import StepperError
-from stepper.ir.model import Layer, parameter_shape
+from stepper.ir.model import Layer, parameter_shape, parameter_type
 
 _MOST_ENTRIES: Final = 500
 _MOST_FILES: Final = 24

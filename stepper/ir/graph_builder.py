@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.element_types import I64, ElementType
 from stepper.ir.constants import literal_constant
@@ -13,11 +14,15 @@ from stepper.ir.model import Body, Edge, Graph, Layer, Port, Source
 
 
 class Tensor(Struct, frozen=True):
-    """What an output of a layer gives: where it comes from, and type and shape as far as they are known."""
+    """The value of an output of a layer: where it comes from, and type and shape as far as they are known."""
 
     source: Source
     type: ElementType | None
     dims: tuple[int, ...]
+
+    def of_rank(self, rank: int) -> Tensor:
+        """Return the tensor with so many dims, all unknown where the file declares another number."""
+        return self if len(self.dims) == rank else replace(self, dims=(-1,) * rank)
 
 
 Declared = tuple[ElementType | None, tuple[int, ...]]
@@ -45,14 +50,11 @@ class GraphBuilder:
         identity: int | None = None,
         bodies: tuple[Body, ...] = (),
         opened_from: str | None = None,
-        tensor_names: tuple[str, ...] = (),
     ) -> tuple[Tensor, ...]:
-        """One more layer; its outputs. `tensor_names` are those of its first output port."""
+        """Add a layer and return its outputs."""
         identity = self._new_id() if identity is None else identity
         first = len(inputs)
         ports = [Port(first + k, declared, dims, (), self.line) for k, (declared, dims) in enumerate(outputs)]
-        if tensor_names:
-            ports[0] = ports[0]._replace(names=tensor_names)
         layer = Layer(
             id=identity,
             name=self._full_name(name),
@@ -69,6 +71,14 @@ class GraphBuilder:
         self.layers.append(layer)
         self.sources[identity] = tuple(tensor.source for tensor in inputs)
         return tuple(Tensor(Source(identity, k), *declared) for k, declared in enumerate(outputs))
+
+    def declare(self, tensor: Tensor, port: Port) -> None:
+        """Give a tensor of this graph the names, the type and the dims that the file declares at a port."""
+        for at, layer in enumerate(self.layers):
+            if layer.id == tensor.source.layer:
+                ports, index = layer.outputs, tensor.source.output
+                declared = ports[index]._replace(element_type=port.element_type, dims=port.dims, names=port.names)
+                self.layers[at] = layer._replace(outputs=(*ports[:index], declared, *ports[index + 1 :]))
 
     def literal(self, name: str, values: tuple[int, ...] | int, element_type: ElementType = I64) -> Tensor:
         """A Constant of these numbers; one that is there already serves again, under its first name."""
