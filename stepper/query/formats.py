@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper.errors import UsageError
 from stepper.query.expression_values import described
-from stepper.tensors.statistics import statistics
+from stepper.tensors.statistics import recorded_statistics
 
 _FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
 _MOST: Final = 64
@@ -32,11 +32,7 @@ def formatted(value: Any, format: str) -> str:
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":
         raise UsageError(f"/{format} is for numbers, this is {described(value)}")
     if match["letter"] == "s":
-        found = statistics(array)
-        names = ("min", "max", "mean", "std", "nan", "inf", "zeros")
-        infinite = found.positive_infinity + found.negative_infinity
-        numbers = (found.min, found.max, found.mean, found.std, found.nan, infinite, found.zeros)
-        shown = [f"{name} {_number(number)}" for name, number in zip(names, numbers, strict=True)]
+        shown = [f"{name} {_number(number)}" for name, number in recorded_statistics(array).items()]
         return f"{described(array)}  {'  '.join(shown)}"
     return _elements(array, _one(match["letter"] or match["number"], match["digits"] or "", array))
 

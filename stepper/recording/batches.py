@@ -19,8 +19,9 @@ from stepper.ops.axes import shape_text
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.levels import GraphLevel, RecordedPort
 from stepper.recording.number_rows import NumberRows, keeps_shapes, number_rows
-from stepper.recording.schema import RUN_LENGTH
-from stepper.recording.stacks import Stack, WrittenStacks, as_sql, stacks
+from stepper.recording.schema import RUN_LENGTH, as_sql
+from stepper.recording.stacks import Stack, WrittenStacks, stacks
+from stepper.tensors.statistics import RECORDED
 
 _MOST_ROWS: Final = 1024
 _MOST_ROWS_OF_NUMBERS: Final = 4096
@@ -163,8 +164,10 @@ class BatchWriter:
         else:
             column = columns.column(tensor)
             statistics = column.rows * (stack.count if stack.repeated else 1)
+            if tensor.dtype == np.uint64:
+                statistics = [tuple(map(as_sql, row)) for row in statistics]
             rows = ((port.id, form, begin + index, *row) for index, row in enumerate(statistics))
-            insert_many(self._connection, "tensors", 10, rows)
+            insert_many(self._connection, "tensors", 3 + len(RECORDED), rows)
             if port.stored:
                 blob = column.blob = self._blobs.store(tensor) if column.blob is None else column.blob
         if port.stored:

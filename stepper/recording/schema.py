@@ -44,9 +44,10 @@ A file that holds a debugging session and no run has the same tables, of which m
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import Any, Final
 
 from stepper.errors import SessionError
+from stepper.tensors.statistics import RECORDED
 
 VERSION: Final = 3
 APPLICATION_ID: Final = 0x53545052
@@ -54,6 +55,21 @@ RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
+
+_IS_INFINITE: Final = "coalesce(n = 9e999 OR n = -9e999, 0)"
+_FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
+STATISTICS: Final = {
+    "min": ("min", _FINITE),
+    "max": ("max", _FINITE),
+    "mean": ("mean", _FINITE),
+    "std": ("std", f"CASE WHEN n IS NULL OR {_IS_INFINITE} THEN NULL ELSE 0.0 END"),
+    "nan": ("nan INTEGER", "n IS NULL"),
+    "inf": ("inf INTEGER", _IS_INFINITE),
+    "zero": ("zero INTEGER", "coalesce(n = 0, 0)"),
+}
+"""Of each recorded statistic its column, and what it is of a value `n` of one element."""
+_COLUMNS: Final = ", ".join(STATISTICS[name][0] for name in RECORDED)
+_OF_A_NUMBER: Final = ", ".join(STATISTICS[name][1] for name in RECORDED)
 
 TABLES: Final = {
     "meta": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -72,8 +88,7 @@ TABLES: Final = {
     "tick INTEGER NOT NULL, step INTEGER NOT NULL",
     "numbers": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
     f"{_NUMBERS}",
-    "tensors": "port INTEGER NOT NULL, form INTEGER NOT NULL, iteration INTEGER NOT NULL, "
-    "min, max, mean, std, nan INTEGER, inf INTEGER, zero INTEGER",
+    "tensors": f"port INTEGER NOT NULL, form INTEGER NOT NULL, iteration INTEGER NOT NULL, {_COLUMNS}",
     "stacks": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
     "repeated INTEGER NOT NULL, blob INTEGER NOT NULL",
     "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
@@ -87,8 +102,6 @@ TABLES: Final = {
 _EACH_NUMBER: Final = " UNION ALL ".join(
     f"SELECT port, form, first + {k} AS iteration, n{k} AS n FROM numbers WHERE count > {k}" for k in range(RUN_LENGTH)
 )
-_IS_INFINITE: Final = "coalesce(n = 9e999 OR n = -9e999, 0)"
-_FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
 
 VIEWS: Final = {
     "iterations": """
@@ -100,13 +113,10 @@ SELECT id, activation, iteration, tick FROM each""",
     "statistics": f"""
 SELECT r.tick + (s.iteration - r.id) * r.step AS tick, r.activation, r.iteration + s.iteration - r.id AS iteration,
        l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
-       s.min, s.max, s.mean, s.std, s.nan, s.inf, s.zero, p.computed_by
-FROM (SELECT port, form, iteration, min, max, mean, std, nan, inf, zero FROM tensors
+       {", ".join(f"s.{name}" for name in RECORDED)}, p.computed_by
+FROM (SELECT port, form, iteration, {", ".join(RECORDED)} FROM tensors
       UNION ALL
-      SELECT port, form, iteration, {_FINITE}, {_FINITE}, {_FINITE},
-             CASE WHEN n IS NULL OR {_IS_INFINITE} THEN NULL ELSE 0.0 END,
-             n IS NULL, {_IS_INFINITE}, coalesce(n = 0, 0)
-      FROM ({_EACH_NUMBER})) AS s
+      SELECT port, form, iteration, {_OF_A_NUMBER} FROM ({_EACH_NUMBER})) AS s
 JOIN runs AS r ON r.id = (SELECT max(id) FROM runs WHERE id <= s.iteration)
 JOIN ports AS p ON p.id = s.port JOIN levels AS l ON l.id = p.level JOIN forms AS f ON f.id = s.form""",
     "events": """
@@ -120,6 +130,11 @@ UNION ALL
 SELECT a.closed, 'LEFT', l.path, a.depth, NULL
 FROM activations AS a JOIN levels AS l ON l.id = a.level WHERE a.closed IS NOT NULL""",
 }
+
+
+def as_sql(number: Any) -> Any:
+    """Return a number as SQLite takes it: an integer of 64 bits without a sign as a float where it must be."""
+    return float(number) if type(number) is int and number >= 2**63 else number
 
 
 def _statements() -> dict[tuple[str, str], str]:
@@ -154,5 +169,5 @@ def check(connection: sqlite3.Connection) -> None:
             raise SessionError(f"has the {kind} '{name}' on the table '{table}', which does not belong there")
         found[kind, name] = text
     for (kind, name), text in expected.items():
-        if found.get((kind, name)) != text:
+        if found.get((kind, name), "").split() != text.split():
             raise SessionError(f"has another {kind} '{name}' than a recording has")

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array, is_of_numpy
-from stepper.tensors.statistics import statistics
+from stepper.tensors.statistics import Row, recorded_rows
 
 
 class Stack(Struct, frozen=True):
@@ -67,57 +67,6 @@ def _alike(column: Sequence[Any]) -> Array | None:
     return None
 
 
-Row = tuple[Any, ...]
-"""min, max, mean, std, nan, inf, zero; what they mean is in stepper.tensors.statistics."""
-
-_LARGEST_INTEGER: Final = 2**63 - 1
-
-
-def batch_statistics(stack: Array) -> list[Row]:
-    """One row for each tensor of the stack, which has a leading dimension of iterations."""
-    plain = stack.view(np.uint8) if stack.dtype == np.bool_ else stack
-    if plain.dtype.kind not in "iuf" or not is_of_numpy(plain.dtype) or plain.size == 0:
-        return [single_statistics(value) for value in stack]
-    rows = _of_finite(plain.reshape(len(plain), -1))
-    return [single_statistics(value) if row is None else row for value, row in zip(stack, rows, strict=True)]
-
-
-def single_statistics(value: Array) -> Row:
-    """The row of one tensor of any element type."""
-    found = statistics(value)
-    infinite = found.positive_infinity + found.negative_infinity
-    return (
-        as_sql(found.min), as_sql(found.max), found.mean, found.std, found.nan, infinite, found.zeros,
-    )  # fmt: skip
-
-
-def _of_finite(flat: Array) -> list[Row | None]:
-    """The rows of the tensors that are finite and stay within f64 when squared; None for the others."""
-    size = flat.shape[1]
-    with np.errstate(all="ignore"):
-        low, high = flat.min(axis=1), flat.max(axis=1)  # NaN spreads to both, an infinity is the one or the other
-        wide = flat.astype(np.float64)
-        mean = wide.sum(axis=1) / size
-        wide -= mean[:, None]
-        deviation = np.sqrt(np.vecdot(wide, wide) / size)
-        simple = np.isfinite(deviation) & (low <= high) & ((deviation > 1e-140) | (low == high))
-    is_zero = flat == 0
-    zeros = is_zero.sum(axis=1) if is_zero.any() else np.zeros(len(flat), np.int64)
-    columns = [column.tolist() for column in (low, high, mean, deviation, zeros)]
-    rows: list[Row | None] = [(*row[:4], 0, 0, row[4]) for row in zip(*columns, strict=True)]
-    if flat.dtype == np.uint64:
-        rows = [row and (as_sql(row[0]), as_sql(row[1]), *row[2:]) for row in rows]
-    if not simple.all():
-        for index in np.flatnonzero(~simple).tolist():
-            rows[index] = None
-    return rows
-
-
-def as_sql(number: int | float | None) -> int | float | None:
-    """The number as SQLite takes it: an integer of 64 bits without a sign as a float where it must be."""
-    return float(number) if type(number) is int and number > _LARGEST_INTEGER else number
-
-
 _WORTH_IT: Final = 2**14
 """Bytes from which on a stack is compared with others."""
 _GLIMPSE: Final = 8
@@ -142,7 +91,7 @@ class WrittenStacks:
     def column(self, stack: Array) -> WrittenStack:
         """The column of a stack: one that there was before, where all elements are the same, whatever their shape."""
         if stack.nbytes < _WORTH_IT or not is_of_numpy(stack.dtype):
-            return WrittenStack(stack, batch_statistics(stack))
+            return WrittenStack(stack, recorded_rows(stack))
         flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
         first = (stack.dtype, flat.shape, flat[0, :_GLIMPSE].tobytes())
         found = self._same.get(first)
@@ -151,9 +100,9 @@ class WrittenStacks:
         before = self._ahead.get(first)
         if before is not None and _same_bytes(before.stack[1:], flat[:-1]):
             # What leaves an iteration is what enters the next one.
-            rows = [*before.rows[1:], *batch_statistics(stack[-1:])]
+            rows = [*before.rows[1:], *recorded_rows(stack[-1:])]
         else:
-            rows = batch_statistics(stack)
+            rows = recorded_rows(stack)
         column = self._same[first] = WrittenStack(flat, rows)
         if len(stack) > 1:
             self._ahead[(*first[:2], flat[1, :_GLIMPSE].tobytes())] = column

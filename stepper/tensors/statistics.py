@@ -1,14 +1,17 @@
-"""What is in a tensor, in numbers: extremes, mean, deviation, norm, and how many elements are not ordinary ones.
+"""Statistics of tensors: extremes, mean, deviation, norm, and how many elements are not ordinary ones.
 
-Computed in f64 over chunks that fit a cache, so that no temporary is larger than some megabytes whatever the tensor is;
-integers of 64 bits exactly. Where chunks meet, means and deviations are combined after Chan, Golub and LeVeque
-(Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979).
+STATISTICS is the table of all that have a name: those that recordings keep of each value, and those that stand for a
+tensor over iterations.
+
+Of one tensor they are computed in f64 over chunks that fit a cache, so that no temporary is larger than some megabytes
+whatever the tensor is; of integers of 64 bits exactly. Where chunks meet, means and deviations are combined after Chan,
+Golub and LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,8 +20,9 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array
+from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array, is_of_numpy
 from stepper.ops.convert import convert
+from stepper.plain_values import storable
 
 CHUNK: Final = 2**13
 """Elements that are looked at together: in a cache, and too few for a BLAS to wake its threads for a dot product."""
@@ -59,13 +63,155 @@ class Statistics(Struct, frozen=True):
     subnormals: int = 0
 
     @property
+    def infinite(self) -> int:
+        """Return how many elements are infinite."""
+        return self.positive_infinity + self.negative_infinity
+
+    @property
     def finite(self) -> int:
-        """How many elements are neither NaN nor infinite."""
-        return self.size - self.nan - self.positive_infinity - self.negative_infinity
+        """Return how many elements are neither NaN nor infinite."""
+        return self.size - self.nan - self.infinite
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+class FiniteStack(Struct, frozen=True, eq=False):
+    """Tensors of one shape, `flat[number of tensors, elements of each]`, and what several statistics are made of."""
+
+    flat: Array
+    min: Array
+    max: Array
+    mean: Array
+    std: Array
+
+    @classmethod
+    def of(cls, flat: Array) -> FiniteStack:
+        """Return the stack of a matrix of integers or floats; `std` is not finite for a row that is not."""
+        with np.errstate(all="ignore"):
+            wide = flat.astype(np.float64)
+            mean = wide.sum(axis=1) / flat.shape[1]
+            wide -= mean[:, None]
+            std = np.sqrt(np.vecdot(wide, wide) / flat.shape[1])
+            return cls(flat, flat.min(axis=1), flat.max(axis=1), mean, std)  # NaN spreads to both; Inf is one of them
+
+    def none(self) -> Array:
+        """Return zeros: a count of what finite elements are not."""
+        return np.zeros(len(self.flat), np.int64)
+
+    def zeros(self) -> Array:
+        """Return how many elements of each tensor are zero."""
+        is_zero = self.flat == 0
+        return is_zero.sum(axis=1) if is_zero.any() else self.none()
+
+
+def _rms(numbers: Array) -> float:
+    return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
+
+
+class Statistic(Struct, frozen=True):
+    """A statistic with a name.
+
+    Recordings keep it of each value, and answers show it, where it is computed `of` the statistics of one tensor and
+    `of_stack` of many finite ones at once. `over_iterations` is how it stands for a tensor where many iterations are
+    shown: of flat elements, as fast as numpy can.
+    """
+
+    name: str
+    of: Callable[[Statistics], int | float | None] | None = None
+    of_stack: Callable[[FiniteStack], Array] | None = None
+    over_iterations: Callable[[Array], float] | None = None
+
+
+STATISTICS: Final = (
+    Statistic("min", lambda one: one.min, lambda stack: stack.min, lambda numbers: float(numbers.min())),
+    Statistic("max", lambda one: one.max, lambda stack: stack.max, lambda numbers: float(numbers.max())),
+    Statistic("peak", over_iterations=lambda numbers: float(np.abs(numbers).max())),
+    Statistic("rms", over_iterations=_rms),
+    Statistic("mean", lambda one: one.mean, lambda stack: stack.mean, lambda numbers: float(numbers.mean())),
+    Statistic("std", lambda one: one.std, lambda stack: stack.std),
+    Statistic("nan", lambda one: one.nan, FiniteStack.none),
+    Statistic("inf", lambda one: one.infinite, FiniteStack.none),
+    Statistic("zero", lambda one: one.zeros, FiniteStack.zeros),
+)
+"""`peak` is the largest magnitude; nan, inf and zero count elements. What is recorded has a column in the schema of
+recordings (`stepper/recording/schema.py`), too.
+"""
+
+_OF: Final = {one.name: one.of for one in STATISTICS if one.of is not None}
+_OF_STACK: Final = tuple(one.of_stack for one in STATISTICS if one.of_stack is not None)
+_OVER_ITERATIONS: Final = {one.name: one.over_iterations for one in STATISTICS if one.over_iterations is not None}
+
+RECORDED: Final = tuple(_OF)
+"""The names of the statistics that recordings have, in the order of their columns."""
+
+OVER_ITERATIONS: Final = tuple(_OVER_ITERATIONS)
+"""The names of those that stand for a tensor over iterations."""
+
+Row = tuple[int | float | None, ...]
+"""The recorded statistics of one tensor, in this order."""
+
+
+def recorded_statistics(value: Any) -> dict[str, int | float | None]:
+    """Return the recorded statistics of one tensor of any element type, by name."""
+    found = statistics(value)
+    return {name: of(found) for name, of in _OF.items()}
+
+
+def recorded_rows(stack: Array) -> list[Row]:
+    """Return the same for each tensor of a stack, `[number of tensors, ...]`, computed at once where that is exact."""
+    plain = stack.view(np.uint8) if stack.dtype == np.bool_ else stack
+    if plain.dtype.kind not in "iuf" or not is_of_numpy(plain.dtype) or plain.size == 0:
+        return [tuple(recorded_statistics(value).values()) for value in stack]
+    found = FiniteStack.of(plain.reshape(len(plain), -1))
+    with np.errstate(all="ignore"):
+        is_exact = np.isfinite(found.std) & (found.min <= found.max) & ((found.std > 1e-140) | (found.min == found.max))
+    rows = list(zip(*(of_stack(found).tolist() for of_stack in _OF_STACK), strict=True))
+    for index in np.flatnonzero(~is_exact).tolist():
+        rows[index] = tuple(recorded_statistics(stack[index]).values())
+    return rows
+
+
+# --- one number for a tensor ----------------------------------------------------------------------------------------
+
+_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
+_HIDING: Final = ("min", "max")
+"""Those that may be finite where an element is not."""
+
+
+def number_of(value: Any, statistic: str = "rms") -> float | None:
+    """Return a tensor as one number: NaN where it has one, else infinite where it has one; a single element is itself.
+
+    `statistic` is one of OVER_ITERATIONS. None for texts and empty tensors.
+    """
+    with np.errstate(all="ignore"):
+        return quiet_number_of(value, statistic)
+
+
+def quiet_number_of(value: Any, statistic: str) -> float | None:
+    """Return the same where numpy was told already to keep quiet, which takes longer than many a number."""
+    array = np.asarray(value)
+    if array.dtype.char not in _REAL:
+        array = storable(array)
+        if array.dtype.kind not in "fiub":
+            return None
+        array = array.astype(np.float64)
+    if array.size <= 1:
+        return float(array.item()) if array.size else None
+    numbers = array.reshape(-1)
+    found = _OVER_ITERATIONS[statistic](numbers)
+    if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
+        return found
+    if np.isnan(numbers).any():
+        return math.nan
+    return math.inf if np.isinf(numbers).any() else _OVER_ITERATIONS[statistic](numbers.astype(np.float64))
+
+
+# --- one tensor -----------------------------------------------------------------------------------------------------
 
 
 def statistics(array: Any) -> Statistics:
-    """The statistics of a tensor of any element type: an ndarray or a numpy scalar, of any shape."""
+    """Return the statistics of a tensor of any element type: an ndarray or a numpy scalar, of any shape."""
     steps = statistics_in_steps(np.asarray(array))
     while True:
         try:
@@ -76,7 +222,7 @@ def statistics(array: Any) -> Statistics:
 
 
 def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
-    """The same, with a yield after each some hundred thousand elements, so that one can leave off."""
+    """Return the same; yield after each some hundred thousand elements, so that one can leave off."""
     name, shape, size = element_types.name_of(array.dtype), array.shape, array.size
     if size == 0 or array.dtype == STRING_DTYPE or array.dtype.kind in "SUO":
         return Statistics(name, shape, size)
@@ -97,7 +243,7 @@ def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
 
 
 def chunks(array: Array) -> Iterator[Array]:
-    """The elements in row-major order, rank 1, some at a time; packed codes as the numbers that they stand for."""
+    """Yield the elements in row-major order, rank 1, some at a time; packed codes as the numbers they stand for."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     code = _CODES.get(array.dtype)
     for begin in range(0, array.size, CHUNK):
@@ -107,7 +253,7 @@ def chunks(array: Array) -> Iterator[Array]:
 
 @lru_cache(maxsize=64)
 def _smallest_normal(dtype: np.dtype[Any]) -> float:
-    """The smallest normal number of a type of floats; 0 for other types."""
+    """Return the smallest normal number of a type of floats; 0 for other types."""
     if not element_types.is_floating(dtype):
         return float(np.finfo(np.float32).smallest_normal) if dtype.names == ("nf4",) else 0.0
     return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
@@ -203,7 +349,7 @@ class _Collected:
         self._combine(size, total + size * least, float(np.dot(deviations, deviations)))
 
     def statistics(self, name: str, shape: tuple[int, ...], size: int) -> Statistics:
-        """The result for a tensor of this type, shape and size."""
+        """Return the result for a tensor of this type, shape and size."""
         others = (self.nan, self.infinite, self.negative, self.zeros, self.subnormals)
         if not self.count:
             return Statistics(name, shape, size, None, None, None, None, None, None, None, *others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -28,20 +29,11 @@ class Unknown(Exception):
 
 
 class Summary(Struct, frozen=True, eq=False):
-    """Statistics of a tensor: `min`, `max`, `mean`, `std` of its finite elements (None where there are none).
-
-    `nan`, `inf` and `zero` count elements; None where nothing was counted, as for texts.
-    """
+    """The recorded statistics of a tensor by name (`statistics.RECORDED`), None where there are none, as of texts."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    min: int | float | None
-    max: int | float | None
-    mean: float | None
-    std: float | None
-    nan: int | None
-    inf: int | None
-    zero: int | None
+    numbers: Mapping[str, int | float | None]
 
     @property
     def size(self) -> int:
@@ -64,10 +56,10 @@ class Summary(Struct, frozen=True, eq=False):
 
     def reduced(self, name: str) -> Any:
         """max, min, mean or std of all elements, as the tensor itself would give it. Raises Unknown."""
-        if self.nan:
+        if self.numbers["nan"]:
             return np.float64(math.nan)
-        number = getattr(self, name)
-        if self.inf:
+        number = self.numbers[name]
+        if self.numbers["inf"]:
             raise Unknown("it has infinite elements, and of those only the number was recorded")
         if number is None or self.dtype.kind in "TSU":
             raise Unknown("it has no elements" if not self.size else NOT_RECORDED)
@@ -85,7 +77,8 @@ class Summary(Struct, frozen=True, eq=False):
         count = self._count(inner)
         return count > 0 if outer == "any" else count == self.size
 
-    def _count(self, name: str) -> int:
-        if self.nan is None or self.inf is None:
+    def _count(self, name: str) -> int | float:
+        nan, inf = self.numbers["nan"], self.numbers["inf"]
+        if nan is None or inf is None:
             raise Unknown(NOT_RECORDED)
-        return {"isnan": self.nan, "isinf": self.inf, "isfinite": self.size - self.nan - self.inf}[name]
+        return {"isnan": nan, "isinf": inf, "isfinite": self.size - nan - inf}[name]

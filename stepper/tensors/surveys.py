@@ -56,7 +56,7 @@ def survey(array: Array, bins: int) -> Steps[Survey]:
     first_nan = first_infinity = None
     if found.nan:
         first_nan = yield from next_where(array, np.isnan, 0)
-    if found.positive_infinity + found.negative_infinity:
+    if found.infinite:
         first_infinity = yield from next_where(array, np.isinf, 0)
     nothing = np.zeros(0)
     if found.min is None or found.max is None:

@@ -8,8 +8,9 @@ import pytest
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.run_views import break_views, glance, watch_views
-from stepper.debug.iterations.statistics import STATISTICS, IterationStatistics, number_of
+from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.errors import UsageError
+from stepper.tensors.statistics import OVER_ITERATIONS, number_of
 from tests.debug.debugged import SMALL_SAMPLES, sample, stops
 
 
@@ -73,7 +74,7 @@ def test_an_address_of_an_operation_leads_to_it(name: str) -> None:
             break
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("statistic", OVER_ITERATIONS)
 def test_statistics_agree_with_numpy_and_tell_what_is_not_finite(statistic: str) -> None:
     values = np.random.default_rng(3).normal(size=(5, 7)).astype(np.float32)
     formula = {

@@ -155,7 +155,7 @@ def test_a_tensor_is_displayed_element_by_element_or_by_its_statistics() -> None
     interpreter.session.debugger.run_to("passes@0::pairs_of_neighbours@0")
     assert interpreter.execute("display values/f1").lines == ("watch 1  values/f1 = f32[5] [5.0, 1.0, 4.0, 2.0, 8.0]",)
     (line,) = interpreter.execute("display values/s").lines
-    assert line == "watch 2  values/s = f32[5]  min 1  max 8  mean 4  std 2.44949  nan 0  inf 0  zeros 0"
+    assert line == "watch 2  values/s = f32[5]  min 1  max 8  mean 4  std 2.44949  nan 0  inf 0  zero 0"
     assert "/x is for integers, this is f32[5]" in interpreter.execute("display values/x").lines[0]
     for line in ("display /q values", "display values/q"):
         with pytest.raises(UsageError, match="there is no format 'q'; there are x"):

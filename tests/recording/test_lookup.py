@@ -58,8 +58,12 @@ def test_every_address_gives_what_the_run_computed(tmp_path: Path, name: str, am
                     assert amount != "all"
                     numbers = statistics(value)
                     summary = moment.statistics()
-                    assert (summary.shape, summary.nan, summary.zero) == (value.shape, numbers.nan, numbers.zeros)
-                    assert summary.min == numbers.min and summary.max == numbers.max
+                    assert (summary.shape, summary.numbers["nan"]) == (value.shape, numbers.nan)
+                    assert [summary.numbers[name] for name in ("min", "max", "zero")] == [
+                        numbers.min,
+                        numbers.max,
+                        numbers.zeros,
+                    ]
                 else:
                     assert same(moment.value, value), address
 

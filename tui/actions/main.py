@@ -16,9 +16,9 @@ from typing import Final, Protocol, runtime_checkable
 from msgspec import Struct
 from textual.containers import Container
 
-from stepper.debug.iterations.statistics import statistic_names
 from stepper.errors import UsageError
 from stepper.plain_values import tensor_json
+from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.application import Application
 from tui.paint.pane import Pane
 
@@ -171,18 +171,17 @@ def _look(app: Application, text: str) -> None:
     if focused is not None and isinstance(focused, HasViews):
         focused.look_on(1 if text != "previous" else -1)
         return
-    names = statistic_names()
-    place = names.index(app.state.statistic) + (1 if text != "previous" else -1)
-    app.perform(f"statistic {names[place % len(names)]}")
+    place = OVER_ITERATIONS.index(app.state.statistic) + (1 if text != "previous" else -1)
+    app.perform(f"statistic {OVER_ITERATIONS[place % len(OVER_ITERATIONS)]}")
 
 
-@action("statistic", syntax="|".join(statistic_names()), help="the number that stands for a tensor in lists")
+@action("statistic", syntax="|".join(OVER_ITERATIONS), help="the number that stands for a tensor in lists")
 def _statistic(app: Application, text: str) -> None:
     # A pane may have one more of its own, such as the grid beside a reference.
     if any(pane.show_statistic(text) for pane in app.screen.query(Pane)):
         return
-    if text not in statistic_names():
-        raise UsageError(f"there is no statistic '{text}'; there are {', '.join(statistic_names())}")
+    if text not in OVER_ITERATIONS:
+        raise UsageError(f"there is no statistic '{text}'; there are {', '.join(OVER_ITERATIONS)}")
     app.driver.adjust(lambda pictures: pictures.choose(text))
 
 

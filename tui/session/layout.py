@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stepper.debug.iterations.statistics import statistic_names
+from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.application import Application
 from tui.paint.lines import Tabs
 from tui.paint.pane import Pane
@@ -36,7 +36,7 @@ def put_layout(app: Application, layout: Mapping[str, Any]) -> None:
     theme, statistic, view = (_text(layout, name) for name in ("theme", "statistic", "view"))
     if theme in app.available_themes:
         app.theme = theme
-    if statistic in statistic_names() and statistic != app.state.statistic:
+    if statistic in OVER_ITERATIONS and statistic != app.state.statistic:
         app.perform(f"statistic {statistic}")
     app.typed[:0] = typed_lines(layout)
     if view in VIEWS and view not in ("main", "help"):

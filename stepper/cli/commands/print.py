@@ -27,13 +27,12 @@ from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select
 from stepper.recording.reading.recording import Recording
+from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
 
 _MOST_SHOWN: Final = 100
 _MOST_IN_REPORT: Final = 10_000
 _DIGITS: Final = 8
-
-STATISTICS: Final = ("min", "max", "mean", "std", "nan", "inf", "zero")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -120,16 +119,16 @@ def _value_lines(found: RecordedValue, options: argparse.Namespace) -> list[str]
 
 
 def _summary_text(summary: Summary, digits: int | None) -> str:
-    numbers = [f"{name} {_number_text(getattr(summary, name), digits)}" for name in STATISTICS]
+    numbers = [f"{name} {_number_text(number, digits)}" for name, number in summary.numbers.items()]
     return f"{_described(summary)}  {'  '.join(numbers)}"
 
 
 def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list[str]]:
     """Statistics, one line a moment; the first group has the heading, too."""
-    rows = [["@", "type", *STATISTICS]]
+    rows = [["@", "type", *RECORDED]]
     for found in shown:
         summary = found.statistics()
-        numbers = [_number_text(getattr(summary, name), options.digits) for name in STATISTICS]
+        numbers = [_number_text(number, options.digits) for number in summary.numbers.values()]
         rows.append([found.at, _described(summary), *numbers])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -171,13 +170,13 @@ def _moment(found: RecordedValue, options: argparse.Namespace) -> dict[str, Any]
     if options.stats or found.value is None:
         summary = found.statistics()
         form = {"type": element_types.name_of(summary.dtype), "shape": list(summary.shape), "values": None}
-        return report | form | {"statistics": {name: json_number(getattr(summary, name)) for name in STATISTICS}}
+        return report | form | {"statistics": {name: json_number(number) for name, number in summary.numbers.items()}}
     return report | tensor_json(found.value) | ({"recorded_as": found.source} if found.source else {})
 
 
 def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -> None:
     """Rows element by element, or of statistics moment by moment."""
-    columns = ["type", "shape", *STATISTICS] if options.stats else ["index", "value"]
+    columns = ["type", "shape", *RECORDED] if options.stats else ["index", "value"]
     heading = ["address", "at", "tick", *columns]
     for selection in selections:
         for found in selection.walk(statistics=options.stats):
@@ -197,8 +196,7 @@ def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -
 
 def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
     summary = found.statistics()
-    numbers = [getattr(summary, name) for name in STATISTICS]
-    texts = ["" if number is None else _element_text(number, digits) for number in numbers]
+    texts = ["" if number is None else _element_text(number, digits) for number in summary.numbers.values()]
     return [element_types.name_of(summary.dtype), " ".join(map(str, summary.shape)), *texts]
 
 

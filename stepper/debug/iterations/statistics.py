@@ -6,7 +6,6 @@ by iterations costs no replay. What was jumped over is filled in by an excursion
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
@@ -23,8 +22,8 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
-from stepper.plain_values import storable
 from stepper.records import Brief
+from stepper.tensors.statistics import OVER_ITERATIONS, number_of, quiet_number_of
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
@@ -32,54 +31,6 @@ _AHEAD: Final = 8
 MOST_POINTS: Final = 100_000
 MOST_RUNS: Final = 32
 MOST_SHAPES: Final = 2**16
-
-
-# --- one number for a tensor ----------------------------------------------------------------------------------------
-
-
-def _rms(numbers: Array) -> float:
-    return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
-
-
-STATISTICS: Final[Mapping[str, Callable[[Array], float]]] = {
-    "rms": _rms,
-    "mean": lambda numbers: float(numbers.mean()),
-    "min": lambda numbers: float(numbers.min()),
-    "max": lambda numbers: float(numbers.max()),
-    "peak": lambda numbers: float(np.abs(numbers).max()),
-}
-"""By name: root of the mean square, mean, least, largest, largest magnitude."""
-_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
-_HIDING: Final = ("min", "max")
-"""Those that may be finite where an element is not."""
-
-
-def number_of(value: Value, statistic: str = "rms") -> float | None:
-    """A tensor as one number: NaN where it has one, else infinite where it has one; a single element is itself.
-
-    None for texts and empty tensors.
-    """
-    with np.errstate(all="ignore"):
-        return _number_of(value, statistic)
-
-
-def _number_of(value: Value, statistic: str) -> float | None:
-    """The same where numpy was told already to keep quiet."""
-    array = np.asarray(value)
-    if array.dtype.char not in _REAL:
-        array = storable(array)
-        if array.dtype.kind not in "fiub":
-            return None
-        array = array.astype(np.float64)
-    if array.size <= 1:
-        return float(array.item()) if array.size else None
-    numbers = array.reshape(-1)
-    found = STATISTICS[statistic](numbers)
-    if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
-        return found
-    if np.isnan(numbers).any():
-        return math.nan
-    return math.inf if np.isinf(numbers).any() else STATISTICS[statistic](numbers.astype(np.float64))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
@@ -176,7 +127,7 @@ class _Run:
                 value = values[slot] if slot >= 0 else None
                 if value is held[index]:
                     continue
-                number = None if value is None else _number_of(value, statistic)
+                number = None if value is None else quiet_number_of(value, statistic)
                 held[index] = value
                 known[index] = number is not None
                 numbers[index] = 0.0 if number is None else number
@@ -200,8 +151,8 @@ class IterationStatistics:
 
     def choose(self, statistic: str) -> None:
         """Another number for each tensor; what was known is forgotten. UsageError for one that there is not."""
-        if statistic not in STATISTICS:
-            raise UsageError(f"there is no statistic '{statistic}'; there are {', '.join(STATISTICS)}")
+        if statistic not in OVER_ITERATIONS:
+            raise UsageError(f"there is no statistic '{statistic}'; there are {', '.join(OVER_ITERATIONS)}")
         self.statistic = statistic
         self.forget()
 
@@ -308,8 +259,3 @@ def _carried(program: Program, slot: int, points: Mapping[int, float]) -> Carrie
     iterations = sorted(points)
     numbers = [points[iteration] for iteration in iterations]
     return CarriedHistory(program.parameter(slot), np.array(iterations, np.int64), np.array(numbers, np.float64))
-
-
-def statistic_names() -> tuple[str, ...]:
-    """The numbers that there are, in the order in which they are gone through."""
-    return tuple(STATISTICS)

@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.statistics import number_of
 from stepper.debug.scopes import Names
 from stepper.debug.stop import iteration_of
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
@@ -29,6 +28,7 @@ from stepper.ir.model import Layer
 from stepper.query.addresses import Address
 from stepper.query.expressions import Expression
 from stepper.records import Brief
+from stepper.tensors.statistics import number_of
 
 MOST_BINS: Final = 2**15
 MOST_SWEEPS: Final = 8

@@ -71,8 +71,8 @@ def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[str]
             found = statistics(array)
         if found is not None and found.nan:
             yield f"{found.nan} NaN"
-        if found is not None and found.positive_infinity + found.negative_infinity:
-            yield f"{found.positive_infinity + found.negative_infinity} Inf"
+        if found is not None and found.infinite:
+            yield f"{found.infinite} Inf"
     if before is not None and np.shape(before) != array.shape:
         yield f"shape was {shape_text(np.shape(before))}"
 

@@ -82,7 +82,7 @@ def _value_json(value: ValueSummary) -> dict[str, Any]:
         "element_type": value.type,
         "shape": list(value.shape),
         **{key: json_number(number) for key, number in numbers.items()},
-        "inf": None if found is None else found.positive_infinity + found.negative_infinity,
+        "inf": None if found is None else found.infinite,
         "numbers": value.numbers or None,
         "marks": list(value.marks),
     }

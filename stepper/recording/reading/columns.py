@@ -17,8 +17,8 @@ from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import SessionError
 from stepper.recording.reading.recording import Recording
-from stepper.recording.schema import RUN_LENGTH
-from stepper.recording.stacks import single_statistics
+from stepper.recording.schema import RUN_LENGTH, as_sql
+from stepper.tensors.statistics import RECORDED, recorded_statistics
 from stepper.tensors.summaries import Summary
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
@@ -40,7 +40,7 @@ class Column:
         self._forms = lru_cache(maxsize=1024)(partial(form_of, recording))
         self._stacks = _Runs(recording, "SELECT first, count, repeated, blob, form FROM stacks WHERE port = ?", port)
         self._numbers = _Runs(recording, f"SELECT first, count, form, {_NUMBERS} FROM numbers WHERE port = ?", port)
-        tensors = "SELECT iteration, 1, form, min, max, mean, std, nan, inf, zero FROM tensors WHERE port = ?"
+        tensors = f"SELECT iteration, 1, form, {', '.join(RECORDED)} FROM tensors WHERE port = ?"
         self._tensors = _Runs(recording, tensors, port)
         self._opened: tuple[Any, Array] | None = None
 
@@ -59,7 +59,8 @@ class Column:
             row = self._tensors.at(moment)
             if row is not None:
                 form = self._forms(row[2])
-                return Summary(form.dtype, form.shape, *map(_number_or_none, row[3:]))
+                numbers = dict(zip(RECORDED, map(_number_or_none, row[3:]), strict=True))
+                return Summary(form.dtype, form.shape, numbers)
             value = self._number(moment)
             return None if value is None else summary_of(value)
         except Exception:
@@ -137,7 +138,8 @@ class _Runs:
 def summary_of(value: Any) -> Summary:
     """The statistics of a tensor, the ones that recordings have."""
     array = np.asarray(value)
-    return Summary(array.dtype, array.shape, *single_statistics(array))
+    numbers = {name: as_sql(number) for name, number in recorded_statistics(array).items()}
+    return Summary(array.dtype, array.shape, numbers)
 
 
 def _number_or_none(number: Any) -> Any:

@@ -153,7 +153,7 @@ def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> I
     """The model's inputs come before everything, its outputs after."""
     for target, (table, position) in catalogue.wholes():
         summary = summary_of(recording.whole(table, position))
-        count = (summary.nan if word is CauseKind.NAN else summary.inf) or 0
+        count = int(summary.numbers[word] or 0)
         if count:
             where, location = f"model, {table[:-1]}", catalogue.location(target, ())
             address, kind = catalogue.address(target), word

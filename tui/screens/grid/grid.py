@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.iterations.statistics import statistic_names
 from stepper.debug.iterations.tiles import Cell
+from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.paint.listing import Entry, Listing
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
@@ -294,7 +294,7 @@ class Grid(Pane):
 
     def look_on(self, direction: int) -> None:
         """The next statistic; beside a reference the differences are one of them."""
-        names = list(statistic_names())
+        names = list(OVER_ITERATIONS)
         comparison = self.state.comparison
         if comparison is not None and comparison.is_beside_reference:
             names.append(DIFFERENCE)

@@ -10,8 +10,9 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.debug.inspection.views import BackEdgeView
-from stepper.debug.iterations.statistics import CarriedHistory, number_of
+from stepper.debug.iterations.statistics import CarriedHistory
 from stepper.element_types import Array
+from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, overlaid, padded, shape_of, spark, spread

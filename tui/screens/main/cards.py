@@ -146,7 +146,7 @@ def _count(array: Array) -> tuple[int, int]:
     if array.size > MOST_AT_ONCE:
         return 0, 0
     found = statistics(array)
-    return found.nan, found.positive_infinity + found.negative_infinity
+    return found.nan, found.infinite
 
 
 def _described(array: Array | None, width: int, *, with_place: bool = False) -> Row:
@@ -157,10 +157,9 @@ def _described(array: Array | None, width: int, *, with_place: bool = False) -> 
     if array.size > MOST_AT_ONCE:
         return row
     found = statistics(array)
-    infinite = found.positive_infinity + found.negative_infinity
-    if found.nan or infinite:
+    if found.nan or found.infinite:
         row.append((": " if width >= _WIDE else "", "dim"))
-        for word, count in (("NaN", found.nan), ("Inf", infinite)):
+        for word, count in (("NaN", found.nan), ("Inf", found.infinite)):
             if count:
                 row += [(f"{count} {word}", "bad"), (f" of {found.size}  ", "dim")]
         if with_place:

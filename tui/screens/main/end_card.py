@@ -105,7 +105,7 @@ class EndCard(Pane):
             if found is None:
                 lines.append((f"{printable(name)}: not looked through, {array.size:,} elements", "dim"))
                 continue
-            counts = (("NaN", found.nan), ("Inf", found.positive_infinity + found.negative_infinity))
+            counts = (("NaN", found.nan), ("Inf", found.infinite))
             words = [f"{count:,} {word}" for word, count in counts if count]
             if words:
                 first = np.argwhere(~np.isfinite(storable(array).astype(np.float64)))[0]

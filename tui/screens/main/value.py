@@ -109,8 +109,7 @@ def statistics_row(found: Statistics, width: int) -> Row:
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
             shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
-    infinite = found.positive_infinity + found.negative_infinity
-    for word, count in (("nan", found.nan), ("inf", infinite)):
+    for word, count in (("nan", found.nan), ("inf", found.infinite)):
         shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
     mean: Row = [("  mean ", "dim"), (number(found.mean), "")]
     return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown

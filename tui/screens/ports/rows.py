@@ -21,11 +21,12 @@ from stepper.debug.inspection.views import (
     SliceView,
     ValueView,
 )
-from stepper.debug.iterations.statistics import CarriedHistory, number_of
+from stepper.debug.iterations.statistics import CarriedHistory
 from stepper.element_types import Array
 from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import Layer, Slicing
+from stepper.tensors.statistics import number_of
 from tui.paint.axis_picture import Picture, picture_of_scan, picture_of_slice
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable

@@ -9,9 +9,9 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from rich.style import Style
 
-from stepper.debug.iterations.statistics import number_of
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
 from stepper.element_types import Array
+from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
 from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread

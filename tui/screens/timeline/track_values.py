@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stepper.debug.inspection.run_views import WatchView
-from stepper.debug.iterations.statistics import number_of
 from stepper.debug.readings import Reading
 from stepper.element_types import Array
 from stepper.ir.model import Layer
+from stepper.tensors.statistics import number_of
 from tui.paint.rows import cell_len, clip
 from tui.state import State
 

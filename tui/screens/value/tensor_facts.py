@@ -169,8 +169,7 @@ def _statistics(found: Survey, width: int) -> list[Row]:
     ]
     rows += [_line(word, number(value, 8)) for word, value in (("mean", numbers.mean), ("std", numbers.std))]
     rows += [_line("rms", number(rms, 8)), _line("zeros", f"{numbers.zeros:,}")]
-    infinite = numbers.positive_infinity + numbers.negative_infinity
-    for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", infinite, found.first_infinity)):
+    for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", numbers.infinite, found.first_infinity)):
         place = f"first {_place(numbers, first)}" if count else ""
         place = place if len(place) <= width - 22 else place.removeprefix("first ")
         rows.append(_line(word, f"{count:,}", place, bad=count > 0))
@@ -272,11 +271,10 @@ class Summary(FactsPane):
 
 def _short_statistics(found: Survey, width: int) -> Row:
     numbers = found.statistics
-    infinite = numbers.positive_infinity + numbers.negative_infinity
     row: Row = []
     for word, value in (("min", numbers.min), ("max", numbers.max), ("mean", numbers.mean), ("std", numbers.std)):
         row += [(f" {word} ", "dim"), (f"{number(value)} ", "")]
-    for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", infinite, found.first_infinity)):
+    for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", numbers.infinite, found.first_infinity)):
         text = f"{count} at {_place(numbers, first)}" if count and width_of(row) < width - 24 else str(count)
         row += [(f" {word} ", "dim"), (f"{text} ", "bad" if count else "dim")]
     return row
