@@ -215,7 +215,7 @@ def _layer_rule(fits: Callable[[Layer], bool]) -> Rule:
 
 
 def _shown(text: str) -> Rule:
-    return lambda program: ((layer, None) for layer in called(program, text))
+    return lambda program: ((layer, None) for layer in called(program.graph, text))
 
 
 def _exact(text: str) -> Rule:
@@ -316,7 +316,7 @@ def _unknown(name: Name, address: Address, rings: list[list[Program]], atlas: At
         return f"nothing has a name that fits {text}"
     inside = f" in '{excerpt('::'.join(map(str, address.levels)))}'" if address.levels else ""
     programs = [program for ring in rings for program in ring]
-    names = [known for program in programs for known in (*short_names_of(program), *all_names(program))]
+    names = [known for program in programs for known in (*short_names_of(program.graph).values(), *all_names(program))]
     return f"there is nothing called '{text}'{inside}; {_nearest(name.text, names)}"
 
 

@@ -1,38 +1,50 @@
 """Short names: of each operation of a graph the shortest that tells it from the others and still reads like its own.
 
-Screens show them, and addresses take them (address_resolution.py): what is seen can be typed.
+Screens and figures show them, and addresses take them (address_resolution.py): what is seen can be typed.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from stepper.engine.program import Program
-from stepper.ir.model import Layer
+from stepper.ir.model import Graph, Layer
+from stepper.operation_types import DEFINITIONS
+
+NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
+"""Types of layers that compute nothing."""
 
 _MOST_PARTS: Final = 32
 """Of a name that are looked at, from its end; a file may have one of a million."""
 
+_AUTOMATIC: Final = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
+_OF_CONVERTERS: Final = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")
+_TYPES: Final = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTERS))
 
-def called(program: Program, name: str) -> Iterator[Layer]:
-    """The layers of a graph that go by a short name: an operation by that of its own, others without their number."""
-    layers = [operation.layer for operation in program.operations]
-    yield from (layer for layer, short in zip(layers, short_names_of(program), strict=True) if short == name)
-    computed = {layer.id for layer in layers}
-    for layer in program.graph.layers:
-        if layer.id not in computed and without_number(layer.name) == name:
+
+def called(graph: Graph, name: str) -> Iterator[Layer]:
+    """Yield the layers of a graph with a short name; Parameters, Results and Constants also without their number."""
+    short = short_names_of(graph)
+    for layer in graph.layers:
+        if short[layer.id] == name or (layer.type in NO_OPERATIONS and without_number(layer.name) == name):
             yield layer
 
 
-def short_names_of(program: Program) -> list[str]:
-    """The short names of a graph's operations, in their order."""
-    computed = [operation.layer for operation in program.operations]
-    ids = {layer.id for layer in computed}
-    other = [layer.name for layer in program.graph.layers if layer.id not in ids]
-    tensors = [name for layer in program.graph.layers for port in layer.outputs for name in port.names]
-    return short_names([layer.name for layer in computed], {*other, *tensors})
+def short_names_of(graph: Graph) -> dict[int, str]:
+    """Return the short name of each layer of a graph, by id.
+
+    Those of operations are unique wherever their names are; those of Parameters, Results and Constants have no number.
+    """
+    operations = [layer for layer in graph.layers if layer.type not in NO_OPERATIONS]
+    values = [layer for layer in graph.layers if layer.type in NO_OPERATIONS]
+    tensors = {name for layer in graph.layers for port in layer.outputs for name in port.names}
+    found: dict[int, str] = {}
+    for layers, others in ((operations, values), (values, operations)):
+        names = short_names([layer.name for layer in layers], {*(layer.name for layer in others), *tensors})
+        found.update(zip((layer.id for layer in layers), names, strict=True))
+    return found | {layer.id: without_number(found[layer.id]) for layer in values}
 
 
 def short_names(names: Sequence[str], others: Collection[str] = ()) -> list[str]:
@@ -82,3 +94,17 @@ def without_number(name: str) -> str:
     """`h` for `h.9`, which a converter numbered."""
     stem, dot, digits = name.rpartition(".")
     return stem if dot and digits.isdigit() and stem else name
+
+
+def last_part(name: str) -> str:
+    """Return a name without the scopes that converters write before it, separated by slashes."""
+    parts = [part for part in name.split("/") if re.search("[A-Za-z]", part)]
+    return parts[-1] if parts else name
+
+
+def is_automatic(layer: Layer) -> bool:
+    """True if the name of the layer is a converter's: a type of operation with a number, or a number alone."""
+    part = re.sub(r"_output(_[0-9]+)?$", "", last_part(layer.name))
+    match = _AUTOMATIC.fullmatch(part)
+    stem = match[1] if match else part
+    return not stem or "::" in stem or bool({stem.replace("_", "").lower(), part.lower()} & _TYPES)

@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stepper
 from stepper.export.figures.body_graph import EVERYTHING_DRAWN, Folding, NodeKind, body_graph
-from stepper.export.figures.labels import labels_of, shortened, unique_suffixes
+from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.layout.layout import lay_out
 from stepper.ir.model import Body, Graph
+from stepper.query.short_names import short_names_of
 from tests.export.drawings import faults
 from tests.export.runs import NAMES, sample
 from tests.models import Graph as Builder
@@ -94,19 +96,28 @@ def test_a_value_that_something_else_reads_is_no_accumulator(tmp_path: Path) -> 
     assert NodeKind.ACCUMULATOR not in [node.kind for node in body_graph(layer.bodies[0].graph, layer.bodies[0]).nodes]
 
 
-@pytest.mark.parametrize(
-    ("names", "suffixes"),
-    [
-        (["a/b/MatMul", "a/c/MatMul"], ["b/MatMul", "c/MatMul"]),
-        (["m.q", "m.k"], ["q", "k"]),
-        (["tok.13", "conf.13"], ["tok.13", "conf.13"]),
-        (["same", "same"], ["same", "same"]),
-        (["aten::add/Add", "aten::mul/Mul"], ["Add", "Mul"]),
-        ([""], [""]),
-    ],
-)
-def test_a_short_name_is_the_shortest_end_that_no_other_has(names: list[str], suffixes: list[str]) -> None:
-    assert unique_suffixes(names) == suffixes
+@pytest.mark.parametrize("name", NAMES)
+def test_a_box_has_the_name_that_the_screen_shows_behind_its_type(name: str) -> None:
+    for program in stepper.compile_model(sample(name)).programs:
+        labels, names = labels_of(program.graph), short_names_of(program.graph)
+        for layer in program.graph.layers:
+            short, label = names[layer.id], labels[layer.id]
+            said = (short, f"{layer.type} {short}")
+            assert (
+                "…" in label or label in said or label.startswith(tuple(f"{text} (" for text in said)) or "#" in label
+            )
+
+
+def test_an_operation_that_a_converter_named_says_which_constant_it_reads(tmp_path: Path) -> None:
+    graph = Builder()
+    x = graph.parameter("x", "f32", (2, 2))
+    weights = [graph.constant(np.ones((2, 2), np.float32), name=f"cell.{name}") for name in ("W", "R")]
+    for index, weight in enumerate(weights):
+        x = graph.apply("MatMul", x, weight, name=f"MatMul_{index}")
+    x = graph.apply("MatMul", x, weights[0], name="projection")
+    graph.result(x)
+    labels = set(labels_of(graph.read(tmp_path).graph).values())
+    assert {"MatMul_0 (W)", "MatMul_1 (R)", "MatMul projection"} <= labels
 
 
 def test_a_label_says_type_and_operand() -> None:

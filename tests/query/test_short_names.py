@@ -41,7 +41,8 @@ SAMPLE_NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 def test_what_is_shown_can_be_typed(sample: str) -> None:
     compiled = stepper.compile_model(stepper.read_model(SAMPLES / sample / "model.xml"))
     for program in compiled.programs:
-        names = short_names_of(program)
+        found = short_names_of(program.graph)
+        names = [found[operation.layer.id] for operation in program.operations]
         assert len(set(names)) == len(names)
         for operation, name in zip(program.operations, names, strict=True):
             target = resolve(parse_address(name), compiled, program)

@@ -19,7 +19,7 @@ from stepper.engine.program import Program
 from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
 from stepper.export.layout.layout import Box, Lanes, Layout, back_lanes, lay_out
 from stepper.ir.model import Body, Layer
-from tui.paint.names import operation_names, partner_mark
+from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.rows import cell_len, printable, shape_of
 
 HEIGHTS: Final = (1, 3, 4)
@@ -191,7 +191,7 @@ def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> Non
         drawing.arrows[drawing.margin - 1].append(Arrow(drawing.layout.boxes[lane.head].centre, owner, lane.head))
         x = LANE * place + 2
         above, below = lane.above + drawing.margin, lane.below + drawing.margin
-        kept.append(GutterLane(x, above, below, _stem(names[lane.index]), lane.tail, lane.head))
+        kept.append(GutterLane(x, above, below, names[lane.index], lane.tail, lane.head))
     drawing.lanes = tuple(kept)
 
 
@@ -203,12 +203,12 @@ def label_of(program: Program, node: DrawnNode) -> str:
 def _label(program: Program, node: DrawnNode) -> str:
     layer = program.graph.by_id[node.key]
     if node.kind is NodeKind.PARAMETER:
-        return _stem(node.label)
+        return node.label
     if node.kind is NodeKind.RESULT:
         return _result_label(program, layer, node.label)
     label = node.label
     if node.kind is NodeKind.ACCUMULATOR:
-        return f"{_stem(label.removesuffix(' +'))} +"
+        return label
     if node.kind in (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH) and (node.key, 0) in program.slots:
         index = program.computed_at.get(program.slots[node.key, 0])
         label = label if index is None else operation_names(program)[index] + partner_mark(program, index)
@@ -222,15 +222,9 @@ def _result_label(program: Program, layer: Layer, label: str) -> str:
     target = next((edge.to_layer for edge in edges if edge.from_layer == layer.id), None)
     parameter = program.graph.by_id.get(target) if target is not None else None
     if parameter is not None:
-        return _stem(parameter.name)
+        return carried_name(parameter)
     entry = next((entry for entry in body.outputs if entry.result == layer.id), None) if body is not None else None
     return "go on?" if entry is not None and entry.purpose == "execution_condition" else label
-
-
-def _stem(name: str) -> str:
-    """`h` for `h.9`, which a converter numbered."""
-    stem, dot, digits = name.rpartition(".")
-    return stem if dot and digits.isdigit() and stem else name
 
 
 def _detail(program: Program, node: DrawnNode) -> str:

@@ -19,7 +19,11 @@ def operation_names(program: Program) -> tuple[str, ...]:
     """The short names of a graph's operations, in their order."""
     known = _KNOWN.get(id(program))
     if known is None:
-        known = _KNOWN[id(program)] = program, tuple(map(printable, short_names.short_names_of(program)))
+        names = short_names.short_names_of(program.graph)
+        known = _KNOWN[id(program)] = (
+            program,
+            tuple(printable(names[operation.layer.id]) for operation in program.operations),
+        )
     return known[1]
 
 

@@ -1,54 +1,46 @@
-"""Short labels for the boxes of a graph: as few letters as tell one from the other."""
+"""Labels for the boxes of a graph: the short names that screens show, with the type where the name does not say it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from stepper.ir.model import Graph, Layer
+from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
 
-LONGEST = 28
-_MADE_UP: Final = re.compile(r"(?:(?:constant|const|onnx)?[_:.\s]*\d*)|\d.*", re.IGNORECASE)
+LONGEST: Final = 28
 _LETTER: Final = re.compile(r"[^\W\d_]")
-_SEPARATORS: Final = re.compile(r"(?<=[/.:])(?=[^/.:])")
 
 
 def labels_of(graph: Graph) -> Mapping[int, str]:
-    """A label for every layer, no two alike: the shortest unique suffix of the name, after the type where it does not
-    say that; the type with the name of the one Constant that it reads (`MatMul W`) where that says more.
+    """Return a label for every layer, no two alike.
+
+    An operation that only a converter has named has the name of the one Constant that it reads behind its own, where
+    that is the only one of its name.
     """
-    suffixes = unique_suffixes([layer.name for layer in graph.layers])
-    types = Counter(layer.type for layer in graph.layers)
-    wanted = {}
-    for layer, suffix in zip(graph.layers, suffixes, strict=True):
-        operand = _operand(graph, layer)
-        if operand is not None and types[layer.type] > 1:
-            wanted[layer.id] = f"{layer.type} {operand}"
-        else:
-            wanted[layer.id] = _with_type(layer, suffix)
-    taken = Counter(shortened(label) for label in wanted.values())
-    for layer, suffix in zip(graph.layers, suffixes, strict=True):
-        if taken[shortened(wanted[layer.id])] > 1:
-            wanted[layer.id] = _with_type(layer, suffix)
-    return told_apart({key: shortened(label) for key, label in wanted.items()})
+    names, constants = short_names_of(graph), _constant_names(graph)
+    labels = {}
+    for layer in graph.layers:
+        operands = (
+            [] if layer.bodies or layer.type in NO_OPERATIONS or not is_automatic(layer) else graph.sources[layer.id]
+        )
+        read = [constants[source.layer] for source in operands if source is not None and source.layer in constants]
+        operand = f" ({read[0]})" if len(read) == 1 and read[0] else ""
+        labels[layer.id] = shortened(_with_type(layer, names[layer.id]) + operand)
+    return told_apart(labels)
 
 
-def unique_suffixes(names: Sequence[str]) -> list[str]:
-    """For each name its shortest suffix, cut at `/`, `.` or `:`, that has a letter and that no other ends in.
-
-    Where there is none, the whole name.
-    """
-    parts = [_SEPARATORS.split(name) for name in names]
-    seen: Counter[str] = Counter()
-    for pieces in parts:
-        seen.update("".join(pieces[start:]) for start in range(len(pieces)))
-    found = []
-    for name, pieces in zip(names, parts, strict=True):
-        ends = ("".join(pieces[start:]) for start in range(len(pieces) - 1, -1, -1))
-        found.append(next((end for end in ends if seen[end] == 1 and _LETTER.search(end)), name))
-    return found
+def _constant_names(graph: Graph) -> dict[int, str]:
+    """Return the last part of each Constant's name; empty for one that only a converter has named, or of several."""
+    layers = [layer for layer in graph.layers if layer.type == "Constant"]
+    names = {layer.id: re.split(r"[/.:]", layer.name)[-1] for layer in layers}
+    count = Counter(names.values())
+    return {
+        layer.id: name if count[name] == 1 and _LETTER.match(name) and not is_automatic(layer) else ""
+        for layer, name in zip(layers, names.values(), strict=True)
+    }
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
@@ -59,25 +51,10 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
 
 
-def _with_type(layer: Layer, suffix: str) -> str:
-    if layer.type in ("Parameter", "Constant") and _LETTER.search(suffix):
-        return suffix
-    return suffix if layer.type.lower() in suffix.lower() else f"{layer.type} {suffix}".rstrip()
-
-
-def _operand(graph: Graph, layer: Layer) -> str | None:
-    """The short name of the one Constant that an operation reads, where somebody has given it one."""
-    if layer.bodies or layer.type in ("Result", "Parameter", "Constant"):
-        return None
-    constants = [
-        graph.by_id[source.layer]
-        for source in graph.sources[layer.id]
-        if source is not None and graph.by_id[source.layer].type == "Constant"
-    ]
-    if len(constants) != 1:
-        return None
-    name = re.split(r"[/.:]", constants[0].name)[-1]
-    return None if _MADE_UP.fullmatch(name) or layer.type.lower() in name.lower() else name
+def _with_type(layer: Layer, name: str) -> str:
+    if layer.type in ("Parameter", "Constant") and _LETTER.search(name):
+        return name
+    return name if layer.type.lower() in name.lower() else f"{layer.type} {name}".rstrip()
 
 
 def told_apart(labels: Mapping[int, str]) -> dict[int, str]:

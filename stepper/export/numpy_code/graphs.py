@@ -16,9 +16,10 @@ from stepper.export.numpy_code import movement as numpy_movement
 from stepper.export.numpy_code.calls import kernel_call, kernel_of, module_names, outputs_given
 from stepper.export.numpy_code.expressions import Expression, literal
 from stepper.export.numpy_code.literals import dtype_text, is_writable, text, typed
-from stepper.export.numpy_code.names import Names, described, identifier, is_automatic, name_for
+from stepper.export.numpy_code.names import Names, described, identifier, name_for
 from stepper.export.numpy_code.sites import Operand, Site
 from stepper.ir.model import Layer, Port
+from stepper.query.short_names import is_automatic
 
 MAKERS: Final = {**numpy_arithmetic.MAKERS, **numpy_movement.MAKERS, **numpy_cells.MAKERS}
 

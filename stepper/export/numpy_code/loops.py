@@ -23,9 +23,10 @@ from stepper.engine.program import LoopPlan, Operation
 from stepper.export.numpy_code.graphs import Scope
 from stepper.export.numpy_code.literals import dtype_text, shape_text
 from stepper.export.numpy_code.movement import along
-from stepper.export.numpy_code.names import described, is_automatic, name_for
+from stepper.export.numpy_code.names import described, name_for
 from stepper.export.numpy_code.positions import count_of, position, range_of
 from stepper.ir.model import parameter_shape
+from stepper.query.short_names import is_automatic
 
 _ITERATION: Final = "iteration"
 _UNLIMITED: Final = -1

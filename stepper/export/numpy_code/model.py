@@ -27,12 +27,13 @@ from stepper.export.numpy_code.calls import PACKAGE
 from stepper.export.numpy_code.graphs import Scope, Writer
 from stepper.export.numpy_code.literals import dtype_text, text
 from stepper.export.numpy_code.loops import write_loop
-from stepper.export.numpy_code.names import Names, described, identifier, is_automatic, name_for
+from stepper.export.numpy_code.names import Names, described, identifier, name_for
 from stepper.export.picture import FigureRequest, Written
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
+from stepper.query.short_names import is_automatic
 
 _ABOUT: Final = """Written by stepper {version} from {file}, by the rules of the specification (--rules spec).
 An index out of range, the maximum of nothing and the like are what numpy makes of them.

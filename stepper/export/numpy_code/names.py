@@ -10,12 +10,9 @@ from typing import Final
 
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.operation_types import DEFINITIONS
+from stepper.query.short_names import is_automatic, last_part
 
 _LONGEST: Final = 40
-_AUTOMATIC: Final = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
-_OF_CONVERTERS: Final = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")
-_TYPES: Final = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTERS))
 _TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "sys", "itertools", "ml_dtypes"})
 
 
@@ -25,20 +22,6 @@ def identifier(text: str, otherwise: str = "value") -> str:
     if not found or found[0].isdigit():
         found = f"{otherwise}_{found}".strip("_")
     return found
-
-
-def last_part(name: str) -> str:
-    """A name without the scopes that converters write before it, separated by slashes."""
-    parts = [part for part in name.split("/") if re.search("[A-Za-z]", part)]
-    return parts[-1] if parts else name
-
-
-def is_automatic(layer: Layer) -> bool:
-    """Whether the layer has a name that nobody gave it: a type of operation with a number, or a number alone."""
-    part = re.sub(r"_output(_[0-9]+)?$", "", last_part(layer.name))
-    match = _AUTOMATIC.fullmatch(part)
-    stem = match[1] if match else part
-    return not stem or "::" in stem or bool({stem.replace("_", "").lower(), part.lower()} & _TYPES)
 
 
 def name_for(layer: Layer) -> str:
