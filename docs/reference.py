@@ -21,9 +21,10 @@ from types import MappingProxyType
 from typing import Any
 
 import stepper
+from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
-from stepper.commands.topics import TOPICS
+from stepper.commands.topics import TOPICS, Topic
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
@@ -111,13 +112,6 @@ def written_value(action: argparse.Action) -> str:
     return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
 
 
-def exit_codes() -> Lines:
-    """The exit codes, as `stepper --help` lists them."""
-    text = " ".join((parser().epilog or "").split()).removeprefix("exit codes: ")
-    rows = re.findall(r"(?:^|, )(\d+) (.*?)(?=, \d+ |$)", text)
-    yield from table(("exit code", "meaning"), ((number, cell(meaning)) for number, meaning in rows))
-
-
 # --- the debugger ---------------------------------------------------------------------------------------------------
 
 GROUP_TITLES = MappingProxyType({
@@ -145,14 +139,13 @@ def debugger_commands() -> Lines:
         yield from table(("command", "with", "what it does"), rows)
 
 
-def topic(name: str) -> Callable[[], Lines]:
-    """What makes a topic of `stepper help` a table; its sentences stand below."""
+def topic_table(topic: Topic) -> Callable[[], Lines]:
+    """Return what makes a topic of `stepper help` a table; its note stands below."""
 
     def made() -> Lines:
-        lines = TOPICS[name]
-        rows = [(", ".join(map(code, re.split(r"  +", written))), cell(means)) for written, means in lines if written]
+        rows = [(", ".join(map(code, re.split(r"  +", written))), cell(means)) for written, means in topic.rows]
         yield from table(("written", "meaning"), rows)
-        yield from (" ".join(means for written, means in lines if not written), "")
+        yield from (topic.note, "")
 
     return made
 
@@ -376,11 +369,8 @@ def docstring(thing: Any) -> str:
 
 PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "command-line": command_line,
-    "exit-codes": exit_codes,
     "debugger-commands": debugger_commands,
-    "addresses": topic("addresses"),
-    "expressions": topic("expressions"),
-    "breaks": topic("breaks"),
+    **{name: topic_table(topic) for name, topic in (*TOPICS.items(), *COMMAND_LINE_TOPICS.items())},
     "keys": keys,
     "key-presets": key_presets,
     "screens": screens,

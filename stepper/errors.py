@@ -1,15 +1,24 @@
-"""The errors that a user may meet; each carries one clear message and the exit code of the command line.
-
-Exit codes: 0 done, 1 a finding, 2 usage, or a file that cannot be written, 3 a model or an input that cannot be
-read or run, 4 stopped by a limit, 5 an operation without a kernel, 130 interrupted.
-"""
+"""The errors that a user may meet; each carries one clear message and the exit code of the command line."""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 FINDING: Final = 1
 """The exit code where something was found that was looked for."""
+INTERRUPTED: Final = 130
+
+EXIT_CODES: Final = MappingProxyType({
+    0: "done",
+    FINDING: "a finding (a breakpoint stopped the run, a predicate holds, something differs, a figure is out of date)",
+    2: "wrong usage, or a file that cannot be written",
+    3: "the model or an input cannot be read or run",
+    4: "stopped by a limit",
+    5: "an operation has no kernel",
+    INTERRUPTED: "interrupted (128 + N where signal N ended the program)",
+})  # fmt: skip
+"""The exit codes of the command line, and what each says."""
 
 
 class LayerPlace(NamedTuple):
@@ -136,7 +145,7 @@ class LimitReached(StepperError):
 class Paused(StepperError):
     """A pause was asked for, and what was under way has heeded it. Whoever moves a run reports where it stands then."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED
     kind = "paused"
 
     def __init__(self, message: str = "paused") -> None:

@@ -14,13 +14,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
 
 from stepper.cli.parser import parsed
 from stepper.collector import collector_off
-from stepper.errors import LimitReached, StepperError, UsageError
-
-INTERRUPTED: Final = 130
+from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

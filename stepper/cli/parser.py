@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, cast
 
 from stepper import __version__
@@ -12,12 +13,10 @@ from stepper.cli.options import options
 from stepper.cli.options import values as option_values
 from stepper.cli.options.screen import add_help, add_session_and_keys
 from stepper.cli.usage import Parser, check_first
+from stepper.errors import EXIT_CODES
 from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
 from stepper.files.kinds import FORMATS
 from stepper.files.models import is_model_path
-
-COMMANDS: Final = ("run", "debug", "inspect", "compare", "print", "find", "export", "passes", "tui", "help")
-"""The subcommands; each is carried out by the module of its name in stepper.cli.commands."""
 
 
 def parser() -> Parser:
@@ -30,27 +29,18 @@ def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
     top = Parser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
-        epilog="exit codes: 0 done, 1 a finding (a break was hit, a predicate holds, something differs), 2 usage, or a "
-        "file that cannot be written, 3 the model or an input cannot be read or run, 4 stopped by a limit, "
-        "5 an operation has no kernel, 130 interrupted",
+        epilog=f"exit codes: {', '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}",
     )
     top.add_argument("--version", action="version", version=f"stepper {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    _add_run(commands.add_parser("run", help="run a model and report its outputs and loops"))
-    _add_debug(commands.add_parser("debug", help="step through a model's loops, forward and backward"))
-    _add_compare(
-        commands.add_parser("compare", help="find where two runs part: two models, a recording, values, OpenVINO")
-    )
-    _add_inspect(commands.add_parser("inspect", help="show a model's inputs, outputs and loops without running it"))
-    _add_print(commands.add_parser("print", help="show values of a recorded run"))
-    _add_find(commands.add_parser("find", help="the moments of a recorded run at which something holds"))
-    _add_export(commands.add_parser("export", help="draw a model or a run: figures and tables for documents"))
-    _add_passes(
-        commands.add_parser("passes", help="name the first pass of OpenVINO that changes what a model computes")
-    )
-    _add_tui(commands.add_parser("tui", help="the debugger on the whole terminal; also: stepper MODEL"))
-    add_help(commands.add_parser("help", help="the keys of stepper MODEL; the schemas of --json"))
+    for name, (text, add) in _COMMANDS.items():
+        add(commands.add_parser(name, help=text))
     return top, commands.choices
+
+
+def command_parsers() -> Mapping[str, Parser]:
+    """Return the parsers of the commands by name."""
+    return _parsers()[1]
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -352,3 +342,19 @@ def _add_export(export: Parser) -> None:
     options.add_engine(export)
     options.add_open_sequences(export, "their steps can be drawn")
     say("-q", "--quiet", action="store_true", help="no notes on stderr")
+
+
+_COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingProxyType({
+    "run": ("run a model and report its outputs and loops", _add_run),
+    "debug": ("step through a model's loops, forward and backward", _add_debug),
+    "inspect": ("show a model's inputs, outputs and loops without running it", _add_inspect),
+    "compare": ("find where two runs part: two models, a recording, values, OpenVINO", _add_compare),
+    "print": ("show values of a recorded run", _add_print),
+    "find": ("the moments of a recorded run at which something holds", _add_find),
+    "export": ("draw a model or a run: figures and tables for documents", _add_export),
+    "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
+    "tui": ("the debugger on the whole terminal; also: stepper MODEL", _add_tui),
+    "help": ("how commands and what they take are written; the keys of the application", add_help),
+})  # fmt: skip
+COMMANDS: Final = MappingProxyType({name: text for name, (text, _) in _COMMANDS.items()})
+"""The commands in one line each; the module of its name in stepper.cli.commands carries out each of them."""

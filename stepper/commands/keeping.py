@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from stepper.commands.looking import evaluated
-from stepper.commands.registry import command, command_called, commands, one_of
+from stepper.commands.registry import command, one_of
 from stepper.commands.scripts import ScriptError, script_lines
 from stepper.commands.session import Answer, Session, required
 from stepper.commands.stop_commands import ensure_complete
 from stepper.commands.stops import moved
-from stepper.commands.topics import TOPICS, topic_lines
+from stepper.commands.topics import help_answer
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import ARRAY, COMMANDS
@@ -102,23 +102,9 @@ def _source(session: Session, text: str) -> Answer:
     return Answer(tuple(lines))
 
 
-@command(
-    "help",
-    syntax="[COMMAND|addresses|expressions|breaks]",
-    help="this list, or how one of these is written",
-)
-def _help(_session: Session, text: str) -> Answer:
-    if text in TOPICS:
-        lines = topic_lines(text)
-        return Answer(tuple(lines), {"topic": text, "lines": lines})
-    found = [command_called(text)] if text else commands()
-    width = max(len(one.title) for one in found)
-    lines = [f"{one.title:{width}}  {one.help}" for one in found]
-    lines += [f"usage: {one.usage}" for one in found] if text else []
-    data = [
-        {"name": one.name, "abbreviations": one.abbreviations, "usage": one.usage, "help": one.help} for one in found
-    ]
-    return Answer(tuple(lines), {"commands": data})
+@command("help", syntax="[TOPIC|COMMAND]", help="this list, or how a command or one of the topics below it is written")
+def _help(session: Session, text: str) -> Answer:
+    return help_answer(text, session.width)
 
 
 @command("quit", "q", help="leave")

@@ -576,6 +576,13 @@ class KeysAnswer(Answer):
     keys: list[KeyData]
 
 
+class HelpTopicAnswer(Answer):
+    """`stepper help TOPIC`, and without a topic ("") the list of all."""
+
+    topic: str
+    lines: list[str]
+
+
 # --- debug ----------------------------------------------------------------------------------------------------------
 
 
@@ -1105,7 +1112,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
     "export": (ExportAnswer,),
-    "help": (KeysAnswer,),
+    "help": (KeysAnswer, HelpTopicAnswer),
     "debug": (CommandAnswer, CommandFailed, LogAnswer),
 })  # fmt: skip
 """By command of the command line: what it may answer with --json; or an ErrorAnswer."""

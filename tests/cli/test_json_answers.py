@@ -132,6 +132,13 @@ def test_the_table_of_keys_follows_its_schema(call: Call) -> None:
     assert checked("help", call("help", "keys", "--json").out)["keys"]
 
 
+@pytest.mark.parametrize("topic", ["", "addresses", "run", "exit codes"])
+def test_a_topic_of_help_follows_its_schema(call: Call, topic: str) -> None:
+    printed = checked("help", call("help", *topic.split(), "--json").out)
+    assert printed["topic"] == topic.replace(" ", "-")
+    assert printed["lines"] == call("help", *topic.split()).out.splitlines()
+
+
 # --- the debugger ---------------------------------------------------------------------------------------------------
 
 ALL_COMMANDS = """

@@ -75,7 +75,10 @@ CASES = [
     ("run model.xml --record al", 2, "--record: 'al' is none of all, carried, stats and none; near is all"),
     ("export model.xml --view roled", 2, "--view: 'roled' is none of model, rolled, unrolled and ports; near are "),
     ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, dot, mermaid, md, json, csv and "),
-    ("help key", 2, "TOPIC: 'key' is none of keys and json; near is keys"),
+    ("help key", 2, "there is no topic 'key'; near is keys"),
+    ("help adresses", 2, "there is no topic 'adresses'; near are addresses, passes"),
+    ("help xyzzy", 2, "there is no topic 'xyzzy'; stepper help lists them"),
+    ("help run --keys vim", 2, "--keys is for stepper help keys"),
     ("find run.sqlite nan frist", 2, "which: 'frist' is none of first, last and all; near is first"),
     ("run model.xml --max-iterations 0", 2, "--max-iterations: '0' is no positive integer"),
     ("run model.xml --max-iterations many", 2, "--max-iterations: 'many' is no positive integer"),
@@ -157,7 +160,6 @@ CASES = [
         "--reference opnvino: cannot be read: there is no such file; near",
     ),
     (f"run model.xml {GIVEN} --trace new --record-iters 5:1", 2, "'5:1' has no iterations: it ends before it begins"),
-    ("help", 2, "TOPIC is missing: stepper help TOPIC [options]"),
     # files
     (
         "run inputs.npz",

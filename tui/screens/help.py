@@ -77,9 +77,9 @@ def _words(width: int) -> list[Row]:
     words = [(command.usage, command.help) for command in commands()]
     words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
     rows = [row for usage, help in words for row in _word_rows(usage, help, width)]
-    for topic, lines in TOPICS.items():
+    for topic, found in TOPICS.items():
         rows += [[], [(f"  {topic}", "strong")]]
-        for written, means in lines:
+        for written, means in (*found.rows, ("", found.note)):
             rows += _word_rows(written, means, width)
     return [[("  at the prompt", "strong")], *rows]
 

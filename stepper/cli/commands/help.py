@@ -1,22 +1,114 @@
-"""`stepper help keys`: the keys of the terminal application, as it has them; `stepper help json`: the schemas."""
+"""`stepper help [TOPIC]`: the command line, the debugger's commands, and how things are written, for 80 columns."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import textwrap
+from collections.abc import Iterable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Final
 
+from stepper.cli.parser import COMMANDS, command_parsers
+from stepper.cli.printing import say
+from stepper.cli.values import print_json
+from stepper.commands.registry import commands
+from stepper.commands.topics import TOPICS, WIDTH, Topic, help_answer, topic_lines, two_columns
+from stepper.errors import EXIT_CODES, UsageError
+from stepper.near_names import near_text
 from stepper.schemas import schema, schema_names
 
 _TABLE: Final = "tui.keys.key_table"
 """Named as text and imported when it is called for, as the application is."""
 
+COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({
+    "inputs": Topic("what --input, --state and --shape take", (
+        ("--input x=x.npy", "an array in a file; NAME is that of an input, a tensor's name, or a position"),
+        ("--input x=all.npz:key", "one of several; --inputs all.npz takes all, by the same names"),
+        ("--input x=zeros  x=ones", "an array of one number"),
+        ("--input x=rand:7", "random numbers from the seed 7"),
+        ("--input x=[[1,2],[3,4]]", "a JSON literal"),
+        ("--input '*=rand:0'", "all inputs that are not given"),
+        ("--shape x=1,5,4", "the shape that zeros, ones and rand take where that of the input is open"),
+        ("--state h=h0.npy", "what a variable (ReadValue, Assign) begins with, written as an input is"),
+    )),
+    "ranges": Topic("what --iters and --record-iters take", (
+        ("0:10", "iterations 0 to 9"),
+        ("7  -1", "iteration 7; the last"),
+        ("3:  :-2  :", "from 3 on; all but the last two; all"),
+        ("0:3,-1", "several, with commas between them"),
+    )),
+    "files": Topic("the user's own files", (
+        ("~/.config/stepper/init", "commands with which a debugger begins; --no-init leaves it alone"),
+        ("~/.config/stepper/keys.toml", "keys of the application; --keys names another file"),
+        ("~/.local/state/stepper/sessions", "sessions by model; --session names a file, --no-keep keeps none"),
+    ), "XDG_CONFIG_HOME and XDG_STATE_HOME name other folders than ~/.config and ~/.local/state."),
+    "exit-codes": Topic("what the exit code says", tuple((str(code), text) for code, text in EXIT_CODES.items())),
+})  # fmt: skip
+"""The topics that only the command line has."""
+
+_PRINTED: Final[Mapping[str, str]] = MappingProxyType({
+    "keys": "the keys of the application, with the command of each; --keys vim: of a preset",
+    "json": "the schemas of all answers as JSON",
+    "debugger": "the commands of the debugger",
+})  # fmt: skip
+
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the table or the schemas; 0. UsageError for keys that cannot be."""
-    if options.topic == "json":
+    """Print the help for a topic, or the list of topics; 0. UsageError for a topic that there is not."""
+    topic = "-".join(options.topic)
+    if options.keys is not None and topic != "keys":
+        raise UsageError("--keys is for stepper help keys")
+    if topic == "json":
         print(json.dumps({f"{name}.json": schema(name) for name in schema_names()}, indent=1))
         return 0
-    code: int = import_module(_TABLE).print_keys(options.keys, as_json=options.json)
-    return code
+    if topic == "keys":
+        code: int = import_module(_TABLE).print_keys(options.keys, as_json=options.json)
+        return code
+    lines = _lines(topic)
+    if options.json:
+        print_json({"topic": topic, "lines": lines})
+    else:
+        for line in lines:
+            say(line)
+    return 0
+
+
+def _lines(topic: str) -> list[str]:
+    parsers = command_parsers()
+    if not topic:
+        return _overview()
+    if topic in COMMAND_LINE_TOPICS:
+        return topic_lines(COMMAND_LINE_TOPICS[topic])
+    if topic == "debugger":
+        return list(help_answer("").lines)
+    printed = parsers[topic].format_help().splitlines() if topic in parsers else []
+    try:
+        found = list(help_answer(topic).lines)
+    except UsageError:
+        if not printed:
+            names = (*parsers, *COMMAND_LINE_TOPICS, *_PRINTED, *TOPICS, *(one.name for one in commands()))
+            near = near_text(topic, names) or "stepper help lists them"
+            raise UsageError(f"there is no topic '{topic}'; {near}") from None
+        return printed
+    return [*printed, "", "in the debugger:", *(f"  {line}" for line in found)] if printed else found
+
+
+def _overview() -> list[str]:
+    topics = {**{name: topic.title for name, topic in (*TOPICS.items(), *COMMAND_LINE_TOPICS.items())}, **_PRINTED}
+    debugger = ", ".join(one.name for one in commands())
+    return [
+        "stepper help TOPIC prints one of these:",
+        "",
+        "the command line, as stepper COMMAND --help does",
+        *_indented(COMMANDS.items()),
+        "how things are written",
+        *_indented(topics.items()),
+        "the commands of the debugger",
+        *textwrap.wrap(debugger, WIDTH - 2, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
+    ]
+
+
+def _indented(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"  {line}" for line in two_columns(rows, WIDTH - 2)]

@@ -19,11 +19,14 @@ def add_session_and_keys(tui: argparse.ArgumentParser) -> None:
 
 
 def add_help(command: argparse.ArgumentParser) -> None:
-    """`stepper help keys` and `stepper help json`."""
+    """`stepper help [TOPIC]`."""
     command.description = (
-        "Print the keys of the terminal application, with the command of each; or the schemas of all answers as JSON."
+        "Print how a command, an address, an expression, a breakpoint or an input is written; the keys of the "
+        "application; or the schemas of all answers as JSON."
     )
-    command.add_argument("topic", metavar="TOPIC", choices=("keys", "json"), help="keys or json")
+    command.add_argument(
+        "topic", metavar="TOPIC", nargs="*", help="such as addresses, run, keys, exit codes; without it, all topics"
+    )
     _add_keys(command)
     command.add_argument("--json", action="store_true", help="as JSON on stdout")
 

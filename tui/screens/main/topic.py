@@ -13,7 +13,7 @@ _EXAMPLE: Final = 32
 def topic_rows(topic: str, width: int) -> list[Row]:
     """A heading, then the examples and what they mean."""
     rows: list[Row] = [[(f" how {topic} are written", "title")]]
-    for written, means in TOPICS[topic]:
+    for written, means in (*TOPICS[topic].rows, ("", TOPICS[topic].note)):
         for place, part in enumerate(wrapped(means, max(width - _EXAMPLE - 4, 20))):
             rows.append([(f"  {'' if place else written:<{_EXAMPLE}}", "key"), (part, "dim")])
     return rows
