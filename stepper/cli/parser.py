@@ -9,9 +9,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from stepper import __version__
-from stepper.cli.options import options
-from stepper.cli.options import values as option_values
-from stepper.cli.options.screen import add_help, add_session_and_keys
+from stepper.cli import arguments
 from stepper.cli.usage import Parser, check_first
 from stepper.errors import EXIT_CODES
 from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
@@ -69,34 +67,35 @@ def _with_ranges(words: Sequence[str]) -> list[str]:
 
 def _add_run(run: Parser) -> None:
     run.description = "Run the whole model and report its outputs, and for each loop its iterations and what ended it."
-    run.add_argument("model", metavar="MODEL", nargs="?", help=options.MODEL)
-    options.add_inputs(run)
-    options.add_states(run)
-    run.add_argument(
-        "--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order"
+    add = run.add_argument
+    add("model", metavar="MODEL", nargs="?", help=arguments.MODEL)
+    arguments.add_inputs(run)
+    arguments.add_states(run)
+    add("--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order")
+    add("--save-states", metavar="FILE.npz", help="write the variables there as the run leaves them")
+    arguments.add_rules(run)
+    memory = "the largest tensor that one operation may make, such as 2GB (400MB)"
+    add("--memory", type=arguments.size, metavar="SIZE", help=memory)
+    arguments.add_open_sequences(
+        run, "the same results, slower, but the report counts its steps and a failure names one"
     )
-    run.add_argument("--save-states", metavar="FILE.npz", help="write the variables there as the run leaves them")
-    options.add_rules(run)
-    run.add_argument(
-        "--memory",
-        type=option_values.size,
-        metavar="SIZE",
-        help="the largest tensor that one operation may make, such as 2GB (400MB)",
-    )
-    options.add_open_sequences(run, "the same results, slower, but the report counts its steps and a failure names one")
-    run.add_argument(
+    run.add_repeated(
         "--break",
-        dest="breaks",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="end with exit code 1 where this happens, and say why: nan, inf, cond, stuck, grow>X, ..., "
+        "SPEC",
+        "end with exit code 1 where this happens, and say why: nan, inf, cond, stuck, grow>X, ..., "
         "or TARGET [if EXPR], as the break command of stepper debug takes it",
+        dest="breaks",
     )
-    options.add_engine(run)
-    _add_recording(run)
-    options.add_json(run)
-    run.add_argument("-q", "--quiet", action="store_true", help="no notes and no progress on stderr")
+    arguments.add_engine(run)
+    add("--trace", metavar="FILE", help="record the run into this file (SQLite), to look at or to resume")
+    amounts = "of the values of bodies: all; carried values and pieces of outputs (default); statistics alone; nothing"
+    add("--record", choices=("all", "carried", "stats", "none"), help=amounts)
+    add("--record-ops", metavar="REGEX", help="record only layers whose name has a match")
+    add("--record-iters", metavar="RANGES", help="record only these iterations, such as 0:10,-1")
+    add("--resume", metavar="FILE", help="go on with an interrupted recording, to the same outputs")
+    add("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
+    arguments.add_json(run)
+    run.add_flag("-q", "--quiet", help="no notes and no progress on stderr")
 
 
 def _add_passes(passes: Parser) -> None:
@@ -104,19 +103,14 @@ def _add_passes(passes: Parser) -> None:
         "Compile the model in OpenVINO, run it with numpy after each transformation that it makes, and name the first "
         "after which outputs, shapes or a loop's values or iterations differ (exit code 1)."
     )
-    options.add_model(passes)
-    options.add_inputs(passes)
-    options.add_rules(passes)
-    options.add_device(passes)
-    passes.add_argument(
-        "--rtol", type=option_values.tolerance, default=1e-4, metavar="X", help="relative tolerance of floats (1e-4)"
-    )
-    passes.add_argument(
-        "--atol", type=option_values.tolerance, default=1e-5, metavar="X", help="absolute tolerance of floats (1e-5)"
-    )
-    passes.add_argument("--all", action="store_true", help="a line for each pass")
-    options.add_json(passes)
-    passes.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
+    arguments.add_model(passes)
+    arguments.add_inputs(passes)
+    arguments.add_rules(passes)
+    arguments.add_device(passes)
+    arguments.add_tolerances(passes, "1e-4", "1e-5")
+    passes.add_flag("--all", help="a line for each pass")
+    arguments.add_json(passes)
+    passes.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
 def _add_debug(debug: Parser) -> None:
@@ -124,40 +118,27 @@ def _add_debug(debug: Parser) -> None:
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all. "
         "From a pipe the exit code is that of the first error, which names its line; --script - ends there."
     )
-    options.add_model(debug)
-    options.add_inputs(debug)
-    options.add_states(debug)
-    debug.add_argument(
-        "--save-states", metavar="FILE.npz", help="write the variables there as they are when the debugger is left"
-    )
-    debug.add_argument(
-        "--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it"
-    )
-    debug.add_argument(
-        "--no-init",
-        action="store_true",
-        help="leave the start-up file alone: commands in stepper/init of the configuration folder (~/.config)",
-    )
-    debug.add_argument(
-        "--session",
-        metavar="FILE",
-        help="keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "
+    add = debug.add_argument
+    arguments.add_model(debug)
+    arguments.add_inputs(debug)
+    arguments.add_states(debug)
+    saved = "write the variables there as they are when the debugger is left"
+    add("--save-states", metavar="FILE.npz", help=saved)
+    add("--script", metavar="FILE", help="commands from this file (- for stdin); the first one that fails ends it")
+    arguments.add_session(
+        debug,
+        "keep breakpoints, watches, marks, branches and the place there; where it exists, go on with them, "
         "on the inputs that it has; without this, at a terminal, they are kept by model in the user's state folder",
+        "leave the start-up file alone: commands in stepper/init of the configuration folder (~/.config)",
     )
-    debug.add_argument("--fresh", action="store_true", help="begin anew, without what was kept of the last session")
-    debug.add_argument("--no-keep", action="store_true", help="neither put a session back nor keep this one")
-    debug.add_argument(
+    add(
         "--reference",
         metavar="REFERENCE",
         help="another model, a recorded run, an .npz, onnx, onnxruntime, or openvino (each operation once more, on "
         "the same inputs): for ref(x) in expressions, and break diff>X",
     )
-    options.add_rules(debug)
-    debug.set_defaults(rules=None)  # so that a session can say which, where the user does not
-    options.add_history_memory(debug)
-    options.add_engine(debug)
-    options.add_open_sequences(debug, "one can step through them")
-    debug.add_argument("--json", action="store_true", help="one JSON object a line on stdout for each command")
+    arguments.add_debugging(debug)
+    debug.add_flag("--json", help="one JSON object a line on stdout for each command")
 
 
 def _add_compare(compare: Parser) -> None:
@@ -165,8 +146,9 @@ def _add_compare(compare: Parser) -> None:
         "Run the model beside a reference and report the first place where they part, in which loop and iteration, and "
         "why: exit code 1 if they differ, 0 if not."
     )
-    options.add_model(compare)
-    compare.add_argument(
+    add = compare.add_argument
+    arguments.add_model(compare)
+    add(
         "--with",
         dest="reference",
         metavar="REFERENCE",
@@ -174,110 +156,74 @@ def _add_compare(compare: Parser) -> None:
         help="another model, a recorded run, values (.npz with keys NAME@ITERATION), openvino (default), or for an "
         ".onnx: onnx (its reference evaluator), onnxruntime",
     )
-    options.add_inputs(compare)
-    options.add_states(compare)
-    options.add_rules(compare)
-    compare.add_argument(
+    arguments.add_inputs(compare)
+    arguments.add_states(compare)
+    arguments.add_rules(compare)
+    add(
         "--engine",
         choices=("numpy", "numpy-f16", "numpy-bf16"),
         default="numpy",
         help="who computes our side: numpy (default), or numpy with every float rounded to f16 or bf16; the tolerances "
         "are then those of that type",
     )
-    options.add_runtime(compare)
-    compare.add_argument(
-        "--rtol", type=option_values.tolerance, metavar="X", help="relative tolerance, instead of the type's own"
-    )
-    compare.add_argument(
-        "--atol", type=option_values.tolerance, metavar="X", help="absolute tolerance, instead of the type's own"
-    )
-    compare.add_argument(
-        "--ulp",
-        type=option_values.positive,
-        metavar="N",
-        help="numbers at most N steps of their type apart agree as well",
-    )
-    compare.add_argument(
+    arguments.add_runtime(compare)
+    arguments.add_tolerances(compare)
+    steps = "numbers at most N steps of their type apart agree as well"
+    add("--ulp", type=arguments.positive, metavar="N", help=steps)
+    compare.add_repeated(
         "--tolerance",
-        action="append",
-        default=[],
-        metavar="NAME=RTOL[,ATOL]",
-        help="the tolerance of an element type, a type of operation or a layer (may be repeated)",
+        "NAME=RTOL[,ATOL]",
+        "the tolerance of an element type, a type of operation or a layer (may be repeated)",
     )
-    compare.add_argument(
-        "--align",
-        metavar="FILE",
-        help="which layers stand for each other, where names do not tell: lines 'a = b' or JSON",
-    )
-    compare.add_argument("--per-op", action="store_true", help="also list every operation")
-    options.add_open_sequences(compare, "so that it compares with such a loop, and its steps are compared")
-    options.add_json(compare)
-    compare.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
-
-
-def _add_recording(run: Parser) -> None:
-    run.add_argument("--trace", metavar="FILE", help="record the run into this file (SQLite), to look at or to resume")
-    run.add_argument(
-        "--record",
-        choices=("all", "carried", "stats", "none"),
-        help="of the values of bodies: all; carried values and pieces of outputs (default); statistics alone; nothing",
-    )
-    run.add_argument("--record-ops", metavar="REGEX", help="record only layers whose name has a match")
-    run.add_argument("--record-iters", metavar="RANGES", help="record only these iterations, such as 0:10,-1")
-    run.add_argument("--resume", metavar="FILE", help="go on with an interrupted recording, to the same outputs")
-    run.add_argument("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
+    pairs = "which layers stand for each other, where names do not tell: lines 'a = b' or JSON"
+    add("--align", metavar="FILE", help=pairs)
+    compare.add_flag("--per-op", help="also list every operation")
+    arguments.add_open_sequences(compare, "so that it compares with such a loop, and its steps are compared")
+    arguments.add_json(compare)
+    compare.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
 def _add_tui(tui: Parser) -> None:
     tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
-    options.add_model(tui)
-    options.add_inputs(tui)
-    options.add_states(tui)
-    tui.add_argument(
-        "--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3"
+    add = tui.add_argument
+    arguments.add_model(tui)
+    arguments.add_inputs(tui)
+    arguments.add_states(tui)
+    add("--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3")
+    add("--script", metavar="FILE", help="begin with the commands of this file")
+    add("--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with")
+    arguments.add_session(
+        tui,
+        "keep the session there, and go on with it where it exists, on the inputs that it has; "
+        "without this it is kept by model in the user's state folder",
+        "leave breakpoints, watches and labels of the start-up file alone (stepper/init, as of stepper debug)",
     )
-    tui.add_argument("--script", metavar="FILE", help="begin with the commands of this file")
-    tui.add_argument(
-        "--no-init",
-        action="store_true",
-        help="leave breakpoints, watches and labels of the start-up file alone (stepper/init, as of stepper debug)",
-    )
-    tui.add_argument(
-        "--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with"
-    )
-    add_session_and_keys(tui)
-    options.add_rules(tui)
-    tui.set_defaults(rules=None)  # so that a session can say which, where the user does not
-    options.add_history_memory(tui)
-    options.add_engine(tui)
-    options.add_open_sequences(tui, "one can step through them")
-    tui.add_argument("--ascii", action="store_true", help="for a terminal without line drawing and other symbols")
-    tui.add_argument("--light", action="store_true", help="dark letters on a light ground")
+    arguments.add_keys(tui)
+    arguments.add_debugging(tui)
+    tui.add_flag("--ascii", help="for a terminal without line drawing and other symbols")
+    tui.add_flag("--light", help="dark letters on a light ground")
 
 
 def _add_inspect(inspect: Parser) -> None:
     inspect.description = (
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
-    options.add_model(inspect)
-    options.add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
-    options.add_json(inspect)
+    arguments.add_model(inspect)
+    arguments.add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
+    arguments.add_json(inspect)
 
 
 def _add_print(command: Parser) -> None:
     command.description = "Show values of a run that was recorded with stepper run --trace; no model is needed."
-    options.add_trace(command)
-    command.add_argument(
-        "addresses",
-        metavar="ADDR",
-        nargs="+",
-        help="LEVEL::OP:PORT@ITER[SLICE], such as h_next@7, h_next@2:5, 'h*@-1', outer@3::inner@0::h, id=12, @-1",
-    )
-    command.add_argument("--stats", action="store_true", help="statistics in place of values")
-    command.add_argument("--digits", type=option_values.positive, metavar="N", help="digits of floating-point numbers")
-    command.add_argument("--csv", action="store_true", help="one line for each element (with --stats: each iteration)")
-    command.add_argument("--npy", metavar="FILE", help="write one array; of several iterations along a new first axis")
-    options.add_json(command)
+    add = command.add_argument
+    arguments.add_trace(command)
+    addresses = "LEVEL::OP:PORT@ITER[SLICE], such as h_next@7, h_next@2:5, 'h*@-1', outer@3::inner@0::h, id=12, @-1"
+    add("addresses", metavar="ADDR", nargs="+", help=addresses)
+    command.add_flag("--stats", help="statistics in place of values")
+    add("--digits", type=arguments.positive, metavar="N", help="digits of floating-point numbers")
+    command.add_flag("--csv", help="one line for each element (with --stats: each iteration)")
+    add("--npy", metavar="FILE", help="write one array; of several iterations along a new first axis")
+    arguments.add_json(command)
 
 
 def _add_find(command: Parser) -> None:
@@ -285,15 +231,13 @@ def _add_find(command: Parser) -> None:
         "Find the moments of a run that was recorded with stepper run --trace at which a predicate holds. "
         "Exit code 1 where there are any, 0 where there are none."
     )
-    options.add_trace(command)
-    command.add_argument(
-        "predicate", metavar="PREDICATE", help="an expression such as 'max(h) > 2'; or nan, inf: in anything recorded"
-    )
-    command.add_argument("which", nargs="?", choices=("first", "last", "all"), default="first", help="(first)")
-    command.add_argument(
-        "--limit", type=option_values.positive, default=1000, metavar="N", help="of all at most so many (1000)"
-    )
-    options.add_json(command)
+    add = command.add_argument
+    arguments.add_trace(command)
+    predicate = "an expression such as 'max(h) > 2'; or nan, inf: in anything recorded"
+    add("predicate", metavar="PREDICATE", help=predicate)
+    add("which", nargs="?", choices=("first", "last", "all"), default="first", help="(first)")
+    add("--limit", type=arguments.positive, default=1000, metavar="N", help="of all at most so many (1000)")
+    arguments.add_json(command)
 
 
 def _add_export(export: Parser) -> None:
@@ -304,44 +248,55 @@ def _add_export(export: Parser) -> None:
     export.add_argument(
         "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
     )
-    say = export.add_argument
-    say("--as", dest="format", choices=tuple(FORMATS), help="the format; without it the suffix of -o, else svg")
-    say(
+    add = export.add_argument
+    add("--as", dest="format", choices=tuple(FORMATS), help="the format; without it the suffix of -o, else svg")
+    add(
         "--view",
         choices=tuple(FigureView),
         help="the whole model, a loop's body, the iterations of a run, a loop's port map",
     )
-    say(
+    add(
         "--loop",
         metavar="NAME",
         help="which loop of several; OUTER@2::INNER: its run in iteration 2 of OUTER",
     )
-    say("--model", dest="model_path", metavar="PATH", help="where the model of a recording is, if it has moved")
-    say("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
-    say("--values", choices=tuple(ValueDetail), default="none", help="how much is said of each value (none)")
-    say("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
-    say("--only", metavar="REGEX", action="append", default=[], help="draw only operations of this name or type")
-    say("--hide", metavar="REGEX", action="append", default=[], help="draw operations of this name or type as groups")
-    say(
+    add("--model", dest="model_path", metavar="PATH", help="where the model of a recording is, if it has moved")
+    add("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
+    add("--values", choices=tuple(ValueDetail), default="none", help="how much is said of each value (none)")
+    add("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
+    export.add_repeated("--only", "REGEX", "draw only operations of this name or type")
+    export.add_repeated("--hide", "REGEX", "draw operations of this name or type as groups")
+    add(
         "--depth",
-        type=option_values.count,
+        type=arguments.count,
         metavar="N",
         help="how many levels of bodies are drawn inside of their layer",
     )
-    say("--carried", action="store_true", help="of bodies draw only what goes in, is carried and comes out")
-    say("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
-    say("--width", type=option_values.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
-    say(
+    export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
+    add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    add("--width", type=arguments.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
+    add(
         "--layout", choices=tuple(LayoutEngine), default="own", help="who lays SVG out (own: the same bytes everywhere)"
     )
-    say("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
-    say("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
-    options.add_inputs(export)
-    options.add_states(export)
-    options.add_rules(export)
-    options.add_engine(export)
-    options.add_open_sequences(export, "their steps can be drawn")
-    say("-q", "--quiet", action="store_true", help="no notes on stderr")
+    add("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
+    add("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
+    arguments.add_inputs(export)
+    arguments.add_states(export)
+    arguments.add_rules(export)
+    arguments.add_engine(export)
+    arguments.add_open_sequences(export, "their steps can be drawn")
+    export.add_flag("-q", "--quiet", help="no notes on stderr")
+
+
+def _add_help(command: Parser) -> None:
+    command.description = (
+        "Print how a command, an address, an expression, a breakpoint or an input is written; the keys of the "
+        "application; or the schemas of all answers as JSON."
+    )
+    topics = "such as addresses, run, keys, exit codes; without it, all topics"
+    command.add_argument("topic", metavar="TOPIC", nargs="*", help=topics)
+    arguments.add_keys(command)
+    arguments.add_json(command)
 
 
 _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingProxyType({
@@ -354,7 +309,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "export": ("draw a model or a run: figures and tables for documents", _add_export),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", _add_tui),
-    "help": ("how commands and what they take are written; the keys of the application", add_help),
+    "help": ("how commands and what they take are written; the keys of the application", _add_help),
 })  # fmt: skip
 COMMANDS: Final = MappingProxyType({name: text for name, (text, _) in _COMMANDS.items()})
 """The commands in one line each; the module of its name in stepper.cli.commands carries out each of them."""

@@ -35,6 +35,14 @@ class Parser(argparse.ArgumentParser):
             self.actions.append(action)
         return action
 
+    def add_flag(self, *names: str, help: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(*names, action="store_true", help=help)
+
+    def add_repeated(self, name: str, metavar: str, help: str, **options: Any) -> None:
+        """Add an option that may be given several times; its values are a list."""
+        self.add_argument(name, action="append", default=[], metavar=metavar, help=help, **options)
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does. Raise UsageError for what is wrong."""
         try:
