@@ -5,6 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+MANY: Final = 20_000
+"""Objects whose search is long enough to be felt: the imports of a command, a model of some thousand layers."""
+
+UNSEARCHED: Final = 2_000_000
+"""Objects that may go to the oldest generation without a search."""
+
+_unsearched = 0
 
 
 @contextmanager
@@ -12,9 +21,6 @@ def collector_off() -> Iterator[None]:
     """For what makes many objects that all stay, such as imports or a model.
 
     To search them again and again is a tenth of a start, and doubles the time of reading a large model.
-
-    At the end all of it goes to the oldest generation at once (which is what freeze and unfreeze do together, where
-    nobody else has frozen anything), or the next allocation would search it after all.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -22,7 +28,23 @@ def collector_off() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
+            _spare(gc.get_count()[0])
             gc.enable()
+
+
+def _spare(objects: int) -> None:
+    """Move `objects` new ones, if they are many, to the oldest generation, or the next allocation searches them all.
+
+    Freeze and unfreeze do that together, where nobody else has frozen anything. But the collector counts nothing of
+    what comes there so, and begins to count anew: where they follow each other, garbage would never be found.
+    """
+    global _unsearched
+    if objects < MANY or gc.get_freeze_count():
+        return
+    _unsearched += objects
+    if _unsearched > UNSEARCHED:
+        _unsearched = 0
+        gc.collect()
+    else:
+        gc.freeze()
+        gc.unfreeze()

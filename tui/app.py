@@ -161,13 +161,13 @@ class StepperApp(App[int]):
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
     def _settle(self) -> None:
-        """Load what the first key will need. What is there now stays: else the collector's pauses are the longest
-        frames."""
+        """Load what the first key will need. What is there now stays, where we began without the collector: else its
+        pauses are the longest frames."""
         actions()
         commands()
-        gc.collect()
-        gc.freeze()
-        gc.enable()
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
 
     # --- what the driver tells -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stepper.collector import collector_off
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.files.models import CONVERTED
@@ -103,8 +105,10 @@ def _run(
         starts_up=keeping.starts_up,
     )
     try:
-        code = app.run() or app.return_code or 0
+        with collector_off():  # until the application has all that stays
+            code = app.run() or app.return_code or 0
     finally:
+        gc.unfreeze()
         trouble = app.session.save_at_end()
         if trouble:
             _tell(trouble)

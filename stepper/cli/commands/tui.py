@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from stepper.cli import kept_session
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_texts
+from stepper.collector import collector_off
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.element_types import Array
 from stepper.errors import InputError, UsageError
@@ -34,15 +35,11 @@ def execute(options: argparse.Namespace) -> int:
     in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
     if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
-    if options.no_keep:
-        return _open(options)
-    with kept_session.locked(options):
-        return _open(options)
+    with nullcontext() if options.no_keep else kept_session.locked(options), collector_off():
+        return _open(options)  # the application enables the collector when it has all that stays
 
 
 def _open(options: argparse.Namespace) -> int:
-    # What is loaded now stays, and looking for garbage in it is a tenth of the start. The application enables it again.
-    gc.disable()
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
     launch = import_module(APPLICATION)

@@ -11,6 +11,7 @@ import bisect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from weakref import proxy
 
 import numpy as np
 from msgspec import Struct, field
@@ -109,7 +110,7 @@ class Lookout:
     """The watcher (see engine.events.Watcher) for the breakpoints of one run."""
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+        self.machine: Machine = proxy(machine)  # whose watcher this is; what a run holds goes when its user does
         self.found: Stopped | None = None
         self.stops: Mapping[int, tuple[int, ...]] = {}
         self.watches_iterations = False

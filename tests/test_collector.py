@@ -1,0 +1,93 @@
+"""What is no longer used is freed, however many models one process reads."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import pytest
+
+import stepper
+from stepper import collector
+from tests.debug.debugged import SAMPLES, sample
+from tui.app import StepperApp
+from tui.launch import Keeping, open_application
+
+ROOT = Path(__file__).parents[1]
+MODEL = SAMPLES / "for_loop" / "model.xml"
+
+_DEBUGGERS = """
+import sys, pathlib, numpy, stepper
+folder = pathlib.Path(sys.argv[1])
+inputs = dict(numpy.load(folder / "inputs.npz"))
+for _ in range(150):
+    stepper.Debugger(folder / "model.xml", inputs).continue_()
+print(len(list(pathlib.Path("/proc/self/fd").iterdir())))
+"""
+
+
+class Cycle:
+    """Garbage that only the collector finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts the descriptors of a process in /proc")
+def test_the_files_of_debuggers_that_nobody_uses_are_closed() -> None:
+    """Each has the .bin of its model mapped."""
+    command = [sys.executable, "-c", _DEBUGGERS, MODEL.parent]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) < 50
+
+
+def test_a_run_goes_with_its_debugger_and_waits_for_no_collector() -> None:
+    debugger = sample("for_loop")
+    debugger.break_at("balance_next")
+    debugger.continue_()
+    debugger.reverse_step()
+    machine = weakref.ref(debugger.machine)
+    gc.disable()
+    try:
+        del debugger
+        assert machine() is None
+    finally:
+        gc.enable()
+
+
+def test_garbage_beside_large_models_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large model goes to the oldest generation unsearched, and what stands beside it goes along."""
+    monkeypatch.setattr(collector, "MANY", 1)
+    monkeypatch.setattr(collector, "UNSEARCHED", 5_000)
+    garbage = []
+    for _ in range(200):
+        garbage.append(weakref.ref(Cycle()))
+        stepper.read_model(MODEL)
+    assert sum(one() is not None for one in garbage) < 100
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    assert gc.isenabled()
+    with collector.collector_off():
+        assert not gc.isenabled()
+        with collector.collector_off():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled() and gc.get_freeze_count() == 0
+
+
+def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = []
+
+    def run(app: StepperApp) -> int:
+        assert not gc.isenabled()
+        app._settle()
+        frozen.append(gc.get_freeze_count())
+        return 0
+
+    monkeypatch.setattr(StepperApp, "run", run)
+    assert open_application(sample("for_loop"), keeping=Keeping(keep=False)) == 0
+    assert frozen[0] > 10_000 and gc.get_freeze_count() == 0 and gc.isenabled()
