@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+from weakref import proxy
 
 from msgspec import Struct
 
@@ -53,15 +54,13 @@ class LoopEnds:
     """Ends of loops by tick, as a machine reports them."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self._machine: Machine = proxy(machine)  # it holds this observer
         self._ends: dict[int, _LoopEnd] = {}
         self._paths: dict[int, str] = {}
         self._is_partial = machine.tick > 0
         machine.on_loop_end = self._record
 
     def _record(self, frames: list[Frame], activation: Activation) -> None:
-        if frames is not self._machine.stack:
-            return  # a twin goes its own way
         if len(self._ends) >= MOST_ENDS:
             self._is_partial |= self._machine.tick not in self._ends
             return

@@ -506,7 +506,7 @@ class Timeline:
         self.prove()
         twin = copy.copy(self)
         twin.machine = self.machine.twin()
-        twin.machine.watcher = twin.lookout = twin.loop_ends = None
+        twin.lookout = twin.loop_ends = None
         twin.history = self.history.copy()
         twin._warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
         return twin

@@ -156,12 +156,13 @@ class Machine:
         self.constants = {id(one.program): one for one in constants}
 
     def twin(self) -> Machine:
-        """Another machine in the same state, to go its own way."""
+        """Another machine in the same state, to go its own way: nobody watches it."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.restore(self.snapshot())
         other.pause_requested = False
         other.followers = ()
+        other.watcher = other.on_loop_end = None
         other._context = self._context.copy()
         return other
 

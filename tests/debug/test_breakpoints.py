@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.stop import Reason
+from stepper.engine.events import EventKind, Every
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import sample
@@ -384,3 +386,13 @@ def test_an_iteration_of_no_loop_around_names_those_that_are() -> None:
         run.break_when("iter() == 2")
     with pytest.raises(UsageError, match="stays what it is"):
         run.evaluate("prev(iter(passes))")
+
+
+def test_a_copy_of_the_machine_runs_past_the_breakpoints_and_tells_the_debugger_nothing() -> None:
+    debugger = sample("for_loop")
+    debugger.break_at("balance_next")
+    copied = copy.copy(debugger.machine)
+    assert [event.kind for event in copied.run(Every.LOOP)][-1] is EventKind.FINISHED
+    debugger.last()
+    summary = debugger.run_summary()
+    assert summary is not None and [loop.executions for loop in summary.loops] == [1]

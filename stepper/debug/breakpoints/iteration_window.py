@@ -115,7 +115,6 @@ class Trail:
         last = present - 1 if first or not self._keeps_first else wanted
         scout = copy.copy(self._timeline)
         scout.machine = self._timeline.machine.twin()
-        scout.machine.watcher = scout.machine.on_loop_end = None
         # The stack may be that of a replay already: of the same run, at or before the present of the timeline.
         before_iteration(scout, self._depth, first)
         fetched: dict[int, Any] = {}

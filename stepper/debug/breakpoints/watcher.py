@@ -110,7 +110,7 @@ class Lookout:
     """The watcher (see engine.events.Watcher) for the breakpoints of one run."""
 
     def __init__(self, machine: Machine) -> None:
-        self.machine: Machine = proxy(machine)  # whose watcher this is; what a run holds goes when its user does
+        self.machine: Machine = proxy(machine)  # it holds this watcher
         self.found: Stopped | None = None
         self.stops: Mapping[int, tuple[int, ...]] = {}
         self.watches_iterations = False

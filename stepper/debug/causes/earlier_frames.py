@@ -35,7 +35,6 @@ class EarlierFrames:
     def __init__(self, timeline: Timeline) -> None:
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
-        self._scout.machine.watcher = self._scout.machine.on_loop_end = None
         if self._scout.machine.finished:
             self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
         self._present = self._scout.machine.snapshot()
