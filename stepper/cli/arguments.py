@@ -97,7 +97,7 @@ def add_device(command: Parser) -> None:
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="how long OpenVINO may read, convert, compile or run something (600); it runs in a process of its own",
+        help="how long OpenVINO or an evaluator of ONNX may read, convert, compile or run something (600)",
     )
 
 

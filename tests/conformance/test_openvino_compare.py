@@ -110,7 +110,7 @@ def test_onnx_itself_is_a_reference(
 def test_a_value_that_onnx_has_otherwise_is_found(
     onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stepper.compare.references.onnx_nodes import OnnxPeer
+    from stepper.compare.references.onnx_worker import OnnxPeer
 
     run = OnnxPeer.run
 
@@ -149,7 +149,7 @@ def test_what_the_converter_adds_to_a_node_is_not_blamed(
     wrong: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
-    from stepper.compare.references.onnx_nodes import OnnxPeer
+    from stepper.compare.references.onnx_worker import OnnxPeer
 
     run = OnnxPeer.run
 

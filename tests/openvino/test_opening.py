@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.onnx_nodes import OnnxPeer, tensors_by_name
+from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
 from stepper.files.models import is_model_path
 from stepper.openvino.opening import converted, open_model

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from stepper.compare.alignment.layers import Alignment, align
 from stepper.compare.files.constant_inputs import Constants
-from stepper.compare.references.onnx_nodes import EVALUATORS
+from stepper.compare.references.onnx_worker import EVALUATORS
 from stepper.compare.references.opening import open_reference
 from stepper.compare.references.openvino import Peer, PeerCounterpart
 from stepper.compare.references.protocol import (

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from stepper.compare.references.onnx_bodies import OpenedLoop
-from stepper.compare.references.onnx_nodes import OnnxPeer, tensors_by_name
+from stepper.compare.references.onnx_worker import OnnxPeer, OpenedLoop, tensors_by_name
 from stepper.compare.references.openvino import ended_after
 from stepper.compare.references.protocol import Moment, MomentKind, Outcome
 from stepper.element_types import Array

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.onnx import OnnxReference
-from stepper.compare.references.onnx_nodes import EVALUATORS, OnnxPeer
+from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.compare.references.openvino import OpenVINOReference, StoppedRun
 from stepper.compare.references.protocol import Reference
 from stepper.element_types import Array
@@ -43,7 +43,8 @@ def open_reference(
         stopped = _stopped(compiled, inputs, max_iterations)
         return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime), stopped, runtime.timeout)
     if text in EVALUATORS:
-        return OnnxReference(OnnxPeer(source or compiled.model.path, text), compiled.model, inputs)
+        peer = OnnxPeer(source or compiled.model.path, text, (runtime or Runtime()).limits)
+        return OnnxReference(peer, compiled.model, inputs)
     path = Path(text)
     if path.suffix == ".npz":
         return ArchiveReference(path, compiled)
