@@ -58,6 +58,19 @@ def differences(a: Any, b: Any) -> Differences:
     return collected.differences(numbers=not any(texts))
 
 
+def signed_differences(a: Array, b: Array) -> Array:
+    """Return `a - b` element by element, as f64; of integers (bool, i8 to u64) rounded once, from the exact difference.
+
+    Where both are NaN, or both the same infinity, it is 0. Packed and short types are made readable before.
+    """
+    if a.dtype.kind in "biu":
+        above = np.where(a > b, _integer_distance(a, b), np.uint64(0)).astype(np.float64)
+        return np.asarray(above - np.where(a > b, np.uint64(0), _integer_distance(a, b)).astype(np.float64))
+    with np.errstate(all="ignore"):
+        found = a.astype(np.float64) - b.astype(np.float64)
+    return np.asarray(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, found))
+
+
 class _Collected:
     """The differences of the chunks so far."""
 

@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
+from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from tests.debug.pausing import pause_after
 from tests.tui.driven import DECODER, Driven, drive
@@ -123,14 +125,29 @@ def test_a_fault_stays_on_the_line_until_the_user_does_something() -> None:
     drive("for_loop", script)
 
 
+class AskTick(Struct, frozen=True):
+    """The tick at which the run stands."""
+
+    def answer(self, debugger: Debugger) -> int:
+        return debugger.machine.tick
+
+
+class AskNothing(Struct, frozen=True):
+    """A question with a fault."""
+
+    def answer(self, debugger: Debugger) -> int:
+        found: int = debugger.nothing  # type: ignore[attr-defined]
+        return found
+
+
 def test_a_fault_in_a_question_is_told_too() -> None:
     async def script(driven: Driven) -> None:
         answers: list[int] = []
-        driven.app.driver.ask(lambda debugger: debugger.machine.tick, answers.append)
-        driven.app.driver.ask(lambda debugger: debugger.nothing, answers.append)  # type: ignore[attr-defined]
+        driven.app.driver.ask(AskTick(), answers.append)
+        driven.app.driver.ask(AskNothing(), answers.append)
         await driven.settle()
         assert answers == [driven.state.view.tick]
-        assert "a fault in driver" in driven.text("answer")
+        assert "a fault in AskNothing" in driven.text("answer")
 
     drive("date_normaliser", script)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
+
 from stepper.compare.run.tolerances import Tolerances
 from stepper.compare.stops.comparer import Against, StopComparison, set_reference
+from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
+from tui.worker.requests import CompareWith, CompareWithin, ForgetComparison
 
 _CHOSEN: Final = {
     "off": "nothing is compared",
@@ -17,6 +21,16 @@ _CHOSEN: Final = {
     str(Against.REFERENCE): "against the reference",
 }
 """By word of `against`: what is said then."""
+
+
+class OpenReference(Struct, frozen=True):
+    """Open a reference; the answer is its title."""
+
+    file: str
+
+    def answer(self, debugger: Debugger) -> str:
+        """Return its title. UsageError or InputError for what is none."""
+        return set_reference(debugger, self.file)
 
 
 @action("against", syntax="off|previous|reference", help="what values are compared with; without a word, the next")
@@ -27,7 +41,7 @@ def _against(app: Application, text: str) -> None:
     word = text or choices[(choices.index(now) + 1) % len(choices)]
     if word not in choices:
         raise UsageError(f"against takes {', '.join(choices)}, not '{text}'")
-    app.driver.adjust(lambda pictures: pictures.compare_with(None if word == "off" else Against(word)))
+    app.driver.adjust(CompareWith(None if word == "off" else Against(word)))
     app.say(_CHOSEN[word])
 
 
@@ -35,11 +49,11 @@ def _against(app: Application, text: str) -> None:
 def _reference(app: Application, text: str) -> None:
     if not text:
         raise UsageError("expected a model (.xml), a recorded run, or an .npz with keys NAME@ITERATION")
-    app.driver.ask(lambda debugger: set_reference(debugger, text), partial(_opened, app))
+    app.driver.ask(OpenReference(text), partial(_opened, app))
 
 
 def _opened(app: Application, title: str) -> None:
-    app.driver.adjust(lambda pictures: pictures.comparer.forget())
+    app.driver.adjust(ForgetComparison())
     app.perform("against reference")
     app.say(f"against {title}")
 
@@ -49,7 +63,7 @@ def _compare(app: Application, text: str) -> None:
     if text:
         app.perform(f"reference {text}")
     elif app.state.comparison is None:
-        app.driver.adjust(lambda pictures: pictures.compare_with(Against.REFERENCE))
+        app.driver.adjust(CompareWith(Against.REFERENCE))
     app.open_view("compare")
 
 
@@ -62,7 +76,7 @@ def _tolerance(app: Application, text: str) -> None:
     if not 1 <= len(numbers) <= 2 or not all(0 <= one < float("inf") for one in numbers):
         raise UsageError("expected a relative tolerance, and maybe an absolute one, such as tolerance 1e-4 1e-6")
     wanted = Tolerances(relative=numbers[0], absolute=numbers[1] if len(numbers) == 2 else 0.0)
-    app.driver.adjust(lambda pictures: pictures.tolerate(wanted))
+    app.driver.adjust(CompareWithin(wanted))
 
 
 @action("difference", syntax="next|previous|first", help="the next operation that is above its tolerance")

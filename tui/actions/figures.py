@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from stepper.debug.debugger import Debugger
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
@@ -11,9 +13,30 @@ from stepper.export.exporter import default_depth, export, save
 from stepper.export.figures.choice import Choice
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
-from stepper.files.kinds import format_of_suffix
+from stepper.files.kinds import FigureFormat, format_of_suffix
 from stepper.files.output import Target
 from tui.application import Application
+
+
+class DrawFigure(Struct, frozen=True):
+    """Write a figure of the model, or of the loop at an address, into a file; the answer is a sentence."""
+
+    path: Path
+    format: FigureFormat
+    view: FigureView
+    place: str | None
+
+    def answer(self, debugger: Debugger) -> str:
+        """Draw it. StepperError where it cannot be drawn or written."""
+
+        def machine() -> Machine:
+            return Machine(debugger.machine.compiled, debugger.inputs, max_iterations=debugger.machine.max_iterations)
+
+        target = Target(self.path, self.format.kind, debugger.protected)
+        target.check()
+        request = FigureRequest(self.view, self.place, choice=Choice(depth=default_depth(self.view)))
+        save(export(debugger.model, machine, request, self.format), target)
+        return f"{self.path} written"
 
 
 def export_figure(app: Application, text: str) -> None:
@@ -23,18 +46,7 @@ def export_figure(app: Application, text: str) -> None:
     format = format_of_suffix(path.suffix)
     loop = app.state.loop
     place = None if loop is None or view is FigureView.MODEL else _loop_place(app)
-
-    def drawn(debugger: Debugger) -> str:
-        def machine() -> Machine:
-            return Machine(debugger.machine.compiled, debugger.inputs, max_iterations=debugger.machine.max_iterations)
-
-        target = Target(path, format.kind, debugger.protected)
-        target.check()
-        request = FigureRequest(view, place, choice=Choice(depth=default_depth(view)))
-        save(export(debugger.model, machine, request, format), target)
-        return f"{path} written"
-
-    app.driver.ask(drawn, app.say)
+    app.driver.ask(DrawFigure(path, format, view, place), app.say)
 
 
 def _view(app: Application, word: str) -> FigureView:

@@ -21,6 +21,7 @@ from stepper.plain_values import tensor_json
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.application import Application
 from tui.paint.pane import Pane
+from tui.worker.requests import ShowStatistic
 
 _MOST_COPIED: Final = 1000
 
@@ -182,7 +183,7 @@ def _statistic(app: Application, text: str) -> None:
         return
     if text not in OVER_ITERATIONS:
         raise UsageError(f"there is no statistic '{text}'; there are {', '.join(OVER_ITERATIONS)}")
-    app.driver.adjust(lambda pictures: pictures.choose(text))
+    app.driver.adjust(ShowStatistic(text))
 
 
 @action("zoom", syntax="in|out", help="larger or smaller boxes of the graph; more or fewer digits")

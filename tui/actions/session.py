@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 from stepper.errors import UsageError
@@ -10,6 +11,7 @@ from stepper.files.kinds import SVG
 from stepper.files.output import Target
 from tui.actions.main import action
 from tui.application import Application
+from tui.worker.python_prompt import EvaluatePython
 
 
 @action("save-session", help="keep breakpoints, watches, marks, branches, layout and this place")
@@ -43,8 +45,7 @@ def _python(app: Application, text: str) -> None:
     if not text:
         app.open_prompt("! ")
         return
-    depth, python = app.state.depth, app.python
-    app.driver.ask(lambda debugger: python.evaluate(debugger, text, depth), lambda lines: _answer(app, text, lines))
+    app.driver.ask(EvaluatePython(app.python, text, app.state.depth), partial(_answer, app, text))
 
 
 def _answer(app: Application, text: str, lines: tuple[str, ...]) -> None:

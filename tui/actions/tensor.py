@@ -10,10 +10,10 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.query.addresses import numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
-from stepper.tensors.surveys import next_where, previous_where
 from tui.actions.main import action
 from tui.application import Application
 from tui.screens.value.formats import exact
+from tui.screens.value.inquiries import FindNonFinite
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.screen import ValueScreen
 from tui.screens.value.tensor import TensorPane
@@ -130,7 +130,6 @@ def _non_finite(app: Application, text: str) -> None:
     screen, seen, array = _shown(app)
     here = int(np.ravel_multi_index(seen.cursor, array.shape)) if array.ndim else 0
     backward = text == "previous"
-    steps = previous_where(array, _is_bad, here) if backward else next_where(array, _is_bad, here + 1)
 
     def keep(found: Any) -> None:
         if found is None:
@@ -139,11 +138,7 @@ def _non_finite(app: Application, text: str) -> None:
             seen.go_to(tuple(int(at) for at in np.unravel_index(found, array.shape)))
             screen.repaint_panes()
 
-    seen.inquiries.once("non-finite", lambda _debugger: steps, keep)
-
-
-def _is_bad(part: Array) -> Array:
-    return ~np.isfinite(part)
+    seen.inquiries.once(FindNonFinite(array, here + (not backward), backward), keep)
 
 
 @action("copy-element", syntax="value|address", help="copy the element of the value that is open, or its address")

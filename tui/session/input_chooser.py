@@ -12,7 +12,7 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from tui.messages import Made
-from tui.session.manager import Reopen, SessionHost, SessionManager
+from tui.session.manager import SessionHost, SessionManager
 
 if TYPE_CHECKING:
     from tui.screens.inputs.choices import InputChoices, Opening
@@ -68,11 +68,7 @@ class InputChooser:
         make = partial(_made, self.choices.opening, inputs, self.choices.files)
         if host.driver.is_open:
             host.driver.pause()
-            part = self._session.parting()
-            from tui.session.reopening import followed
-
-            begun = partial(self._begun, make)
-            host.driver.ask(lambda old: followed(old, make, part), begun, title="running on other inputs")
+            self._session.follow(make)
             return
         if self.begins:
             raise UsageError("the model is being read")
@@ -82,10 +78,6 @@ class InputChooser:
         self._session.reopen = make
         host.drive(make)
         host.start_driver()
-
-    def _begun(self, make: Reopen, found: tuple[Debugger, str]) -> None:
-        self._session.reopen = make
-        self._session.go_on_with(found)
 
     def refuse(self, problem: str) -> None:
         """Show that the model cannot be run on the inputs that were chosen."""

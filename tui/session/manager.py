@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.commands import Interpreter
@@ -49,6 +50,74 @@ class SessionHost(Host, Receiver, Protocol):
         """Arrange the screen as it was kept."""
 
 
+class RestoreSession(Struct, frozen=True):
+    """Put back what was kept; without any, and if it `starts_up`, carry out the user's start-up file.
+
+    `restored` is called in the worker with the answer.
+    """
+
+    keeper: Keeper | None
+    starts_up: bool
+    restored: Callable[[Back], None]
+
+    def answer(self, debugger: Debugger) -> Back:
+        """Return what to tell the user, and the layout that was kept."""
+        back = Back() if self.keeper is None else self.keeper.restore(debugger)
+        if self.starts_up and not back.sentence:
+            problems = start_up(Interpreter(debugger), setting_up=True)
+            back = replace(back, sentence="; ".join(problems), failed=bool(problems))
+        self.restored(back)
+        return back
+
+
+class SaveSession(Struct, frozen=True):
+    """Save the session now; the answer is its file."""
+
+    keeper: Keeper
+    layout: Mapping[str, Any]
+
+    def answer(self, debugger: Debugger) -> Path:
+        """Return the file. StepperError where it cannot be written."""
+        return self.keeper.save(debugger, self.layout)
+
+
+class OpenAnew(Struct, frozen=True):
+    """Read model and inputs once more, and run to the same place; the answer is a debugger and a sentence."""
+
+    reopen: Reopen
+    keeper: Keeper | None
+    layout: Mapping[str, Any]
+
+    def answer(self, debugger: Debugger) -> tuple[Debugger, str]:
+        """Return the other debugger. StepperError where the model cannot be read or run."""
+        from tui.session.reopening import reopened
+
+        part = partial(_kept_apart, self.keeper, self.layout)
+        new, sentence, is_same = reopened(debugger, self.reopen, part)
+        if is_same and self.keeper is not None:
+            self.keeper.go_on()
+        return new, sentence
+
+
+class OpenFollowing(Struct, frozen=True):
+    """Begin another run, with breakpoints and watches of this one; the answer is a debugger and a sentence."""
+
+    make: Reopen
+    keeper: Keeper | None
+    layout: Mapping[str, Any]
+
+    def answer(self, debugger: Debugger) -> tuple[Debugger, str]:
+        """Return the other debugger. StepperError where the model cannot be run so."""
+        from tui.session.reopening import followed
+
+        return followed(debugger, self.make, partial(_kept_apart, self.keeper, self.layout))
+
+
+def _kept_apart(keeper: Keeper | None, layout: Mapping[str, Any], old: Debugger) -> str:
+    """Keep the session of a run that another one follows, so that neither replaces the other; return a sentence."""
+    return "" if keeper is None else keeper.part(old, layout)
+
+
 class SessionManager:
     """Keeps the session of the application.
 
@@ -69,17 +138,12 @@ class SessionManager:
     def restore(self) -> None:
         """Put back what was kept, before anything else is done."""
         if self.keeper is not None or self._starts_up:
-            restored = partial(self._restored, self.keeper)
-            self._host.driver.ask(restored, self._show_restored, title="restoring the session")
+            question = RestoreSession(self.keeper, self._starts_up, self._restored)
+            self._host.driver.ask(question, self._show_restored, title="restoring the session")
 
-    def _restored(self, keeper: Keeper | None, debugger: Debugger) -> Back:
+    def _restored(self, back: Back) -> None:
         """In the worker. Who leaves meanwhile leaves what is kept as it is."""
-        back = Back() if keeper is None else keeper.restore(debugger)
-        if self._starts_up and not back.sentence:
-            problems = start_up(Interpreter(debugger), setting_up=True)
-            back = replace(back, sentence="; ".join(problems), failed=bool(problems))
         self._is_cut_short = back.failed and self._host.driver.is_closed
-        return back
 
     def _show_restored(self, back: Back) -> None:
         if back.layout is not None:
@@ -97,7 +161,7 @@ class SessionManager:
             if say:
                 self._tell(f"session saved in {path}")
 
-        self._host.driver.ask(lambda debugger: keeper.save(debugger, layout), saved)
+        self._host.driver.ask(SaveSession(keeper, layout), saved)
 
     def save_at_end(self) -> str:
         """Save it when the application has ended; return what to tell the user, empty where all is well."""
@@ -137,22 +201,18 @@ class SessionManager:
         reopen = self.reopen
         if reopen is None:
             raise UsageError("where the model came from is not known; goto tick 0 begins anew")
-        keeper, part = self.keeper, self.parting()
+        question = OpenAnew(reopen, self.keeper, self._host.layout())
+        self._host.driver.ask(question, self.go_on_with, title="reading the model anew")
 
-        def ask(old: Debugger) -> tuple[Debugger, str]:
-            from tui.session.reopening import reopened
+    def follow(self, make: Reopen) -> None:
+        """Go on with another run, at its start, which takes breakpoints and watches over from this one."""
 
-            new, sentence, is_same = reopened(old, reopen, part)
-            if is_same and keeper is not None:
-                keeper.go_on()
-            return new, sentence
+        def begun(found: tuple[Debugger, str]) -> None:
+            self.reopen = make
+            self.go_on_with(found)
 
-        self._host.driver.ask(ask, self.go_on_with, title="reading the model anew")
-
-    def parting(self) -> Callable[[Debugger], str]:
-        """Return what keeps the session of a run that another one follows, so that neither replaces the other."""
-        keeper, layout = self.keeper, self._host.layout()
-        return lambda old: "" if keeper is None else keeper.part(old, layout)
+        question = OpenFollowing(make, self.keeper, self._host.layout())
+        self._host.driver.ask(question, begun, title="running on other inputs")
 
     def go_on_with(self, found: tuple[Debugger, str]) -> None:
         """Put another debugger in place of the present one."""

@@ -1,6 +1,6 @@
 """The driver: one worker thread in which the debugger lives. The only place with threads.
 
-Commands and questions go in through a queue, frozen pictures come out as messages. The event loop never waits for the
+Requests go in through a queue, frozen pictures come out as messages. The event loop never waits for the
 run; Esc asks it to pause, which the machine does before its next move. When nothing is asked for, the worker fills in
 what the histories lack, and leaves that the moment something is.
 """
@@ -12,9 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
-from msgspec import Struct
 from textual.message import Message
 from textual.timer import Timer
 
@@ -32,7 +31,10 @@ from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.state import Running
 from tui.worker.event_log import EventLog, Kind
 from tui.worker.lists import ListsTaker
+from tui.worker.requests import Adjustment, Asked, Command, Question, Request, name_of
 from tui.worker.snapshot import Pictures
+
+T = TypeVar("T")
 
 FRAMES: Final = 1 / 30
 """Seconds between two pictures of a run under way."""
@@ -40,34 +42,6 @@ _QUIET: Final = 0.03
 """Seconds without a command after which histories are filled in."""
 _LOGGED: Final = 2_000
 """Lines of logpoints that are kept of one movement."""
-
-
-class Command(Struct, frozen=True):
-    """A line for the interpreter; `echo`: its answer is to be shown."""
-
-    line: str
-    echo: bool = True
-
-
-class Question(Struct, frozen=True):
-    """Something to find out from the debugger, and who wants to know. One with a `title` is shown like a movement.
-
-    `gives_way`: whatever else comes goes first.
-    """
-
-    ask: Callable[[Debugger], Any]
-    then: Callable[[Any], None]
-    title: str = ""
-    gives_way: bool = False
-
-
-class Adjustment(Struct, frozen=True):
-    """Something to change in how pictures are taken."""
-
-    change: Callable[[Pictures], None]
-
-
-Job = Command | Question | Adjustment
 
 
 class Receiver(Protocol):
@@ -114,7 +88,7 @@ class Driver:
         self.is_closed = False
         if isinstance(debugger, Debugger):
             self._open(debugger)
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Request | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._command = ""
         self._filling = False
@@ -146,19 +120,19 @@ class Driver:
 
     def ask(
         self,
-        question: Callable[[Debugger], Any],
-        then: Callable[[Any], None],
+        question: Question[T],
+        then: Callable[[T], None],
         *,
         title: str = "",
         gives_way: bool = False,
     ) -> None:
-        """Find something out: `question` is called in the worker, `then` with its answer in the application.
+        """Find something out: `question` is answered in the worker, `then` is called with that in the application.
 
         One that moves the run has a `title`: it is shown while it goes on, and Esc pauses it.
         One that gives way is for what takes long: a replay in it is paused as soon as anything else is asked for, and
         it should itself leave off when `is_pressed`.
         """
-        self._put(Question(question, then, title, gives_way))
+        self._put(Asked(question, then, title, gives_way))
 
     def leave_off(self) -> None:
         """Pause the replay of a question that gives way, for nobody wants it any more."""
@@ -171,9 +145,9 @@ class Driver:
         """Whether something waits that does not give way."""
         return self._pressing > 0
 
-    def adjust(self, change: Callable[[Pictures], None]) -> None:
+    def adjust(self, adjustment: Adjustment) -> None:
         """Take other pictures from now on, and one at once."""
-        self._put(Adjustment(change))
+        self._put(adjustment)
 
     def pause(self) -> bool:
         """Make the movement under way stop where it is; whether there is one."""
@@ -225,7 +199,7 @@ class Driver:
             self._debugger.pause()
         self._jobs.put(None)
 
-    def _put(self, job: Job) -> None:
+    def _put(self, job: Request) -> None:
         if self._make is None:
             raise UsageError("the model does not run yet: choose its inputs, F5 runs")
         with self._lock:
@@ -267,7 +241,7 @@ class Driver:
                 with self._debugger.working():  # so that a pause is heeded from before it can be asked for
                     self._carry_out(job)
             except Exception as error:  # a fault in a command must not end the session
-                self._app.post_message(Fault("driver", repr(error)))
+                self._app.post_message(Fault(name_of(job), repr(error)))
             finally:
                 with self._lock:
                     self._waiting -= 1
@@ -276,7 +250,7 @@ class Driver:
             if not _gives_way(job):
                 self._save(due=False)
 
-    def _next_job(self) -> Job | None:
+    def _next_job(self) -> Request | None:
         """The next job, whenever it comes; before that the session is saved, if that is due."""
         if self._is_due:
             try:
@@ -305,35 +279,35 @@ class Driver:
             self._app.post_message(Refused(f"a fault in the program: {error!r}"))
         return self.is_open
 
-    def _carry_out(self, job: Job) -> None:
+    def _carry_out(self, job: Request) -> None:
         with self._lock:
             self._yielding = _gives_way(job)
             self._debugger.machine.request_pause(wanted=self._yielding and self.is_pressed)
-        if isinstance(job, Question):
+        if isinstance(job, Asked):
             self._app.post_message(self._found(job))
             if job.title:
                 self._pictures.after("")
                 self._stand()
                 self._show(None)
             return
-        if isinstance(job, Adjustment):
-            job.change(self._pictures)
-            self._show(None)
+        if isinstance(job, Command):
+            self._show(self._reply(job))
             return
-        self._show(self._reply(job))
+        self._pictures.adjust(job)
+        self._show(None)
 
-    def _found(self, question: Question) -> Found:
+    def _found(self, asked: Asked) -> Found:
         with self._lock:
             self._rate.begin()
-            self._command = question.title
+            self._command = asked.title
         try:
-            return Found(question.then, question.ask(self._debugger))
+            return Found(asked.then, asked.question.answer(self._debugger))
         except StepperError as error:
-            return Found(question.then, None, str(error))
+            return Found(asked.then, None, str(error))
         finally:
             with self._lock:
                 self._command = ""
-                if question.title:
+                if asked.title:
                     self._debugger.machine.request_pause(wanted=False)
 
     def _reply(self, job: Command) -> Reply:
@@ -426,8 +400,8 @@ def _moves(line: str) -> bool:
     return command.moves or command.group in ("movement", "changing")
 
 
-def _gives_way(job: Job) -> bool:
-    return isinstance(job, Question) and job.gives_way
+def _gives_way(job: Request) -> bool:
+    return isinstance(job, Asked) and job.gives_way
 
 
 class _Rate:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import FrameView, frame_views
@@ -126,6 +127,18 @@ class PythonPrompt:
                 return False
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(Interrupted))
             return True
+
+
+class EvaluatePython(Struct, frozen=True):
+    """Evaluate a line on the values of the frame at a depth; the answer is what it prints and what it is."""
+
+    prompt: PythonPrompt
+    line: str
+    depth: int
+
+    def answer(self, debugger: Debugger) -> tuple[str, ...]:
+        """Return lines. UsageError, with what Python says, where it fails."""
+        return self.prompt.evaluate(debugger, self.line, self.depth)
 
 
 class _Bounded(io.StringIO):

@@ -22,10 +22,18 @@ from stepper.errors import StepperError
 from stepper.ir.lowering import without_loops
 from tui.state import Happening, State, TimelineEvent
 from tui.worker.lists import ListsTaker
+from tui.worker.requests import (
+    Adjustment,
+    CompareWith,
+    CompareWithin,
+    ForgetComparison,
+    ShowCells,
+    ShowStatistic,
+    ShowTime,
+)
 
 if TYPE_CHECKING:
-    from stepper.compare.run.tolerances import Tolerances
-    from stepper.compare.stops.comparer import Against, StopComparer, StopComparison
+    from stepper.compare.stops.comparer import StopComparer, StopComparison
     from stepper.debug.iterations.sweep import Sweeps
 
 MOST_EVENTS: Final = 1_000
@@ -71,6 +79,24 @@ class Pictures:
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
 
+    def adjust(self, adjustment: Adjustment) -> None:
+        """Take other pictures from now on."""
+        match adjustment:
+            case ShowStatistic(name):
+                self.statistics.choose(name)
+            case ShowCells(window):
+                self._cells = window
+            case ShowTime(span):
+                self._span = span
+            case CompareWith(against):
+                self._is_comparing = against is not None
+                if against is not None:
+                    self.comparer.against = against
+            case CompareWithin(tolerances):
+                self.comparer.tolerances = tolerances
+            case ForgetComparison():
+                self.comparer.forget()
+
     @property
     def comparer(self) -> StopComparer:
         """The run beside another one; what compares is loaded when something is compared."""
@@ -80,12 +106,6 @@ class Pictures:
             self._comparer = StopComparer(self._debugger)
         return self._comparer
 
-    def compare_with(self, against: Against | None) -> None:
-        """Compare with the reference or the iteration before from now on; None: with nothing."""
-        self._is_comparing = against is not None
-        if against is not None:
-            self.comparer.against = against
-
     @property
     def sweeps(self) -> Sweeps:
         """All iterations of the loops; loaded with the first look at them."""
@@ -94,10 +114,6 @@ class Pictures:
 
             self._sweeps = Sweeps(self._debugger)
         return self._sweeps
-
-    def tolerate(self, tolerances: Tolerances) -> None:
-        """Compare with other tolerances from now on."""
-        self.comparer.tolerances = tolerances
 
     @property
     def _compares(self) -> bool:
@@ -121,18 +137,6 @@ class Pictures:
         stack = self._debugger.machine.stack
         loop_depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
         return self.comparer.fill(loop_depth, self._cells, enough)
-
-    def look_at_cells(self, window: tuple[int, int] | None) -> None:
-        """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
-        self._cells = window
-
-    def look_at_time(self, span: tuple[int, int] | None) -> None:
-        """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
-        self._span = span
-
-    def choose(self, statistic: str) -> None:
-        """Show another number for each tensor."""
-        self.statistics.choose(statistic)
 
     def after(self, failure: str) -> None:
         """A command has ended; `failure` is the message of an error."""

@@ -23,6 +23,7 @@ from tui.screens.grid.grid_widths import NUMBERED, WIDTHS, suffices, usual
 from tui.screens.timeline.timeline import outside_text
 from tui.state import State
 from tui.theme import GLYPHS
+from tui.worker.requests import ShowCells
 
 DIFFERENCE: Final = "difference"
 """How the differences from a reference are called among the statistics."""
@@ -196,11 +197,11 @@ class Grid(Pane):
         window = max(first - 1, 0), first + count - 1
         if window != self._asked and self.frame is not None:
             self._asked = window
-            self.host.driver.adjust(lambda pictures: pictures.look_at_cells(window))
+            self.host.driver.adjust(ShowCells(window))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
-        self.host.driver.adjust(lambda pictures: pictures.look_at_cells(None))
+        self.host.driver.adjust(ShowCells(None))
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another part is visible."""

@@ -7,8 +7,7 @@ with that in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from rich.segment import Segment
 from textual import events
@@ -46,7 +45,7 @@ class BodyGraph(Pane):
         self.zoom = 1
         self._reach: int | None = None
         self.left = 0
-        self._drawings = BodyDrawings()
+        self._drawings = BodyDrawings(host, lambda: self.update(self.state))
         self._drawing: Drawing | None = None
         self._cursor: int | None = None
         self._indices: tuple[Program, dict[int, int]] | None = None
@@ -76,21 +75,13 @@ class BodyGraph(Pane):
 
     def _found(self) -> Drawing | None:
         """The body, or the neighbourhood of an operation; None where it is not ready yet."""
-        program, driver = self._program(), self.host.driver
+        program = self._program()
         if program is None:
             return None
-
-        def ask(make: Callable[[], Any], keep: Callable[[Any], None]) -> None:
-            def kept(made: Any) -> None:
-                keep(made)
-                self.update(self.state)
-
-            driver.ask(lambda _debugger: make(), kept)
-
         if not is_large(program):
-            return self._drawings.whole(program, self.zoom, ask)
+            return self._drawings.whole(program, self.zoom)
         layer = self._layer()
-        return self._drawings.near(program, program.layers[-1].id if layer is None else layer, self.reach, ask)
+        return self._drawings.near(program, program.layers[-1].id if layer is None else layer, self.reach)
 
     @property
     def reach(self) -> int:

@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from msgspec import Struct
+
+from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
 from tui.paint.drawing import Drawing, Drawings, draw
 from tui.paint.neighbourhood import MOST_WHOLE, REACHES, Surroundings
+from tui.paint.pane import Host
 
 MOST_AT_ONCE: Final = 200
 """Boxes that are laid out while one waits; more of them are laid out by the worker."""
 
-Ask = Callable[[Callable[[], Any], Callable[[Any], None]], None]
-"""Has the worker make something, and hands it over in the application."""
+
+class LayOut(Struct, frozen=True):
+    """Lay the graph of a program out."""
+
+    program: Program
+    zoom: int
+
+    def answer(self, _debugger: Debugger) -> Drawing:
+        """Return the drawing."""
+        return draw(self.program, self.zoom)
+
+
+class LookAround(Struct, frozen=True):
+    """Find out which boxes of a program are beside which."""
+
+    program: Program
+
+    def answer(self, _debugger: Debugger) -> Surroundings:
+        """Return the boxes and their wires."""
+        return Surroundings(self.program)
 
 
 def is_large(program: Program) -> bool:
@@ -22,14 +44,16 @@ def is_large(program: Program) -> bool:
 
 
 class BodyDrawings:
-    """Makes drawings and keeps them."""
+    """Makes drawings and keeps them; `news` is called when the worker has finished one."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host, news: Callable[[], None]) -> None:
+        self._host = host
+        self._news = news
         self._kept = Drawings()
         self._surroundings: dict[int, Surroundings] = {}
         self._asked: set[tuple[int, ...]] = set()
 
-    def whole(self, program: Program, zoom: int, ask: Ask) -> Drawing | None:
+    def whole(self, program: Program, zoom: int) -> Drawing | None:
         """A body; None until the worker has it."""
         known = self._kept.get(program, zoom)
         if known is None and len(program.graph.layers) <= MOST_AT_ONCE:
@@ -41,15 +65,16 @@ class BodyDrawings:
             def keep(drawing: Drawing) -> None:
                 self._asked.discard((id(program), zoom))
                 self._kept.put(drawing, program, zoom)
+                self._news()
 
-            ask(lambda: draw(program, zoom), keep)
+            self._host.driver.ask(LayOut(program, zoom), keep)
         return known
 
-    def near(self, program: Program, layer: int, reach: int, ask: Ask) -> Drawing | None:
+    def near(self, program: Program, layer: int, reach: int) -> Drawing | None:
         """The neighbourhood of an operation, given by its layer's id; None until the worker has seen the body."""
         surroundings = self._surroundings.get(id(program))
         if surroundings is None:
-            self._look_around(program, ask)
+            self._look_around(program)
             return None
         box = surroundings.box_of(layer)
         known = self._kept.get(program, reach, box)
@@ -58,12 +83,13 @@ class BodyDrawings:
             self._kept.put(known, program, reach, box)
         return known
 
-    def _look_around(self, program: Program, ask: Ask) -> None:
+    def _look_around(self, program: Program) -> None:
         if (id(program),) in self._asked:
             return
         self._asked.add((id(program),))
 
         def keep(surroundings: Surroundings) -> None:
             self._surroundings[id(program)] = surroundings
+            self._news()
 
-        ask(lambda: Surroundings(program), keep)
+        self._host.driver.ask(LookAround(program), keep)

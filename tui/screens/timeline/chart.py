@@ -23,6 +23,7 @@ from tui.screens.timeline.timeline import HAPPENINGS, outside_text
 from tui.screens.timeline.track_values import carried_value, measured, value_of
 from tui.state import State
 from tui.theme import GLYPHS
+from tui.worker.requests import ShowTime
 
 _VALUE: Final = 8
 _TALLEST: Final = 16
@@ -126,11 +127,11 @@ class TimelineChart(ScrubbedPane):
         wanted = span.begin // grain * grain, -(-span.end // grain) * grain
         if wanted != self._asked and self.state.running is None:
             self._asked = wanted
-            self.host.driver.adjust(lambda pictures: pictures.look_at_time(wanted))
+            self.host.driver.adjust(ShowTime(wanted))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
-        self.host.driver.adjust(lambda pictures: pictures.look_at_time(None))
+        self.host.driver.adjust(ShowTime(None))
 
     # --- rows ----------------------------------------------------------------------------------------------------
 

@@ -6,30 +6,128 @@ it left off. One that is not wanted any more (another tensor is shown) is forgot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.found import Series
+from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.records import Brief
+from stepper.tensors.differences import signed_differences
+from stepper.tensors.planes import Plane, readable
+from stepper.tensors.surveys import Steps, Survey, largest_magnitudes, next_where, previous_where, survey
 from tui.worker.driver import Driver
 
-Begin = Callable[[Debugger], Generator[None, None, Any]]
-"""Begins an inquiry, in the worker."""
+
+class Question(Protocol):
+    """Something to find out in steps: a frozen Struct."""
+
+    def steps(self, debugger: Debugger, /) -> Steps[Any]:
+        """Begin to look for it, in the worker; the answer is what the generator returns."""
+        ...
+
+
+class SurveyValue(Struct, frozen=True, eq=False):
+    """Statistics of a tensor, and a histogram of so many bins at most. The answer is a Survey."""
+
+    array: Array
+    bins: int
+
+    def steps(self, _debugger: Debugger) -> Steps[Survey]:
+        """Go through its elements."""
+        return survey(self.array, self.bins)
+
+
+class ValueBefore(Struct, frozen=True):
+    """The value at an address as it was one iteration before. The answer is a tensor."""
+
+    address: str
+
+    def steps(self, debugger: Debugger) -> Steps[Array]:
+        """Go back to it."""
+        yield
+        return debugger.previous_value(self.address, compared=False).before
+
+
+class ElementSeries(Struct, frozen=True):
+    """An element over several iterations, as `ADDR@A:B[i,j]`. The answer is a Series."""
+
+    text: str
+
+    def steps(self, debugger: Debugger) -> Steps[Series]:
+        """Run through the iterations, as often as that is paused."""
+        while True:
+            yield
+            series = debugger.over_iterations(self.text)
+            if series.stopped != "paused":
+                return series
+
+
+class LargestMagnitudes(Struct, frozen=True, eq=False):
+    """A plane of a tensor, or of its difference from the value `before`, in cells between edges.
+
+    The answer is an f64 tensor of shape (len(rows) - 1, len(columns) - 1): of each cell the largest magnitude in it.
+    """
+
+    plane: Plane
+    array: Array
+    before: Array | None
+    rows: Array
+    columns: Array
+
+    def steps(self, _debugger: Debugger | None = None) -> Steps[Array]:
+        """Go through its elements."""
+        return largest_magnitudes(self._block, self.rows, self.columns)
+
+    def _block(self, rows: range, columns: range) -> Array:
+        if self.before is None:
+            return self.plane.block(self.array, rows, columns)
+        return difference_of(self.plane, self.array, self.before, rows, columns)
+
+
+class FindNonFinite(Struct, frozen=True, eq=False):
+    """The next NaN or infinity of a tensor from a flat index on, or the last one before it.
+
+    The answer is a flat index; None where there is none.
+    """
+
+    array: Array
+    start: int
+    backward: bool
+
+    def steps(self, _debugger: Debugger) -> Steps[int | None]:
+        """Go through its elements."""
+        return (previous_where if self.backward else next_where)(self.array, _is_non_finite, self.start)
+
+
+def _is_non_finite(part: Array) -> Array:
+    return ~np.isfinite(part)
+
+
+def difference_of(plane: Plane, array: Array, before: Array, rows: range, columns: range) -> Array:
+    """Return the differences of a part of a plane from the value before, as f64."""
+    now, then = (readable(plane.block(one, rows, columns)) for one in (array, before))
+    return signed_differences(now, then)
 
 
 class Inquiry(Brief, Struct):
-    """One thing to find out. `key` says what: another one of the same `topic` takes the place of this."""
+    """A question under way. `key` tells it from others of its kind: of one kind only the newest is wanted."""
 
     unshown: ClassVar = ("steps",)
 
-    topic: str
+    question: Question
     key: tuple[Any, ...]
-    begin: Begin
     then: Callable[[Any], None] | None = None
-    steps: Generator[None, None, Any] | None = None
+    steps: Steps[Any] | None = None
+
+    @property
+    def topic(self) -> type[Question]:
+        """The kind of question."""
+        return type(self.question)
 
 
 class Outcome(Struct, frozen=True):
@@ -40,29 +138,53 @@ class Outcome(Struct, frozen=True):
     done: bool = False
 
 
+class GoOn(Struct, frozen=True):
+    """Work on an inquiry until it is done, something presses, or nobody wants it: until `is_wanted` is false."""
+
+    inquiry: Inquiry
+    is_wanted: Callable[[], bool]
+
+    def answer(self, debugger: Debugger) -> Outcome:
+        """Return what was found so far."""
+        inquiry = self.inquiry
+        try:
+            if inquiry.steps is None:
+                inquiry.steps = inquiry.question.steps(debugger)
+            while self.is_wanted():
+                next(inquiry.steps)
+        except StopIteration as end:
+            return Outcome(end.value, done=True)
+        except StepperError as error:
+            inquiry.steps = None
+            return Outcome(problem=str(error), done=True) if self.is_wanted() else Outcome()
+        except Exception as error:  # anything else is a fault of ours, which must not be asked for again and again
+            return Outcome(problem=repr(error), done=True)
+        return Outcome()
+
+
 class Inquiries:
     """Answers by topic. Lives in the application's thread; `news` is called when there is an answer."""
 
     def __init__(self, driver: Driver, news: Callable[[], None]) -> None:
         self._driver = driver
         self._news = news
-        self._wanted: dict[str, Inquiry] = {}
-        self._answers: dict[str, tuple[tuple[Any, ...], Outcome]] = {}
+        self._wanted: dict[type[Question], Inquiry] = {}
+        self._answers: dict[type[Question], tuple[tuple[Any, ...], Outcome]] = {}
         self._under_way: Inquiry | None = None
 
-    def find(self, topic: str, key: tuple[Any, ...], begin: Begin) -> Outcome:
-        """What is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
-        known = self._answers.get(topic)
+    def find(self, question: Question, key: tuple[Any, ...]) -> Outcome:
+        """Return what is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
+        known = self._answers.get(type(question))
         if known is not None and known[0] == key:
             return known[1]
-        wanted = self._wanted.get(topic)
+        wanted = self._wanted.get(type(question))
         if wanted is None or wanted.key != key:
-            self._want(Inquiry(topic, key, begin))
+            self._want(Inquiry(question, key))
         return Outcome()
 
-    def once(self, topic: str, begin: Begin, then: Callable[[Any], None]) -> None:
-        """Find something out that nobody shows; `then` is called with it, unless the topic is asked for again."""
-        self._want(Inquiry(topic, (), begin, then=then))
+    def once(self, question: Question, then: Callable[[Any], None]) -> None:
+        """Find something out that nobody shows; `then` is called with it, unless one of its kind is asked before."""
+        self._want(Inquiry(question, (), then))
 
     def _want(self, inquiry: Inquiry) -> None:
         self._wanted[inquiry.topic] = inquiry
@@ -70,8 +192,8 @@ class Inquiries:
             self._driver.leave_off()
         self._go_on()
 
-    def last(self, topic: str) -> Any:
-        """The newest answer, perhaps to another question on the topic; None if there was none."""
+    def last(self, topic: type[Question]) -> Any:
+        """Return the newest answer to a question of this kind; None if there was none."""
         known = self._answers.get(topic)
         return None if known is None else known[1].answer
 
@@ -84,23 +206,11 @@ class Inquiries:
     def _go_on(self) -> None:
         if self._under_way is None and self._wanted:
             inquiry = self._under_way = next(iter(self._wanted.values()))
-            self._driver.ask(lambda debugger: self._work_on(inquiry, debugger), self._keep, gives_way=True)
+            self._driver.ask(GoOn(inquiry, lambda: self._is_wanted(inquiry)), self._keep, gives_way=True)
 
-    def _work_on(self, inquiry: Inquiry, debugger: Debugger) -> Outcome:
-        """In the worker: until it is done, something presses, or nobody wants it."""
-        try:
-            if inquiry.steps is None:
-                inquiry.steps = inquiry.begin(debugger)
-            while not self._driver.is_pressed and self._wanted.get(inquiry.topic) is inquiry:
-                next(inquiry.steps)
-        except StopIteration as end:
-            return Outcome(end.value, done=True)
-        except StepperError as error:
-            inquiry.steps = None
-            return Outcome() if self._driver.is_pressed else Outcome(problem=str(error), done=True)
-        except Exception as error:  # anything else is a fault of ours, which must not be asked for again and again
-            return Outcome(problem=repr(error), done=True)
-        return Outcome()
+    def _is_wanted(self, inquiry: Inquiry) -> bool:
+        """Called in the worker."""
+        return not self._driver.is_pressed and self._wanted.get(inquiry.topic) is inquiry
 
     def _keep(self, outcome: Outcome) -> None:
         inquiry, self._under_way = self._under_way, None

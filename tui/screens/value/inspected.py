@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 from typing import Any, Final
 
-import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.debugger import Debugger
-from stepper.debug.found import Series
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.tensors.planes import Plane, is_numeric, plane_of, readable
-from stepper.tensors.surveys import Survey, finish, largest_magnitudes, survey
-from tui.screens.value.inquiries import Inquiries, Outcome
+from stepper.tensors.planes import Plane, is_numeric, plane_of
+from stepper.tensors.surveys import Survey, finish, survey
+from tui.screens.value.inquiries import (
+    ElementSeries,
+    Inquiries,
+    LargestMagnitudes,
+    Outcome,
+    SurveyValue,
+    ValueBefore,
+    difference_of,
+)
 from tui.screens.value.selection import Shown, Subject, chosen, is_same, shown
 from tui.state import State
 from tui.worker.driver import Driver
@@ -177,7 +181,7 @@ class Inspected:
         if array.size <= AT_ONCE:
             self._survey = self._content, finish(survey(array, min(BINS, 8 + 2 * math.isqrt(array.size))))
             return self._survey[1]
-        found = self.inquiries.find("survey", (self._content,), lambda _debugger: survey(array, BINS))
+        found = self.inquiries.find(SurveyValue(array, BINS), (self._content,))
         return found.answer if found.done else None
 
     def before(self, *, wanted: bool = False) -> Outcome:
@@ -194,11 +198,7 @@ class Inspected:
         if array.nbytes > _MOST_KEPT and not (wanted or self.against):
             return Outcome(problem="= fetches it", done=True)
 
-        def ask(debugger: Debugger) -> Generator[None, None, Array]:
-            yield
-            return debugger.previous_value(address, compared=False).before
-
-        found = self.inquiries.find("before", (self._moment,), ask)
+        found = self.inquiries.find(ValueBefore(address), (self._moment,))
         if found.answer is not None and found.answer.shape != array.shape:
             return Outcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
         return found
@@ -214,15 +214,8 @@ class Inspected:
         index = ",".join(map(str, self.cursor))
         text = f"{address}@{begin}:{last + 1}" + (f"[{index}]" if index else "")
 
-        def ask(debugger: Debugger) -> Generator[None, None, Series]:
-            while True:
-                yield
-                series = debugger.over_iterations(text)
-                if series.stopped != "paused":
-                    return series
-
         key = (text, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
-        return self.inquiries.find("series", key, ask)
+        return self.inquiries.find(ElementSeries(text), key)
 
     # --- in few cells --------------------------------------------------------------------------------------------
 
@@ -234,7 +227,7 @@ class Inspected:
         if not self.against:
             return self.plane.block(array, rows, columns)
         before = self.before().answer
-        return None if before is None else _difference(self.plane, array, before, rows, columns)
+        return None if before is None else difference_of(self.plane, array, before, rows, columns)
 
     def tiles(self, rows: Array, columns: Array) -> Array | None:
         """The plane in cells between these edges, each the largest magnitude in it; None while that is computed."""
@@ -243,31 +236,12 @@ class Inspected:
         if array is None or (against and before is None):
             return None
 
-        def block(down: range, across: range) -> Array:
-            if before is not None:
-                return _difference(plane, array, before, down, across)
-            return plane.block(array, down, across)
-
+        question = LargestMagnitudes(plane, array, before, rows, columns)
         bounds = [int(one[at]) for one in (rows, columns) for at in (0, -1)]
         key = (self._content, self._moment if against else -1, plane, *bounds, len(rows), len(columns))
         if (bounds[1] - bounds[0]) * (bounds[3] - bounds[2]) <= AT_ONCE:
             if self._tiles is None or self._tiles[0] != key:
-                self._tiles = key, finish(largest_magnitudes(block, rows, columns))
+                self._tiles = key, finish(question.steps())
             return self._tiles[1]
-        found = self.inquiries.find("tiles", key, lambda _debugger: largest_magnitudes(block, rows, columns))
+        found = self.inquiries.find(question, key)
         return found.answer if found.done else None
-
-
-def _difference(plane: Plane, array: Array, before: Array, rows: range, columns: range) -> Array:
-    now, then = (readable(plane.block(one, rows, columns)) for one in (array, before))
-    if now.dtype.kind in "iu":
-        # Exact before it becomes a float, whatever the two are.
-        above = now >= then
-        distance = np.where(above, now.astype(np.uint64) - then.astype(np.uint64), 0).astype(np.float64)
-        below = np.where(above, 0, then.astype(np.uint64) - now.astype(np.uint64)).astype(np.float64)
-        return distance - below
-    with np.errstate(all="ignore"):
-        found: Array = now.astype(np.float64) - then.astype(np.float64)
-    # Infinite and still so, or NaN and still so, is no difference.
-    same = (now == then) | ((now != now) & (then != then))
-    return np.where(same, 0.0, found)

@@ -16,6 +16,7 @@ from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, number, spark, spread, width_of
 from tui.screens.value.formats import exact, letters
+from tui.screens.value.inquiries import ElementSeries
 from tui.screens.value.inspected import Inspected
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
@@ -95,7 +96,7 @@ class OverIterations(FactsPane):
         found = seen.over_iterations()
         if found.problem:
             return [[], [(f" {clip(found.problem, width - 2)}", "dim")]]
-        series = found.answer if found.done else seen.inquiries.last("series")
+        series = found.answer if found.done else seen.inquiries.last(ElementSeries)
         if not isinstance(series, Series) or not series.values:
             return [[], [(" going through the iterations ..." if not found.done else " no values", "dim")]]
         return _over_iterations(series, seen.shown.iteration, width, self.BARS_HIGH)
@@ -238,7 +239,7 @@ def _series_row(seen: Inspected, width: int) -> Row:
     if seen.array is None or not is_numeric(seen.array.dtype):
         return []
     found = seen.over_iterations()
-    series = found.answer if found.done else seen.inquiries.last("series")
+    series = found.answer if found.done else seen.inquiries.last(ElementSeries)
     if found.problem or not isinstance(series, Series) or not series.values:
         return _fact("iterations", clip(found.problem, width - 13) if found.problem else "...", "dim")
     kept = max(width - 32, 4)

@@ -1,0 +1,90 @@
+"""What the application asks of the worker, as frozen values with names: they can be logged, compared and tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from stepper.compare.run.tolerances import Tolerances
+    from stepper.compare.stops.comparer import Against
+    from stepper.debug.debugger import Debugger
+
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class Command(Struct, frozen=True):
+    """A line for the interpreter; `echo`: its answer is to be shown."""
+
+    line: str
+    echo: bool = True
+
+
+class Question(Protocol[Answer_co]):
+    """Something to find out: a frozen Struct beside whoever wants to know."""
+
+    def answer(self, debugger: Debugger, /) -> Answer_co:
+        """Return the answer; called in the worker. StepperError where there is none."""
+        ...
+
+
+class Asked(Struct, frozen=True):
+    """A question, and who gets the answer, in the application. One with a `title` is shown like a movement.
+
+    `gives_way`: whatever else comes goes first.
+    """
+
+    question: Question[Any]
+    then: Callable[[Any], None]
+    title: str = ""
+    gives_way: bool = False
+
+
+# --- other pictures from now on: carried out by Pictures.adjust ------------------------------------------------------
+
+
+class ShowStatistic(Struct, frozen=True):
+    """Show another number for each tensor."""
+
+    name: str
+
+
+class ShowCells(Struct, frozen=True):
+    """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
+
+    window: tuple[int, int] | None
+
+
+class ShowTime(Struct, frozen=True):
+    """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
+
+    span: tuple[int, int] | None
+
+
+class CompareWith(Struct, frozen=True):
+    """Compare with the reference or the iteration before; None: with nothing."""
+
+    against: Against | None
+
+
+class CompareWithin(Struct, frozen=True):
+    """Compare with other tolerances."""
+
+    tolerances: Tolerances
+
+
+class ForgetComparison(Struct, frozen=True):
+    """Compare anew: the reference is another one."""
+
+
+Adjustment = ShowStatistic | ShowCells | ShowTime | CompareWith | CompareWithin | ForgetComparison
+Request = Command | Asked | Adjustment
+
+
+def name_of(request: Request) -> str:
+    """Return the name of a request, for a message about it."""
+    if isinstance(request, Command):
+        return request.line.split(maxsplit=1)[0] if request.line.strip() else "again"
+    return type(request.question if isinstance(request, Asked) else request).__name__
