@@ -19,7 +19,7 @@ from stepper.debug.branches.edit_making import condition_edit, edit_of, trip_cou
 from stepper.debug.branches.edits import Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.breakpoints import Breakpoints
-from stepper.debug.breakpoints.watcher import Lookout
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Cause, CauseKind, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection.inspect import inspect, inspect_loop
@@ -120,9 +120,9 @@ class Debugger:
         self.model, self.inputs, self.machine = machine.compiled.model, inputs, machine
         self.timeline = Timeline(self.machine, memory)
         self.watches = Watches(machine.compiled)
-        self.lookout = self.timeline.lookout = self.machine.watcher = Lookout(self.machine)
+        self.watcher = self.timeline.watcher = self.machine.watcher = BreakpointWatcher(self.machine)
         self.timeline.loop_ends = LoopEnds(self.machine)
-        self.breakpoints = Breakpoints(self.timeline, self.lookout)
+        self.breakpoints = Breakpoints(self.timeline, self.watcher)
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
         self.labels = Labels()
@@ -552,8 +552,8 @@ class Debugger:
         self, event: Event | None, reason: Reason | None = None, searched: SearchedRange | None = None
     ) -> Stop:
         if reason is None:
-            reason = reason_of(self.machine, event, self.lookout.found_at)
-        found = self.lookout.found if reason is Reason.BREAK else None
+            reason = reason_of(self.machine, event, self.watcher.found_at)
+        found = self.watcher.found if reason is Reason.BREAK else None
         causes = () if found is None else self._explained(found.causes)
         self.stop = describe(self.machine, reason, causes, searched)
         if found is not None:

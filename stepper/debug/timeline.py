@@ -37,7 +37,7 @@ from stepper.errors import Paused, StepperError
 Fits = Callable[[Event], bool]
 
 
-class Lookout(Watcher, Protocol):
+class StopWatcher(Watcher, Protocol):
     """A watcher that knows where to stop: forward, in a search backward, and while moments are only counted.
 
     It may see late that there was a reason to stop: `found_at` is the tick to go back to. `examine` makes it look at
@@ -134,7 +134,7 @@ class Timeline:
         self.furthest = 0
         self._warnings: list[str] = []
         self.edits: dict[int, tuple[Edit, ...]] = {}
-        self.lookout: Lookout | None = None
+        self.watcher: StopWatcher | None = None
         self.loop_ends: LoopEnds | None = None
         self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
@@ -145,55 +145,55 @@ class Timeline:
     # --- forward -------------------------------------------------------------------------------------------------
 
     def forward(self, every: Every, fits: Fits, until: int | None = None) -> Event:
-        """Run on to the first event that fits, to the end, to a pause, to where the lookout stops, or to `until`."""
-        lookout = self._active()
-        if lookout is None:
+        """Run on to the first event that fits, to the end, to a pause, to where the watcher stops, or to `until`."""
+        watcher = self._active()
+        if watcher is None:
             return self._run(every, fits, until)
         begun = self.machine.tick
         try:
-            self._count_passed(lookout)
+            self._count_passed(watcher)
         except Paused:
             return self._paused()
-        lookout.forward()
+        watcher.forward()
         try:
-            event = self._run(every, lambda event: lookout.examine() or fits(event), until)
-            lookout.examine()
+            event = self._run(every, lambda event: watcher.examine() or fits(event), until)
+            watcher.examine()
         except StepperError:
-            if not lookout.examine():
+            if not watcher.examine():
                 raise
         finally:
-            lookout.counted()
-        found = lookout.found_at
+            watcher.counted()
+        found = watcher.found_at
         if found is None:
             return event
         if found != self.machine.tick:
             try:
                 self.back(found, begun)
             except Paused:
-                lookout.fell_short()
+                watcher.fell_short()
                 return self._paused()
         return Event(EventKind.STOPPED, found, self.machine.stack[-1])
 
     def _paused(self) -> Event:
         return Event(EventKind.PAUSED, self.machine.tick, self.machine.stack[-1])
 
-    def _active(self) -> Lookout | None:
-        """The lookout, if it is the machine's watcher and has something to look for."""
-        lookout = self.lookout
-        return None if lookout is None or lookout.is_idle or self.machine.watcher is not lookout else lookout
+    def _active(self) -> StopWatcher | None:
+        """Return the watcher, if it is that of the machine and has something to look for."""
+        watcher = self.watcher
+        return None if watcher is None or watcher.is_idle or self.machine.watcher is not watcher else watcher
 
-    def _count_passed(self, lookout: Lookout) -> None:
+    def _count_passed(self, watcher: StopWatcher) -> None:
         """Replay what was jumped over, where a breakpoint has to count it."""
         present = self.machine.tick
-        begin = lookout.uncounted(present)
+        begin = watcher.uncounted(present)
         if begin >= present:
             return
         with self._returning():
             self.goto(begin)
-            lookout.recount()
+            watcher.recount()
             event = self._run(Every.END, lambda _event: False, present)
-            lookout.examine()
-            lookout.counted()
+            watcher.examine()
+            watcher.counted()
             if event.kind is EventKind.PAUSED:
                 raise Paused
 
@@ -222,8 +222,8 @@ class Timeline:
             edited = min((tick for tick in self.edits if tick > machine.tick), default=until)
             event = machine.advance(every, min(until, edited))
             if machine.tick in self.edits:
-                if (lookout := self._active()) is not None:
-                    lookout.examine()  # what was before the edit is judged by the values before it
+                if (watcher := self._active()) is not None:
+                    watcher.examine()  # what was before the edit is judged by the values before it
                 self._make_edits()
             if event.kind is not EventKind.REACHED or event.tick >= until:
                 return event
@@ -360,16 +360,16 @@ class Timeline:
         return True
 
     def backward_to_stop(self, verb: str) -> bool:
-        """Go to the last earlier moment at which the lookout stops; True if there is one. Otherwise as `backward`."""
-        lookout = self._active()
-        if lookout is None:
+        """Go to the last earlier moment at which the watcher stops; True if there is one. Otherwise as `backward`."""
+        watcher = self._active()
+        if watcher is None:
             return False
         try:
-            self._count_passed(lookout)
+            self._count_passed(watcher)
         except Paused:
             raise PausedSearch(None) from None
-        search = Search(verb, (lookout.wanted, self.reference), counts=False)
-        return self._search(search, lambda last, _missing: self._last_stop_within(last, lookout))
+        search = Search(verb, (watcher.wanted, self.reference), counts=False)
+        return self._search(search, lambda last, _missing: self._last_stop_within(last, watcher))
 
     def _search(
         self, search: Search | None, within: Callable[[int, int], Sequence[Snapshot | int]], count: int = 1
@@ -447,15 +447,15 @@ class Timeline:
             machine.watcher = watcher
         return found
 
-    def _last_stop_within(self, last: int, lookout: Lookout) -> Sequence[int]:
+    def _last_stop_within(self, last: int, watcher: StopWatcher) -> Sequence[int]:
         """The tick of the last stop of those after the present up to and with tick `last`; empty if there is none."""
-        lookout.search(last)
+        watcher.search(last)
         if self.machine.tick < last:
             event = self._run(Every.END, lambda _event: False, last)
             if event.kind is EventKind.PAUSED:
                 raise Paused
-        lookout.examine()
-        return () if lookout.found_at is None else (lookout.found_at,)
+        watcher.examine()
+        return () if watcher.found_at is None else (watcher.found_at,)
 
     # --- another course ------------------------------------------------------------------------------------------
 
@@ -506,7 +506,7 @@ class Timeline:
         self.prove()
         twin = copy.copy(self)
         twin.machine = self.machine.twin()
-        twin.lookout = twin.loop_ends = None
+        twin.watcher = twin.loop_ends = None
         twin.history = self.history.copy()
         twin._warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
         return twin
@@ -529,7 +529,7 @@ class Timeline:
         return parting
 
     def _forget_after(self, tick: int) -> None:
-        for one in (self.lookout, self.loop_ends):
+        for one in (self.watcher, self.loop_ends):
             if one is not None:
                 one.forget_after(tick)
 

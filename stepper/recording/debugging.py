@@ -1,6 +1,6 @@
 """A debugged run that is recorded: stops at breakpoints, and the file ends where it stopped.
 
-A machine has one watcher. The `RecordingLookout` is both: it asks about breakpoints first and hands on to the recorder
+A machine has one watcher. The `RecordingWatcher` is both: it asks about breakpoints first and hands on to the recorder
 what lies at or before the stop. For a breakpoint may be asked late, when the iteration in which it stops has been
 closed already; the run then goes back to the stop, and what came after it has not happened and is in no file.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
-from stepper.debug.breakpoints.watcher import Lookout
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
 from stepper.engine.events import Event
@@ -27,7 +27,7 @@ from stepper.recording.opening import open_recording, resume
 from stepper.recording.recorder import Recorder
 
 
-class RecordingLookout(Lookout):
+class RecordingWatcher(BreakpointWatcher):
     """The watcher of a run that is debugged and recorded. What a replay comes by again is not recorded twice."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -56,18 +56,18 @@ class RecordingLookout(Lookout):
 @contextlib.contextmanager
 def recorded(debugger: Debugger, recorder: Recorder) -> Iterator[None]:
     """Within this block `continue_recorded` may be called, and no other verb; the file is closed at its end."""
-    plain = debugger.lookout
-    _look_out(debugger, RecordingLookout(recorder))
+    plain = debugger.watcher
+    _watch_with(debugger, RecordingWatcher(recorder))
     try:
         with recorder:
             yield
     finally:
-        _look_out(debugger, plain)
+        _watch_with(debugger, plain)
 
 
-def _look_out(debugger: Debugger, lookout: Lookout) -> None:
-    debugger.lookout = debugger.timeline.lookout = debugger.machine.watcher = lookout
-    debugger.breakpoints.watched_by(lookout)
+def _watch_with(debugger: Debugger, watcher: BreakpointWatcher) -> None:
+    debugger.watcher = debugger.timeline.watcher = debugger.machine.watcher = watcher
+    debugger.breakpoints.watched_by(watcher)
 
 
 def continue_recorded(debugger: Debugger, recorder: Recorder) -> Stop:
@@ -115,6 +115,6 @@ def resume_debugged(
         recorder.close()
         raise
     debugger.timeline.stand(present)
-    debugger.lookout.counted()
+    debugger.watcher.counted()
     recorder.realign()
     return debugger, recorder, log

@@ -93,7 +93,7 @@ def test_a_limit_ends_a_run_with_breakpoints_as_any_other(tmp_path: Path) -> Non
     recorder = record(machine, subject.inputs, path, RecordingOptions.parse("all"))
     with pytest.raises(LimitReached), recorded(debugger, recorder):
         continue_recorded(debugger, recorder)
-    assert machine.watcher is debugger.lookout is not None
+    assert machine.watcher is debugger.watcher is not None
     with open_recording(path) as recording:
         assert recording.query("SELECT max(iteration) FROM iterations") == [(3,)]
     with resume(path, max_iterations=100)[0] as recorder:

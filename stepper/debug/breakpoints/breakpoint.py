@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.checks import Check
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
@@ -133,7 +133,7 @@ class Breakpoint:
         number: int,
         description: BreakDescription,
         checks: Sequence[Check],
-        trails: Sequence[Trail],
+        windows: Sequence[IterationWindow],
         base: int,
         where: Program,
         log: Observer | None = None,
@@ -144,7 +144,7 @@ class Breakpoint:
         self.description = description
         self.where = where
         self.checks = tuple(checks)
-        self.trails = tuple(trails)
+        self.windows = tuple(windows)
         self.log = log
         self.note = ""
         self._hits = Count(base, description.hit)
@@ -213,8 +213,8 @@ class Breakpoint:
         """The run takes another course from this tick on."""
         self._hits.forget_after(tick)
         self._ignored.forget_after(tick)
-        for trail in self.trails:
-            trail.forget()
+        for window in self.windows:
+            window.forget()
 
 
 class Expected(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint, Counted, Expected
-from stepper.debug.breakpoints.watcher import Lookout
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Trigger
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import Program
@@ -18,7 +18,7 @@ from stepper.errors import UsageError
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.checks import Check
     from stepper.debug.breakpoints.factory import Maker
-    from stepper.debug.breakpoints.iteration_window import Trail
+    from stepper.debug.breakpoints.iteration_window import IterationWindow
 
 Sink = Callable[["LogMessage"], None]
 Counts = tuple[Counted, Counted]
@@ -40,10 +40,10 @@ class LogMessage(str):
 class Breakpoints:
     """The breakpoints of one run, by number from 1. `sink` gets the lines of logpoints."""
 
-    def __init__(self, timeline: Timeline, lookout: Lookout, sink: Sink = print) -> None:
+    def __init__(self, timeline: Timeline, watcher: BreakpointWatcher, sink: Sink = print) -> None:
         self.sink = sink
         self._timeline = timeline
-        self._lookout = lookout
+        self._watcher = watcher
         self._by_number: dict[int, Breakpoint] = {}
         self._exceptions: list[Expected] = []
         self._number = 0
@@ -167,7 +167,7 @@ class Breakpoints:
 
     def stopped(self) -> None:
         """The run has stopped: those that were for once go."""
-        found = self._lookout.found
+        found = self._watcher.found
         for breakpoint in () if found is None else found.owners:
             if breakpoint.description.once and breakpoint.number in self._by_number:
                 self.delete(breakpoint.number)
@@ -190,26 +190,30 @@ class Breakpoints:
     @property
     def seeks_anomaly(self) -> bool:
         """True within `anomalies`."""
-        return self._lookout.seeks_anomaly
+        return self._watcher.seeks_anomaly
 
-    def watched_by(self, lookout: Lookout) -> None:
-        """Let another lookout ask about them from now on."""
-        self._lookout = lookout
+    def watched_by(self, watcher: BreakpointWatcher) -> None:
+        """Let another watcher ask about them from now on."""
+        self._watcher = watcher
         self._watch()
 
     @contextmanager
     def _with(
-        self, description: BreakDescription, trigger: Trigger, checks: Sequence[Check], trails: Sequence[Trail]
+        self,
+        description: BreakDescription,
+        trigger: Trigger,
+        checks: Sequence[Check],
+        windows: Sequence[IterationWindow],
     ) -> Iterator[None]:
         tick = self._timeline.machine.tick
-        self._watch(Breakpoint(0, description, checks, trails, tick, self._where, trigger=trigger))
+        self._watch(Breakpoint(0, description, checks, windows, tick, self._where, trigger=trigger))
         try:
             yield
         finally:
             self._watch()
 
     def _watch(self, *others: Breakpoint) -> None:
-        self._lookout.watch([*self, *others])
+        self._watcher.watch([*self, *others])
 
     # --- making --------------------------------------------------------------------------------------------------
 
@@ -228,6 +232,6 @@ class Breakpoints:
     def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
         if min(description.hit, description.ignore) < 0:
             raise UsageError("a hit count and an ignore count are not negative")
-        checks, trails, line = self._maker.made(description, where)
+        checks, windows, line = self._maker.made(description, where)
         log = None if line is None else lambda stack, tick: self.sink(LogMessage(line.text(stack), number, tick))
-        return Breakpoint(number, description, checks, trails, self._timeline.machine.tick, where, log)
+        return Breakpoint(number, description, checks, windows, self._timeline.machine.tick, where, log)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check, Test, closed, iteration_in, plan_of
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.kinds import DataBreak
 from stepper.debug.causes.cause import CauseKind, Grown, LoopEnds, Moved, Repeats, Stuck
 from stepper.debug.causes.locations import brief_of, carried_of, change_of, file_of, location_of
@@ -27,7 +27,7 @@ _SHORT: Final = 64
 
 _State = tuple[tuple[bytes, tuple[int, ...], Any], ...]
 
-Made = tuple[list[Check], list[Trail]]
+Made = tuple[list[Check], list[IterationWindow]]
 
 
 def loop_checks(wanted: DataBreak, program: Program, timeline: Timeline) -> Made:
@@ -42,8 +42,8 @@ def loop_checks(wanted: DataBreak, program: Program, timeline: Timeline) -> Made
     maker = {CauseKind.STUCK: _stuck, CauseKind.PERIOD: _period, CauseKind.GROW: _grow, CauseKind.DIFF: _diff}[
         wanted.word
     ]
-    test, trails = maker(wanted, plan, carried, timeline)
-    return [Check(program, closed(program), test)], trails
+    test, windows = maker(wanted, plan, carried, timeline)
+    return [Check(program, closed(program), test)], windows
 
 
 # --- how a loop ends ------------------------------------------------------------------------------------------------
@@ -124,13 +124,13 @@ def _stuck(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timel
         values = stack[depth].values
         return frozenset(entry.parameter for entry in carried if same(values[entry.result], values[entry.parameter]))
 
-    trail = Trail(timeline, plan.program, stuck)
+    window = IterationWindow(timeline, plan.program, stuck)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
         now = stuck(stack)
         if not now or iteration_in(stack[depth]) < 0:
             return None
-        new = now - (trail.past(stack) or frozenset())
+        new = now - (window.past(stack) or frozenset())
         found = [
             Stuck(
                 kind=CauseKind.STUCK,
@@ -143,7 +143,7 @@ def _stuck(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timel
         ]
         return tuple(found) or None
 
-    return test, [trail]
+    return test, [window]
 
 
 def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:
@@ -154,12 +154,12 @@ def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], time
         values = stack[depth].values
         return _condensed([values[slot] for slot in results])
 
-    trail = Trail(timeline, plan.program, state, LONGEST_PERIOD + 1)
+    window = IterationWindow(timeline, plan.program, state, LONGEST_PERIOD + 1)
 
     def period(stack: Sequence[Frame], now: _State, back: int) -> int | None:
         iteration = iteration_in(stack[depth])
         reach = range(1, min(LONGEST_PERIOD, iteration - back) + 1)
-        return next((length for length in reach if trail.past(stack, back + length) == now), None)
+        return next((length for length in reach if window.past(stack, back + length) == now), None)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
         frame = stack[depth]
@@ -167,10 +167,10 @@ def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], time
         if activation is None or activation.iteration < 1 or activation.ended is not None:
             return None
         now = state(stack)
-        if now not in trail.window(stack):
+        if now not in window.records(stack):
             return None
         length = period(stack, now, 0)
-        if length is None or period(stack, trail.past(stack), 1) is not None:
+        if length is None or period(stack, window.past(stack), 1) is not None:
             return None
         layer = activation.operation.layer
         repeats = Repeats(
@@ -184,7 +184,7 @@ def _period(_wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], time
         )
         return (repeats,)
 
-    return test, [trail]
+    return test, [window]
 
 
 def _condensed(values: list[Value]) -> _State:
@@ -232,7 +232,7 @@ def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timelin
     def outcome(stack: Sequence[Frame]) -> dict[int, float]:
         return {entry.parameter: magnitude(stack[depth].values[entry.result]) for entry in carried}
 
-    trail = Trail(timeline, plan.program, outcome, keeps_first=True)
+    window = IterationWindow(timeline, plan.program, outcome, keeps_first=True)
 
     def began_with(stack: Sequence[Frame], entry: MergedInput) -> float:
         """The magnitude of the initial value, or of the first result where that is 0."""
@@ -241,7 +241,7 @@ def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timelin
         outer = stack[depth - 1].values[activation.operation.inputs[entry.input]]
         initial = magnitude(outer)
         if initial == 0 and activation.iteration > 0:
-            initial = trail.at(stack, 0)[entry.parameter]
+            initial = window.at(stack, 0)[entry.parameter]
         return initial
 
     def test(stack: Sequence[Frame]) -> Causes | None:
@@ -264,7 +264,7 @@ def _grow(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timelin
                 found.append(grown)
         return tuple(found) or None
 
-    return test, [trail]
+    return test, [window]
 
 
 def _diff(wanted: DataBreak, plan: LoopPlan, carried: list[MergedInput], timeline: Timeline) -> tuple[Test, Any]:

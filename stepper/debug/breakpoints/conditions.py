@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.debug.breakpoints.checks import BEGUN, bodies, closed, is_body, iteration_in
 from stepper.debug.breakpoints.differences import Reading
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import CauseKind, Unevaluated
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.scopes import enclosing_loop
@@ -33,17 +33,17 @@ class NotThere(UsageError):
 class StackScope:
     """The values on a stack of frames by address. `places` says depth and slot of each; set `stack` before reading."""
 
-    __slots__ = ("_loop", "_places", "_trails", "loops", "references", "stack", "timeline")
+    __slots__ = ("_loop", "_places", "_windows", "loops", "references", "stack", "timeline")
 
     loops: dict[str, int]
     references: dict[Address, Reading]
     timeline: Timeline
 
-    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, trails: dict[int, Trail]) -> None:
+    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, windows: dict[int, IterationWindow]) -> None:
         self.stack: Sequence[Frame] = ()
         self._places = places
         self._loop = loop
-        self._trails = trails
+        self._windows = windows
 
     def value(self, address: Address) -> Value:
         """The value now."""
@@ -56,7 +56,7 @@ class StackScope:
     def previous(self, address: Address) -> Value:
         """The value one iteration before."""
         depth, slot = self._places[address]
-        values = self._trails[depth].past(self.stack)
+        values = self._windows[depth].past(self.stack)
         if values is None:
             raise NotThere(f"{address} has no value before iteration 0")
         return values[slot]
@@ -97,8 +97,8 @@ class OnlyScope(StackScope):
 
     __slots__ = ("_depth", "_slot")
 
-    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, trails: dict[int, Trail]) -> None:
-        super().__init__(places, loop, trails)
+    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, windows: dict[int, IterationWindow]) -> None:
+        super().__init__(places, loop, windows)
         self._depth, self._slot = next(iter(places.values()), (0, 0))
 
     def value(self, address: Address) -> Value:
@@ -126,7 +126,7 @@ def _holding(expression: Expression, scope: StackScope) -> Callable[[Sequence[Fr
 class Condition:
     """An expression for a place: after operation `index` of `program`, and until the iteration ends.
 
-    `trails` are to be told of closed iterations. `holds` says for a stack whether the condition is true now; it is not
+    `windows` are to be told of closed iterations. `holds` says for a stack whether the condition is true now; it is not
     where something that it reads does not exist. It raises StepperError where the values do not fit.
     """
 
@@ -143,10 +143,10 @@ class Condition:
         if expression.reads_iteration and loop is None:
             raise UsageError(f"'iter' has no meaning in {program.name}, which is in no loop")
         places = {address: (len(target.program.path), target.slot) for address, target in targets.items()}
-        trails = _trails([targets[address] for address in expression.previous], timeline)
-        self.trails: tuple[Trail, ...] = tuple(trails.values())
+        windows = _windows([targets[address] for address in expression.previous], timeline)
+        self.windows: tuple[IterationWindow, ...] = tuple(windows.values())
         kind = StackScope if _needs_shapes(expression.text) else SingleScope if len(places) > 1 else OnlyScope
-        self._scope = kind(places, loop or 0, trails)
+        self._scope = kind(places, loop or 0, windows)
         self._scope.timeline = timeline
         self._scope.loops = {name: enclosing_loop(program.path, name) for name in expression.loops}
         self._scope.references = {
@@ -250,7 +250,7 @@ def _loop_depth(program: Program) -> int | None:
     return depths[-1] if depths else None
 
 
-def _trails(targets: list[Target], timeline: Timeline) -> dict[int, Trail]:
+def _windows(targets: list[Target], timeline: Timeline) -> dict[int, IterationWindow]:
     """For each body the values of the iteration before, by slot."""
     slots: dict[int, set[int]] = {}
     programs: dict[int, Program] = {}
@@ -260,7 +260,7 @@ def _trails(targets: list[Target], timeline: Timeline) -> dict[int, Trail]:
         depth = len(target.program.path)
         programs[depth] = target.program
         slots.setdefault(depth, set()).add(target.slot)
-    return {depth: Trail(timeline, programs[depth], _values_at(depth, slots[depth])) for depth in slots}
+    return {depth: IterationWindow(timeline, programs[depth], _values_at(depth, slots[depth])) for depth in slots}
 
 
 def _values_at(depth: int, slots: set[int]) -> Any:

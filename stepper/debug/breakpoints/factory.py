@@ -12,7 +12,7 @@ from stepper.debug.breakpoints.checks import Check, bodies
 from stepper.debug.breakpoints.conditions import condition_at, conditions_of
 from stepper.debug.breakpoints.differences import difference_check, difference_checks
 from stepper.debug.breakpoints.element_ranges import ensure_elements
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.kinds import DataBreak, data_break, near_word, unfinished
 from stepper.debug.breakpoints.logpoints import LogLine
 from stepper.debug.breakpoints.non_finite import non_finite_checks
@@ -25,7 +25,7 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 
-Made = tuple[list[Check], list[Trail], LogLine | None]
+Made = tuple[list[Check], list[IterationWindow], LogLine | None]
 
 
 class Maker:
@@ -57,32 +57,32 @@ class Maker:
         """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
         return description.kind is BreakKind.WHEN and description.text in (CauseKind.NAN, CauseKind.INF)
 
-    def until(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
-        """The checks and trails of a movement that ends where a condition holds."""
+    def until(self, text: str, where: Program) -> tuple[list[Check], list[IterationWindow]]:
+        """The checks and windows of a movement that ends where a condition holds."""
         conditions = conditions_of(text, self._timeline, where)
-        trails = [trail for condition in conditions for trail in condition.trails]
-        return [is_true(condition) for condition in conditions], trails
+        windows = [window for condition in conditions for window in condition.windows]
+        return [is_true(condition) for condition in conditions], windows
 
-    def anomalies(self, where: Program) -> tuple[list[Check], list[Trail]]:
+    def anomalies(self, where: Program) -> tuple[list[Check], list[IterationWindow]]:
         """The same of one that ends where NaN or Inf is made, or a carried shape changes."""
         made = [self._made_when(CauseKind.NAN, where), self._made_when(CauseKind.INF, where)]
         with contextlib.suppress(UsageError):  # a model without loops carries no shapes
             made.append(self._made_when(CauseKind.SHAPE, where))
-        checks = [check for found, _trails in made for check in found]
-        return checks, [trail for _checks, found in made for trail in found]
+        checks = [check for found, _windows in made for check in found]
+        return checks, [window for _checks, found in made for window in found]
 
     def made(self, description: BreakDescription, where: Program) -> Made:
-        """The checks of a breakpoint, the trails that they leave, and the line that it logs. Raises UsageError."""
+        """The checks of a breakpoint, the windows that they leave, and the line that it logs. Raises UsageError."""
         if description.kind is BreakKind.WHEN:
             return (*self._made_when(description.text, where), None)
         if description.kind is BreakKind.LOG:
             return self._made_log(description, where)
-        checks, trails = self._made_at(description, where)
-        return checks, trails, None
+        checks, windows = self._made_at(description, where)
+        return checks, windows, None
 
-    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[Trail]]:
+    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[IterationWindow]]:
         checks: list[Check] = []
-        trails: list[Trail] = []
+        windows: list[IterationWindow] = []
         problem: UsageError | None = None
         prompt = not description.condition and not description.hit
         try:
@@ -100,10 +100,10 @@ class Maker:
                 problem = error
                 continue
             checks.append(at_place(place, condition, self._file, prompt=prompt))
-            trails += [] if condition is None else condition.trails
+            windows += [] if condition is None else condition.windows
         if not checks and problem is not None:
             raise problem
-        return checks, trails
+        return checks, windows
 
     def _condition(self, text: str, program: Program, index: int) -> Any:
         return condition_at(text, self._timeline, program, index) if text else None
@@ -115,14 +115,16 @@ class Maker:
         place = found[0]
         condition = self._condition(description.condition, place.program, place.index)
         line = LogLine(description.line, self._timeline, place.program, place.index)
-        trails = [*line.trails, *(() if condition is None else condition.trails)]
-        return [at_place(place, condition, self._file, prompt=False)], trails, line
+        windows = [*line.windows, *(() if condition is None else condition.windows)]
+        return [at_place(place, condition, self._file, prompt=False)], windows, line
 
-    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[Trail]]:
+    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[IterationWindow]]:
         wanted = data_break(text)
         if wanted is None:
             made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
-            return [check for checks, _ in made for check in checks], [trail for _, trails in made for trail in trails]
+            return [check for checks, _ in made for check in checks], [
+                window for _, windows in made for window in windows
+            ]
         compiled, reference = self._timeline.machine.compiled, self._timeline.reference
         if wanted.word is CauseKind.DIFF and reference is not None:
             return self._made_difference(wanted, reference, where), []
@@ -151,14 +153,14 @@ class Maker:
             raise UsageError(f"'{wanted.address}' names no value")
         return [difference_check(wanted, reference, place.program, place.index, place.target.slot, self._file)]
 
-    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[Trail]]:
+    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[IterationWindow]]:
         maker = shape_checks if wanted.word is CauseKind.SHAPE else None
         checks: list[Check] = []
-        trails: list[Trail] = []
+        windows: list[IterationWindow] = []
         for program in programs:
             made = maker(program, self._timeline) if maker else loop_checks(wanted, program, self._timeline)
             checks += made[0]
-            trails += made[1]
+            windows += made[1]
         if not checks:
             raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
-        return checks, trails
+        return checks, windows

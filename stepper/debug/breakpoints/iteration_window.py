@@ -20,7 +20,7 @@ from stepper.engine.program import Program
 _MISSING: Final = object()
 
 
-class Trail:
+class IterationWindow:
     """Records of the last iterations of one body; `record` makes one from the stack when an iteration is closed.
 
     `back` is how many iterations before the present are asked for. The first iteration's record is kept, too, where
@@ -79,7 +79,7 @@ class Trail:
         if old > 0 or not self._keeps_first:
             self._records.pop(old, None)
 
-    def window(self, stack: Sequence[Frame]) -> Collection[Any]:
+    def records(self, stack: Sequence[Frame]) -> Collection[Any]:
         """The records of the last iterations, none of them left out; there may be others among them."""
         present = iteration_in(stack[self._depth])
         if stack[self._depth] is not self._frame:

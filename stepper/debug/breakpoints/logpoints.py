@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.breakpoints.conditions import Condition, condition_at
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.locations import shown
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
@@ -36,7 +36,9 @@ class LogLine:
                 raise LogLineError("there is no conversion by '!' here", text, max(text.find(f"!{conversion}"), 0))
             condition = None if expression is None else condition_at(expression, timeline, program, index)
             self.parts.append((literal, condition, _checked(form or "", text)))
-        self.trails: list[Trail] = [trail for _, part, _ in self.parts if part is not None for trail in part.trails]
+        self.windows: list[IterationWindow] = [
+            window for _, part, _ in self.parts if part is not None for window in part.windows
+        ]
 
     def text(self, stack: Sequence[Frame]) -> str:
         """The line at this moment."""

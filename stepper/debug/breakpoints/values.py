@@ -9,7 +9,7 @@ from stepper import element_types
 from stepper.debug.breakpoints.carried import distance, magnitude, same
 from stepper.debug.breakpoints.checks import BEGUN, Causes, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.breakpoints.conditions import Condition, unevaluated
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.kinds import DataBreak
 from stepper.debug.breakpoints.targets import Place, value_place
 from stepper.debug.causes.cause import (
@@ -33,7 +33,7 @@ from stepper.errors import StepperError, UsageError
 from stepper.ops.axes import shape_text
 from stepper.query.addresses import numpy_index
 
-Made = tuple[list[Check], list[Trail]]
+Made = tuple[list[Check], list[IterationWindow]]
 
 # --- an expression --------------------------------------------------------------------------------------------------
 
@@ -41,20 +41,20 @@ Made = tuple[list[Check], list[Trail]]
 def becomes_true(condition: Condition, timeline: Timeline) -> Made:
     """A check that holds where the condition is true and was not in the iteration before (or there is none)."""
     program = condition.program
-    trail = Trail(timeline, program, condition.holds) if is_body(program) else None
+    window = IterationWindow(timeline, program, condition.holds) if is_body(program) else None
 
     def test(stack: Sequence[Frame]) -> Causes | None:
         try:
             holds = condition.holds(stack)
-            before = trail is not None and trail.past(stack)
+            before = window is not None and window.past(stack)
         except StepperError as error:
             return (unevaluated(condition, error, stack),)
-        if trail is not None:
-            trail.put(stack, holds)
+        if window is not None:
+            window.put(stack, holds)
         return (_became(condition, stack, was_false=True),) if holds and not before else None
 
-    # What the trail needs it puts there itself, so it is not to be told of closed iterations.
-    return [Check(program, condition.index, test)], list(condition.trails)
+    # What the window needs it puts there itself, so it is not to be told of closed iterations.
+    return [Check(program, condition.index, test)], list(condition.windows)
 
 
 def is_true(condition: Condition) -> Check:
@@ -96,21 +96,21 @@ def value_checks(wanted: DataBreak, timeline: Timeline, program: Program) -> Mad
             return None  # it has no such element in this iteration
 
     keeps_first, target, file = wanted.word is CauseKind.GROW, place.target, file_of(timeline.machine.compiled)
-    trail = Trail(timeline, place.program, value, keeps_first=keeps_first)
+    window = IterationWindow(timeline, place.program, value, keeps_first=keeps_first)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
         if iteration_in(stack[depth]) < 1:
             return None
-        now, before = value(stack), trail.past(stack)
+        now, before = value(stack), window.past(stack)
         if now is None and before is None:
             return None
-        first = trail.at(stack, 0) if keeps_first else None
+        first = window.at(stack, 0) if keeps_first else None
         compared = _came_or_went if now is None or before is None else _compared
         location = location_of(stack[: depth + 1], file, target.layer)
         cause = compared(wanted, location, now, before, first)
         return None if cause is None else (cause,)
 
-    return [Check(place.program, place.index, test)], [trail]
+    return [Check(place.program, place.index, test)], [window]
 
 
 def _came_or_went(
@@ -174,10 +174,10 @@ def shape_checks(program: Program, timeline: Timeline) -> Made:
         values = stack[depth].values
         return {slot: _form(values[slot]) for outputs in slots for slot in outputs}
 
-    trail = Trail(timeline, program, forms)
+    window = IterationWindow(timeline, program, forms)
 
     def may_hold(stack: Sequence[Frame], first: int, last: int) -> bool:
-        before, values = trail.past(stack), stack[depth].values
+        before, values = window.past(stack), stack[depth].values
         if before is None:
             return False
         section = slots[max(first, 0) : last + 1]
@@ -194,7 +194,7 @@ def shape_checks(program: Program, timeline: Timeline) -> Made:
         computed = [slot for slot in operation.inputs if slot in program.computed_at]
 
         def test(stack: Sequence[Frame]) -> Causes | None:
-            before = trail.past(stack)
+            before = window.past(stack)
             if before is None or any(differs(stack, before, slot) for slot in computed):
                 return None
             forms = tuple(
@@ -209,7 +209,7 @@ def shape_checks(program: Program, timeline: Timeline) -> Made:
 
         return Check(program, index, test, guard=guard)
 
-    return [check(index) for index, operation in enumerate(program.operations) if operation.outputs], [trail]
+    return [check(index) for index, operation in enumerate(program.operations) if operation.outputs], [window]
 
 
 def _form(value: Value | None) -> _Form | None:

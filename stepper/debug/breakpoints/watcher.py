@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from stepper.debug.breakpoints.breakpoint import Breakpoint
 from stepper.debug.breakpoints.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
-from stepper.debug.breakpoints.iteration_window import Trail
+from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
@@ -40,10 +40,10 @@ class Stopped(Struct):
 class Section:
     """The checks that are asked together: those of the operations `first` to `last`."""
 
-    __slots__ = ("first", "guarded", "last", "plain", "trails")
+    __slots__ = ("first", "guarded", "last", "plain", "windows")
 
-    def __init__(self, first: int, last: int, asked: Iterable[Asked], trails: Sequence[Trail]) -> None:
-        self.first, self.last, self.trails = first, last, tuple(trails)
+    def __init__(self, first: int, last: int, asked: Iterable[Asked], windows: Sequence[IterationWindow]) -> None:
+        self.first, self.last, self.windows = first, last, tuple(windows)
         self.plain: list[Asked] = []
         guarded: dict[int, tuple[Guard, list[Asked]]] = {}
         for one in asked:
@@ -69,15 +69,15 @@ class Section:
 class Sections:
     """All sections of one program. `stops` are the operations after which to ask; the last section ends when closed."""
 
-    def __init__(self, program: Program, asked: Sequence[Asked], trails: Sequence[Trail]) -> None:
+    def __init__(self, program: Program, asked: Sequence[Asked], windows: Sequence[IterationWindow]) -> None:
         asked = sorted(asked, key=lambda one: one[0])
         self.program = program
         self.stops = tuple(sorted(_stops(program, asked)))
         bounds = [BEGUN - 1, *self.stops]
         self._sections = [Section(before + 1, stop, asked, ()) for before, stop in pairwise(bounds)]
-        self.last = Section(bounds[-1] + 1, closed(program), asked, trails)
+        self.last = Section(bounds[-1] + 1, closed(program), asked, windows)
         # The most frequent case by far has a short way: one breakpoint, which most of the time does not hold.
-        is_one = len(self.last.plain) == 1 and not (self.last.guarded or trails)
+        is_one = len(self.last.plain) == 1 and not (self.last.guarded or windows)
         self.only = self.last.plain[0][1] if is_one else None
         self.never_begun = Section(closed(program), closed(program), [one for one in asked if one[1].at_entry], ())
 
@@ -106,7 +106,7 @@ def _stops(program: Program, asked: Sequence[Asked]) -> set[int]:
     return stops
 
 
-class Lookout:
+class BreakpointWatcher:
     """The watcher (see engine.events.Watcher) for the breakpoints of one run."""
 
     def __init__(self, machine: Machine) -> None:
@@ -148,13 +148,13 @@ class Lookout:
         self._known = tuple(owners)
         self._owners = tuple(owner for owner in self._known if owner.description.enabled)
         self.found = self._fell_short = None
-        by_program: dict[int, tuple[Program, list[Asked], list[Trail]]] = {}
+        by_program: dict[int, tuple[Program, list[Asked], list[IterationWindow]]] = {}
         for owner in self._owners:
             for check in owner.checks:
                 entry = by_program.setdefault(id(check.program), (check.program, [], []))
                 entry[1].append((check.index, check, owner))
-            for trail in owner.trails:
-                by_program.setdefault(id(trail.program), (trail.program, [], []))[2].append(trail)
+            for window in owner.windows:
+                by_program.setdefault(id(window.program), (window.program, [], []))[2].append(window)
         self._programs = {key: Sections(*entry) for key, entry in by_program.items()}
         self.stops = {key: sections.stops for key, sections in self._programs.items() if sections.stops}
         self.watches_iterations = any(is_body(sections.program) for sections in self._programs.values())
@@ -271,8 +271,8 @@ class Lookout:
                 self._stop(tick, owner, causes, stack)
         self._examined = max(examined, self.machine.tick)
         if index == section.last:
-            for trail in section.trails:
-                trail.note(stack)
+            for window in section.windows:
+                window.note(stack)
         return self.found is not None and not self._backward
 
     def _stop(self, tick: int, owner: Breakpoint, causes: Sequence[Cause], stack: Sequence[Frame]) -> None:
