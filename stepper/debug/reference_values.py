@@ -1,4 +1,4 @@
-"""What another run must offer to be a reference of the debugged one: its value at a place of ours.
+"""Values of another run at the places of the debugged one: the protocol of `debugger.reference`.
 
 Whoever has such values (an archive, a recording, a second model: stepper.compare) fulfils `ReferenceValues` and is set
 as `debugger.reference`.
@@ -6,28 +6,34 @@ as `debugger.reference`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
+from stepper.engine.program import LoopPlan
 from stepper.ir.model import BodyRole, Layer
 
 
-class Level(NamedTuple):
-    """A loop or an If on the way to a value: which of its bodies, and the iteration (None for a branch)."""
+class PathStep(NamedTuple):
+    """A step of a path: the loop or If, which of its bodies runs, and the iteration (None for a branch)."""
 
     layer: Layer
     role: BodyRole
     iteration: int | None
 
 
-class Spot(NamedTuple):
-    """Where and when a value of the debugged run is: the way to its graph, the layer that computes it, its output.
+GraphPath = tuple[PathStep, ...]
+"""Path from the model's own graph to a nested one, outer before inner; empty for the model's own graph."""
+
+
+class ValuePlace(NamedTuple):
+    """Place of a value of the debugged run: the path to its graph, the layer that computes it, its output.
 
     `frame` is our live state of that graph, for references that compute from our values.
     """
 
-    levels: tuple[Level, ...]
+    path: GraphPath
     layer: Layer
     output: int
     frame: Frame | None = None
@@ -38,7 +44,27 @@ class ReferenceValues(Protocol):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
 
-    def value_at(self, spot: Spot) -> Array | None:
-        """The value at this place; None where the other run has none. May raise StepperError."""
+    def value_at(self, place: ValuePlace) -> Array | None:
+        """Return the value at this place; None where the other run has none. May raise StepperError."""
+
+
+def path_of(stack: Sequence[Frame]) -> GraphPath:
+    """Return the path to the graph that the innermost of these frames runs."""
+    return tuple(step_of(frame) for frame in stack[1:])
+
+
+def step_of(frame: Frame) -> PathStep:
+    """Return the step from the graph around a frame into the frame."""
+    activation = frame.activation
+    assert activation is not None, "the model's own graph has no step"
+    layer, plan = activation.operation.layer, activation.plan
+    if isinstance(plan, LoopPlan):
+        return PathStep(layer, "body", activation.iteration)
+    return PathStep(layer, "then_body" if activation.operation.plans[0] is plan else "else_body", None)
+
+
+def loop_steps(path: GraphPath) -> GraphPath:
+    """Return the steps that are loops."""
+    return tuple(step for step in path if step.iteration is not None)

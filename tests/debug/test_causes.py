@@ -29,7 +29,7 @@ from stepper.debug.causes.cause import (
 )
 from stepper.debug.causes.texts import further, name_of, sentences, title
 from stepper.debug.debugger import Debugger
-from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.errors import ExecutionError
@@ -123,7 +123,7 @@ class Zeros(ReferenceValues):
 
     title = "zeros"
 
-    def value_at(self, spot: Spot) -> Array | None:
+    def value_at(self, spot: ValuePlace) -> Array | None:
         value = spot.frame.values[spot.frame.program.slots[spot.layer.id, spot.output]]
         return np.zeros_like(value)
 

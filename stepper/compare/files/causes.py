@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stepper.compare.files.graphs import FileDifference, Touched
-from stepper.compare.references.protocol import Path
 from stepper.compare.run.observations import BranchDifference, Difference, Finding, LoopDifference
+from stepper.debug.reference_values import GraphPath
 from stepper.engine.roles import RoleError, control_inputs, roles_of
 from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, Layer, Model, Source
@@ -43,7 +43,7 @@ class Causes:
             start += self._result_of(finding.layer, finding.output)
         return self._search(start)
 
-    def of_frame(self, path: Path) -> tuple[FileDifference, ...]:
+    def of_frame(self, path: GraphPath) -> tuple[FileDifference, ...]:
         """What explains that a loop itself could not go on: its port map, then what feeds it."""
         if not path:
             return self.differences[:1]
@@ -178,7 +178,7 @@ _LOGIC = frozenset(
 )
 
 
-def graph_at(model: Model, path: Path) -> Graph:
+def graph_at(model: Model, path: GraphPath) -> Graph:
     """Our graph to which a path leads."""
     graph = model.graph
     for step in path:

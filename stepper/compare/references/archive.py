@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome, loop_steps
-from stepper.compare.references.protocol import Path as Way
+from stepper.compare.references.protocol import Moment, MomentKind, Outcome
+from stepper.debug.reference_values import GraphPath, loop_steps
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
@@ -44,7 +44,7 @@ class ArchiveCounterpart(Struct, frozen=True):
     """The values of one iteration."""
 
     archive: ArchiveReference
-    path: Way
+    path: GraphPath
     outcome: Outcome | None = None
     branch: bool | None = None
 
@@ -89,7 +89,7 @@ class ArchiveReference:
         outcome = self._outcome(moment.path) if moment.kind is MomentKind.LEFT else None
         return ArchiveCounterpart(self, moment.path, outcome)
 
-    def _outcome(self, path: Way) -> Outcome | None:
+    def _outcome(self, path: GraphPath) -> Outcome | None:
         """Of a loop of which there are whole traces: as many iterations as these have."""
         iterations = tuple(step.iteration or 0 for step in loop_steps(path))
         keys = self._whole.get((tuple(step.layer.id for step in path), iterations[:-1]))
@@ -110,7 +110,7 @@ class ArchiveReference:
         """Those that the archive has."""
         return {position: self._array(key) for position, key in self._outputs.items()}
 
-    def value(self, path: Way, layer: Layer, output: int, shift: int) -> Array | None:
+    def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
         """The value at a place, `shift` iterations later; None where the archive has none."""
         steps = loop_steps(path)
         iterations = tuple(step.iteration or 0 for step in steps)

@@ -12,19 +12,10 @@ from stepper.compare.files.constant_inputs import Constants
 from stepper.compare.references.onnx_worker import EVALUATORS
 from stepper.compare.references.opening import open_reference
 from stepper.compare.references.openvino import Peer, PeerCounterpart
-from stepper.compare.references.protocol import (
-    Moment,
-    MomentKind,
-    Path,
-    Reference,
-    ReferenceFailed,
-    Step,
-    path_of,
-    step_of,
-)
+from stepper.compare.references.protocol import Moment, MomentKind, Reference, ReferenceFailed
 from stepper.compare.run.comparison import reference_machine
 from stepper.debug.iterations import slots
-from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
@@ -80,17 +71,17 @@ class OperationValues:
         self.title = title
         self._peer = peer
 
-    def value_at(self, spot: Spot) -> Array | None:
+    def value_at(self, place: ValuePlace) -> Array | None:
         """The value at this place."""
-        frame = spot.frame
-        slot = None if frame is None else frame.program.slots.get((spot.layer.id, spot.output))
+        frame = place.frame
+        slot = None if frame is None else frame.program.slots.get((place.layer.id, place.output))
         if frame is None or slot is None or not slots.is_current(frame, slot):
             return None
-        if spot.layer.type == "Parameter":
+        if place.layer.type == "Parameter":
             shared: Array | None = frame.values[slot]
             return shared
-        path = tuple(Step(*level) for level in spot.levels)
-        return PeerCounterpart(self._peer, Moment(MomentKind.ENTERED, path, frame), None).value(spot.layer, spot.output)
+        moment = Moment(MomentKind.ENTERED, place.path, frame)
+        return PeerCounterpart(self._peer, moment, None).value(place.layer, place.output)
 
 
 class ValuesOfRun:
@@ -100,13 +91,13 @@ class ValuesOfRun:
         self.title = reference.title
         self._reference = reference
 
-    def value_at(self, spot: Spot) -> Array | None:
+    def value_at(self, place: ValuePlace) -> Array | None:
         """The value at this place; None in a body that the reference does not tell of."""
-        if spot.frame is None:
+        if place.frame is None:
             return None
-        path = tuple(Step(*level) for level in spot.levels)
-        found = self._reference.at(Moment(MomentKind.ITERATION if path else MomentKind.FINISHED, path, spot.frame))
-        return None if found is None else found.value(spot.layer, spot.output)
+        kind = MomentKind.ITERATION if place.path else MomentKind.FINISHED
+        found = self._reference.at(Moment(kind, place.path, place.frame))
+        return None if found is None else found.value(place.layer, place.output)
 
 
 class PlacedValues:
@@ -119,12 +110,11 @@ class PlacedValues:
         main = compiled.main
         self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
 
-    def value_at(self, spot: Spot) -> Array | None:
+    def value_at(self, place: ValuePlace) -> Array | None:
         """The value at this place."""
-        path: Path = tuple(Step(*level) for level in spot.levels)
-        found: Array | None = self._reference.value(path, spot.layer, spot.output, 0)
-        if found is None and not path:
-            position = self._results.get((spot.layer.id, spot.output))
+        found: Array | None = self._reference.value(place.path, place.layer, place.output, 0)
+        if found is None and not place.path:
+            position = self._results.get((place.layer.id, place.output))
             found = None if position is None else self._outputs.get(position)
         return found
 
@@ -165,31 +155,31 @@ class ModelValues:
         self._absent: set[Key] = set()
         self._main: Frame = self._machine.stack[0]
 
-    def value_at(self, spot: Spot) -> Array | None:
+    def value_at(self, place: ValuePlace) -> Array | None:
         """The value at this place, after the whole iteration has run on its side."""
-        graph = spot.levels[-1].layer.bodies if spot.levels else None
-        ours = None if graph is None else next(body.graph for body in graph if body.role == spot.levels[-1].role)
+        graph = place.path[-1].layer.bodies if place.path else None
+        ours = None if graph is None else next(body.graph for body in graph if body.role == place.path[-1].role)
         pair = self._alignment.pairs[0] if ours is None else self._graphs.get(id(ours))
-        key = self._key(spot)
+        key = self._key(place)
         if pair is None or key is None:
             return None
-        partner, frame = pair.layers.get(spot.layer.id), self._frame(key)
+        partner, frame = pair.layers.get(place.layer.id), self._frame(key)
         if partner is None or frame is None:
             return None
-        slot = frame.program.slots.get((partner, spot.output))
+        slot = frame.program.slots.get((partner, place.output))
         return None if slot is None else frame.values[slot]
 
-    def _key(self, spot: Spot) -> Key | None:
+    def _key(self, place: ValuePlace) -> Key | None:
         """The same place by the ids of the reference."""
         key: list[tuple[int, str, int | None]] = []
         pair = self._alignment.pairs[0]
-        for level in spot.levels:
-            partner = pair.partner(level.layer.id)
-            body = next(body for body in level.layer.bodies if body.role == level.role)
+        for step in place.path:
+            partner = pair.partner(step.layer.id)
+            body = next(body for body in step.layer.bodies if body.role == step.role)
             inner = self._graphs.get(id(body.graph))
             if partner is None or inner is None:
                 return None
-            key.append((partner.id, level.role, level.iteration))
+            key.append((partner.id, step.role, step.iteration))
             pair = inner
         return tuple(key)
 
@@ -256,5 +246,5 @@ class ModelValues:
             self._kept.popitem(last=False)
 
 
-def _ids(path: Path) -> Key:
+def _ids(path: GraphPath) -> Key:
     return tuple((step.layer.id, step.role, step.iteration) for step in path)

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome, ReferenceFailed, loop_key, loop_steps
+from stepper.compare.references.protocol import Moment, MomentKind, Outcome, ReferenceFailed, loop_key
+from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Kind, LoopPlan
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
+from stepper.openvino.peer import PeerRun
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
@@ -30,18 +32,6 @@ _LEAST_SECONDS: Final = 10.0
 _TIMES_OURS: Final = 5.0
 
 _RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
-
-
-class PeerRun(Protocol):
-    """The runtime's own run: outputs in the order of the model's Results; iterations by loop."""
-
-    @property
-    def outputs(self) -> Sequence[Array]:
-        """In the order of the model's Results."""
-
-    @property
-    def iterations(self) -> Mapping[LoopKey, int]:
-        """Of all executions of a loop together."""
 
 
 class Peer(Protocol):

@@ -8,32 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from stepper.debug.reference_values import GraphPath
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import LoopPlan, Operation
-from stepper.ir.model import BodyRole, Layer, LoopKey
+from stepper.engine.program import Operation
+from stepper.ir.model import Layer, LoopKey
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
 
 
-class Step(NamedTuple):
-    """One level of a path: the loop or If, which of its bodies runs, and the iteration (None for a branch)."""
-
-    layer: Layer
-    role: BodyRole
-    iteration: int | None
-
-
-Path = tuple[Step, ...]
-"""The way from the model's own graph to a nested one, outer before inner; empty for the model's own graph."""
-
-
-def loop_key(path: Path, layer: Layer) -> LoopKey:
+def loop_key(path: GraphPath, layer: Layer) -> LoopKey:
     """The key of a loop in the graph to which a path leads."""
     steps = ((step.layer.id,) if step.layer.is_loop else (step.layer.id, step.role) for step in path)
     return (*(part for step in steps for part in step), layer.id)
@@ -60,7 +49,7 @@ class Moment(Struct, frozen=True):
     """
 
     kind: MomentKind
-    path: Path
+    path: GraphPath
     frame: Frame
     operation: Operation | None = None
 
@@ -149,23 +138,3 @@ class Repeatable(Protocol):
 
 class ReferenceFailed(Exception):
     """The reference's own run stopped with an error; `str()` of it is the whole message."""
-
-
-def path_of(stack: list[Frame]) -> Path:
-    """The path to the graph that the innermost of these frames runs."""
-    return tuple(step_of(frame) for frame in stack[1:])
-
-
-def step_of(frame: Frame) -> Step:
-    """The step from the graph around a frame into the frame."""
-    activation = frame.activation
-    assert activation is not None, "the model's own graph has no step"
-    layer, plan = activation.operation.layer, activation.plan
-    if isinstance(plan, LoopPlan):
-        return Step(layer, "body", activation.iteration)
-    return Step(layer, "then_body" if activation.operation.plans[0] is plan else "else_body", None)
-
-
-def loop_steps(path: Path) -> tuple[Step, ...]:
-    """The steps that are loops."""
-    return tuple(step for step in path if step.iteration is not None)

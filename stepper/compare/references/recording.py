@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stepper.compare.references.protocol import Moment, MomentKind, Outcome
-from stepper.compare.references.protocol import Path as Way
+from stepper.debug.reference_values import GraphPath
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.ir.model import Layer, LoopKey
@@ -25,7 +25,7 @@ Stack = tuple[int, int, int, int, str]
 class RecordingCounterpart:
     """The values of one iteration in the file."""
 
-    def __init__(self, reference: RecordingReference, path: Way, outcome: Outcome | None) -> None:
+    def __init__(self, reference: RecordingReference, path: GraphPath, outcome: Outcome | None) -> None:
         self._reference, self._path = reference, path
         self.outcome = outcome
         self.branch: bool | None = None
@@ -90,7 +90,7 @@ class RecordingReference:
         """Where the recorded run came to its end."""
         return dict(enumerate(self._recording.outputs().values()))
 
-    def value(self, path: Way, layer: Layer, output: int, shift: int) -> Array | None:
+    def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
         """The recorded value at a place, `shift` iterations later."""
         found = self._activation(path) if path else None
         if found is None:
@@ -171,7 +171,7 @@ class RecordingReference:
             found.setdefault((level, parent, iteration), (number, iterations, ended))
         return found
 
-    def _activation(self, path: Way) -> tuple[int, int | None, str | None] | None:
+    def _activation(self, path: GraphPath) -> tuple[int, int | None, str | None] | None:
         """The recorded run of the graph to which a path leads."""
         parent: int | None = None
         iteration: int | None = None
@@ -185,6 +185,6 @@ class RecordingReference:
         return found
 
 
-def _level_key(path: Way) -> Any:
+def _level_key(path: GraphPath) -> Any:
     side = {"then_body": "then", "else_body": "else"}.get(path[-1].role, "") if path else ""
     return tuple(step.layer.id for step in path), side

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
-from stepper.compare.references.protocol import Outcome, Path
+from stepper.compare.references.protocol import Outcome
 from stepper.compare.report.evidence import figures
 from stepper.compare.report.explanations import Explanation
 from stepper.compare.report.verdict import Verdict
@@ -17,6 +17,7 @@ from stepper.compare.run.comparison import Comparison
 from stepper.compare.run.metrics import Measure
 from stepper.compare.run.observations import LoopRecord, Made, OutputComparison, Record
 from stepper.debug.causes.cause import cause_data
+from stepper.debug.reference_values import GraphPath
 from stepper.ir.model import Layer
 from stepper.ir.sites import layer_site
 from stepper.records import as_data
@@ -282,7 +283,7 @@ def _layer_json(layer: Layer | None, file: str) -> dict[str, Any] | None:
     return None if layer is None else as_data(layer_site(layer, file))
 
 
-def _path_json(path: Path, file: str) -> list[dict[str, Any]]:
+def _path_json(path: GraphPath, file: str) -> list[dict[str, Any]]:
     return [
         {
             "layer": _layer_json(step.layer, file),

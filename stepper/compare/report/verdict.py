@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from stepper.compare.files.causes import Causes, graph_at
 from stepper.compare.files.graphs import FileDifference, Kind
-from stepper.compare.references.protocol import Path, Step, loop_steps
 from stepper.compare.report.evidence import (
     apart,
     bisection_text,
@@ -30,6 +29,7 @@ from stepper.compare.run.observations import (
     LoopDifference,
     Observations,
 )
+from stepper.debug.reference_values import GraphPath, PathStep, loop_steps
 from stepper.ir.model import Layer
 
 
@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True):
     otherwise, where these are known.
     """
 
-    path: Path
+    path: GraphPath
     iteration: int | None
     layer: Layer | None
     shows_at: Layer | None
@@ -88,7 +88,7 @@ def verdict(
     if extra is not None:
         iteration = extra
     if not path and cause is not None:
-        path = tuple(Step(layer, "body", None) for layer in cause.path)
+        path = tuple(PathStep(layer, "body", None) for layer in cause.path)
     layer = _guilty(cause, first)
     details = [birth.text for birth in observations.births_told]
     details += [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
@@ -120,7 +120,7 @@ def _explained(
     """What makes the runtime agree, how far its outputs are else, and where that shows."""
     output = next(one for one in observations.outputs if one.measure is not None and one.measure.differs)
     assert output.measure is not None, "it differs"
-    path: Path = tuple(Step(layer, "body", None) for layer in explanation.path)
+    path: GraphPath = tuple(PathStep(layer, "body", None) for layer in explanation.path)
     layer = explanation.layers[0] if explanation.layers else None
     if explanation.reason is Reason.SHARED_CONSTANT and not path:
         result = causes.model.graph.results[observations.outputs.index(output)]
@@ -128,7 +128,7 @@ def _explained(
         layer = leading[0] if leading else layer
     iteration, shown = None, None
     if bisection is not None:
-        path, iteration = (Step(bisection.loop, "body", bisection.iteration),), bisection.iteration
+        path, iteration = (PathStep(bisection.loop, "body", bisection.iteration),), bisection.iteration
     if findings and not explanation.layers:
         shown = findings[0]
         path, iteration = _place(shown)
@@ -164,7 +164,7 @@ def _of_outputs(observations: Observations, causes: Causes, title: str, bisectio
         return Verdict((), None, None, None, (), "", 0, reason, tuple(details), ())
     loop, output = before
     iteration = None if bisection is None else bisection.iteration
-    path, result = (Step(loop, "body", iteration),), output_result(loop, output)
+    path, result = (PathStep(loop, "body", iteration),), output_result(loop, output)
     if result is None or not seen or observations.each_alone:
         return Verdict(path, iteration, loop, None, (), "", loop.line, reason, tuple(details), (), bisection=bisection)
     reason += f"; it comes from output {output} of the loop: its port map's entry joins or takes something else"
@@ -211,13 +211,13 @@ def _time(finding: Finding) -> tuple[int, ...]:
     return tuple(step.iteration or 0 for step in finding.path)
 
 
-def _place(finding: Finding) -> tuple[Path, int | None]:
+def _place(finding: Finding) -> tuple[GraphPath, int | None]:
     """The path into the loop that a finding is about, and the iteration there."""
     path, layer = finding.path, finding.layer
     if isinstance(finding, LoopDifference):
-        return (*path, Step(finding.layer, "body", finding.iteration)), finding.iteration
+        return (*path, PathStep(finding.layer, "body", finding.iteration)), finding.iteration
     if isinstance(finding, Difference) and layer is not None and layer.is_loop:
-        return (*path, Step(layer, "body", None)), None
+        return (*path, PathStep(layer, "body", None)), None
     loops = loop_steps(path)
     return (path, loops[-1].iteration) if loops else ((), None)
 

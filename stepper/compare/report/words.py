@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepper.compare.references.protocol import Path, Step
+from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 
@@ -29,13 +29,13 @@ def quoted(text: str | None) -> str:
     return "nothing" if text is None else f"'{excerpt(text, _LONGEST_NAME)}'"
 
 
-def step_text(step: Step) -> str:
+def step_text(step: PathStep) -> str:
     """`Loop 'decoder' #3`, `If 'choice' (else)`."""
     if step.role == "body":
         return named(step.layer) + ("" if step.iteration is None else f" #{step.iteration}")
     return f"{named(step.layer)} ({step.role.removesuffix('_body')})"
 
 
-def path_text(path: Path) -> str:
+def path_text(path: GraphPath) -> str:
     """The way to a graph, `model` for the model's own."""
     return " > ".join(step_text(step) for step in path) or "model"

@@ -11,12 +11,13 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Counterpart, Path
+from stepper.compare.references.protocol import Counterpart
 from stepper.compare.report.words import numbered, path_text
 from stepper.debug.breakpoints.checks import Check, Guard
 from stepper.debug.breakpoints.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import CauseKind, NonFinite
 from stepper.debug.causes.texts import how_sentence, operands_text
+from stepper.debug.reference_values import GraphPath
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Operation
 from stepper.ir.model import Layer
@@ -30,7 +31,7 @@ class Birth(Struct, frozen=True, eq=False):
     `shared`: the reference has one there, too.
     """
 
-    path: Path
+    path: GraphPath
     layer: Layer
     cause: NonFinite
     shared: bool
@@ -60,7 +61,7 @@ class Births:
                 if check.guard is not None:
                     self._guards[id(check.program)] = check.guard
 
-    def look(self, stack: Sequence[Frame], path: Path, first: int, end: int, theirs: Counterpart | None) -> None:
+    def look(self, stack: Sequence[Frame], path: GraphPath, first: int, end: int, theirs: Counterpart | None) -> None:
         """At the operations `first` to `end` (not included) of the innermost frame, which have run."""
         self._looks += 1
         if len(self._found) == len(_WORDS):
@@ -83,6 +84,6 @@ class Births:
         return tuple(birth for _time, birth in sorted(self._found.values(), key=lambda pair: pair[0]))
 
 
-def _birth(cause: NonFinite, path: Path, operation: Operation, theirs: Counterpart | None) -> Birth:
+def _birth(cause: NonFinite, path: GraphPath, operation: Operation, theirs: Counterpart | None) -> Birth:
     other = None if theirs is None else theirs.value(operation.layer, cause.location.output or 0)
     return Birth(path, operation.layer, cause, holds_any(cause.kind, other))

@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from stepper.compare.references.protocol import Outcome, Path
+from stepper.compare.references.protocol import Outcome
 from stepper.compare.run.metrics import Measure
 from stepper.compare.run.nan_origins import Birth
+from stepper.debug.reference_values import GraphPath
 from stepper.ir.model import Layer
 
 
@@ -31,7 +32,7 @@ class Difference(Struct, frozen=True, eq=False):
     other, in words.
     """
 
-    path: Path
+    path: GraphPath
     layer: Layer
     output: int
     measure: Measure
@@ -50,7 +51,7 @@ class LoopDifference(Struct, frozen=True, eq=False):
     `path` leads to the graph in which the loop is.
     """
 
-    path: Path
+    path: GraphPath
     layer: Layer
     iteration: int | None
     ours: Outcome
@@ -60,7 +61,7 @@ class LoopDifference(Struct, frozen=True, eq=False):
 class BranchDifference(Struct, frozen=True, eq=False):
     """An If that takes another branch than in the reference; `path` leads to the graph in which it is."""
 
-    path: Path
+    path: GraphPath
     layer: Layer
     ours: bool
     theirs: bool
@@ -72,7 +73,7 @@ class Failure(Struct, frozen=True, eq=False):
     `unknown` are the layers behind its inputs of which the reference has no value.
     """
 
-    path: Path
+    path: GraphPath
     layer: Layer | None
     message: str
     ours: bool
@@ -98,9 +99,9 @@ class Record(Struct):
     trace: Difference | None = None
     first: Difference | None = None
     worst: Difference | None = None
-    candidate: tuple[float, Path, Any, Any, Measure | None] | None = None
+    candidate: tuple[float, GraphPath, Any, Any, Measure | None] | None = None
 
-    def propose(self, ratio: float, path: Path, ours: Any, theirs: Any, distance: Measure | None = None) -> None:
+    def propose(self, ratio: float, path: GraphPath, ours: Any, theirs: Any, distance: Measure | None = None) -> None:
         """One more value outside of its tolerance, which may be the worst."""
         self.differing += 1
         if self.candidate is None or ratio > self.candidate[0]:

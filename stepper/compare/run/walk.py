@@ -7,25 +7,21 @@ Nothing is kept but the first and the worst of each place, so memory is bounded 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.compare.references.loop_totals import compare_totals
-from stepper.compare.references.outputs import compare_outputs, compared_outputs
 from stepper.compare.references.protocol import (
     Counterpart,
     Moment,
     MomentKind,
     Outcome,
-    Path,
     Reference,
     ReferenceFailed,
-    path_of,
-    step_of,
+    loop_key,
 )
 from stepper.compare.report import patterns
 from stepper.compare.report.words import numbered
@@ -45,12 +41,16 @@ from stepper.compare.run.observations import (
 from stepper.compare.run.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
 from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
 from stepper.compare.run.tolerances import Tolerance, Tolerances
+from stepper.debug.breakpoints.non_finite import holds_any
+from stepper.debug.causes.cause import CauseKind
+from stepper.debug.reference_values import GraphPath, PathStep, path_of, step_of
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program
+from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
-from stepper.ir.model import Layer
+from stepper.ir.model import Graph, Layer, Model
 
 _MOST_FINDINGS: Final = 400
 _MORE_ITERATIONS: Final = 1000
@@ -98,8 +98,19 @@ class Walk:
             self._finish()
 
     def outputs_beside(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
-        """Our outputs beside others by position, after the run."""
-        return compared_outputs(self.machine, self._main, theirs, self.tolerances, self._rounded)
+        """Return our outputs beside others by position, after the run."""
+        found, sums = [], behind_sums(self._main.program)
+        names = zip(self._main.program.results, output_names(self.machine.compiled.model), strict=True)
+        for position, ((slot, name), ours) in enumerate(zip(names, self.machine.outputs or (), strict=True)):
+            other = theirs.get(position)
+            if other is None:
+                found.append(OutputComparison(name, None, theirs_known=False))
+                continue
+            tolerance = self.tolerances.of(None, other.dtype)
+            distance = measure_whole(self._main, slot, ours, other, tolerance, sums, self._rounded)
+            named = () if distance is None or not distance.differs else patterns.of_sequences(ours, other, tolerance)
+            found.append(OutputComparison(name, distance, patterns=named))
+        return found
 
     # --- moments -------------------------------------------------------------------------------------------------
 
@@ -140,7 +151,7 @@ class Walk:
             self._look_ahead(frame, found)
         return True
 
-    def _may_run_on(self, path: Path, frame: Frame) -> bool:
+    def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
         """Our loop goes on where the reference has ended; whether it may still."""
         assert frame.activation is not None
         first = self._alone.setdefault(id(frame), frame.activation.iteration)
@@ -169,7 +180,7 @@ class Walk:
             ours = Outcome(activation.iteration + 1, str(activation.ended or ""), slices=slices)
             self._loop_ended(path[:-1], activation.operation.layer, ours, None if found is None else found.outcome)
 
-    def _loop_ended(self, path: Path, layer: Layer, ours: Outcome, theirs: Outcome | None) -> None:
+    def _loop_ended(self, path: GraphPath, layer: Layer, ours: Outcome, theirs: Outcome | None) -> None:
         loops = tuple(step.layer for step in path)
         self.observations.loops.setdefault(id(layer), LoopRecord(loops, layer)).add(ours, theirs)
         if theirs is not None and theirs.iterations != ours.iterations:
@@ -237,7 +248,7 @@ class Walk:
             self._places[id(program)] = found
         return self._places[id(program)]
 
-    def _compare_value(self, path: Path, frame: Frame, found: Counterpart, place: Place) -> None:
+    def _compare_value(self, path: GraphPath, frame: Frame, found: Counterpart, place: Place) -> None:
         layer, output, slot = place
         ours = frame.values[slot]
         theirs = None if ours is None else found.value(layer, output)
@@ -282,7 +293,7 @@ class Walk:
             behind = partial(_left_by_unknown, frame, operation, output, found)
         return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
 
-    def _traced(self, path: Path, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
+    def _traced(self, path: GraphPath, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
         """The very first difference of a place, without its values; of inputs that are the same to the last bit it is
         made here."""
         layer, output, slot = place
@@ -293,7 +304,7 @@ class Walk:
             difference = replace(difference, **origin._asdict())
         return replace(difference, theirs=None)
 
-    def _record(self, program: Program, path: Path, place: Place) -> Record:
+    def _record(self, program: Program, path: GraphPath, place: Place) -> Record:
         layer, output, slot = place
         key = (id(program), slot if layer.type != "Result" else -1 - slot)
         record = self.observations.records.get(key)
@@ -304,7 +315,7 @@ class Walk:
         return record
 
     def _differs_first(
-        self, path: Path, frame: Frame, found: Counterpart, place: Place, record: Record, distance: Measure
+        self, path: GraphPath, frame: Frame, found: Counterpart, place: Place, record: Record, distance: Measure
     ) -> None:
         """The first difference of a place: where it comes from, and what the two values have to do with each other."""
         layer, output, slot = place
@@ -401,13 +412,41 @@ class Walk:
     # --- the end -------------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """What is known only when all has run: iterations of loops in loops, and the outputs."""
-        for difference in compare_totals(self.machine.compiled.model, self.reference, self.observations):
-            self._add(difference)
+        """Compare what is known only when all has run: iterations of loops in loops, and the outputs."""
+        self._compare_totals()
+        for ours in self.machine.outputs or ():
+            self.observations.nan_in_outputs |= holds_any(CauseKind.NAN, ours)
         try:
-            compare_outputs(self.machine, self._main, self.reference, self.tolerances, self._rounded, self.observations)
+            self.observations.outputs += self.outputs_beside(self.reference.outputs())
         except ReferenceFailed as failure:
             self._add(Failure((), None, str(failure), ours=False))
+
+    def _compare_totals(self) -> None:
+        """Compare the iterations of loops of which the reference knows no single run, only how many in all its runs."""
+        totals = self.reference.totals()
+        for path, layer in _loops_of(self.machine.compiled.model):
+            total, record = totals.get(loop_key(path, layer)), self.observations.loops.get(id(layer))
+            if total is None or (record is None and not total):
+                continue
+            if record is None:
+                record = LoopRecord(tuple(step.layer for step in path), layer)
+                self.observations.loops[id(layer)] = record
+            elif all(theirs is not None for _ours, theirs, _count in record.runs):
+                continue  # each run was compared
+            record.total = total
+            if total != record.iterations:
+                ours, theirs = (Outcome(number, "in all its runs") for number in (record.iterations, total))
+                self._add(LoopDifference(path, layer, None, ours, theirs))
+
+
+def _loops_of(model: Model) -> Iterator[tuple[GraphPath, Layer]]:
+    stack: list[tuple[GraphPath, Graph]] = [((), model.graph)]
+    while stack:
+        path, graph = stack.pop()
+        for layer in graph.layers:
+            if layer.is_loop:
+                yield path, layer
+            stack += [((*path, PathStep(layer, body.role, None)), body.graph) for body in layer.bodies]
 
 
 def _begun(frame: Frame) -> bool:

@@ -16,8 +16,7 @@ from stepper.compare.run.metrics import Measure, measure
 from stepper.compare.run.origin_of_error import recomputed
 from stepper.compare.run.rounding import inputs_of, measure_output
 from stepper.compare.run.tolerances import Tolerance, Tolerances
-from stepper.debug.breakpoints.differences import levels_of
-from stepper.debug.reference_values import ReferenceValues, Spot
+from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import is_loop
 from stepper.element_types import Array
 from stepper.engine.events import EventKind, Every
@@ -102,8 +101,8 @@ class _Found(Struct, frozen=True):
 
 def values_of(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
     """Return the reference's values for the innermost of these frames, at its present iteration."""
-    levels, frame = levels_of(stack), stack[-1]
-    return lambda layer, output: reference.value_at(Spot(levels, layer, output, frame))
+    path, frame = path_of(stack), stack[-1]
+    return lambda layer, output: reference.value_at(ValuePlace(path, layer, output, frame))
 
 
 def tolerances_for(reference: ReferenceValues) -> Tolerances:

@@ -11,13 +11,12 @@ from stepper.debug.breakpoints.checks import Causes, Check
 from stepper.debug.breakpoints.kinds import DataBreak
 from stepper.debug.causes.cause import CauseKind, Differs
 from stepper.debug.causes.locations import change_of, location_of
-from stepper.debug.reference_values import Level, ReferenceValues, Spot
+from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import frame_of
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import Program
 from stepper.errors import UsageError
-from stepper.ir.model import BodyRole
 
 
 class Reading:
@@ -33,22 +32,7 @@ class Reading:
         depth = frame_of(stack, self.program)
         if depth is None:
             raise UsageError(f"{self.program.name} is not running")
-        return reference.value_at(Spot(levels_of(stack[: depth + 1]), self._layer, self._output, stack[depth]))
-
-
-def levels_of(stack: Sequence[Frame]) -> tuple[Level, ...]:
-    """The way to the graph of the innermost of these frames."""
-    found = []
-    for frame in stack[1:]:
-        activation = frame.activation
-        assert activation is not None, "only the first frame has none"
-        layer, plan = activation.operation.layer, activation.plan
-        if isinstance(plan, LoopPlan):
-            found.append(Level(layer, "body", activation.iteration))
-        else:
-            side: BodyRole = "then_body" if activation.operation.plans[0] is plan else "else_body"
-            found.append(Level(layer, side, None))
-    return tuple(found)
+        return reference.value_at(ValuePlace(path_of(stack[: depth + 1]), self._layer, self._output, stack[depth]))
 
 
 def difference_checks(
