@@ -22,6 +22,8 @@ from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    if "_ARGCOMPLETE" in os.environ and arguments is None:  # a shell asks how the line may go on
+        import_module("stepper.cli.completion").answer()
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

@@ -18,12 +18,12 @@ from stepper.files.models import is_model_path
 
 
 def parser() -> Parser:
-    """The parser of the whole command line."""
-    return _parsers()[0]
+    """Return the parser of the whole command line."""
+    return command_line()[0]
 
 
-def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
-    """The parser of the whole command line, and those of the commands by name."""
+def command_line() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
+    """Return the parser of the whole command line, and its argument that is the command, with a parser for each."""
     top = Parser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
@@ -33,12 +33,12 @@ def _parsers() -> tuple[Parser, Mapping[str, Parser]]:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (text, add) in _COMMANDS.items():
         add(commands.add_parser(name, help=text))
-    return top, commands.choices
+    return top, commands
 
 
 def command_parsers() -> Mapping[str, Parser]:
     """Return the parsers of the commands by name."""
-    return _parsers()[1]
+    return command_line()[1].choices
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -47,10 +47,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     if words and is_model_path(words[0]):
         words.insert(0, "tui")  # a bare model opens the application
     check_first(words, COMMANDS)
-    top, commands = _parsers()
+    top, commands = command_line()
     options, rest = top.parse_known_args(_with_ranges(words))
     if rest:
-        commands[options.command].refuse(rest, commands)
+        commands.choices[options.command].refuse(rest, commands.choices)
     return cast("argparse.Namespace", options)
 
 
@@ -183,10 +183,12 @@ def _add_compare(compare: Parser) -> None:
     compare.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
-def _add_tui(tui: Parser) -> None:
+def add_application(tui: Parser, *, has_model: bool = True) -> None:
+    """Add the options of the application; without the model where that stands in place of the command."""
     tui.description = "Step through a model's loops on the whole terminal; ? there lists the keys."
     add = tui.add_argument
-    arguments.add_model(tui)
+    if has_model:
+        arguments.add_model(tui)
     arguments.add_inputs(tui)
     arguments.add_states(tui)
     add("--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3")
@@ -288,6 +290,15 @@ def _add_export(export: Parser) -> None:
     export.add_flag("-q", "--quiet", help="no notes on stderr")
 
 
+def _add_completion(command: Parser) -> None:
+    command.description = (
+        'Print the script with which a shell completes the command line: put eval "$(stepper completion bash)" into '
+        "~/.bashrc, the same with zsh behind compinit into ~/.zshrc, or stepper completion fish | source into "
+        "~/.config/fish/config.fish."
+    )
+    command.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
+
+
 def _add_help(command: Parser) -> None:
     command.description = (
         "Print how a command, an address, an expression, a breakpoint or an input is written; the keys of the "
@@ -308,7 +319,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "find": ("the moments of a recorded run at which something holds", _add_find),
     "export": ("draw a model or a run: figures and tables for documents", _add_export),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
-    "tui": ("the debugger on the whole terminal; also: stepper MODEL", _add_tui),
+    "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
+    "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),
     "help": ("how commands and what they take are written; the keys of the application", _add_help),
 })  # fmt: skip
 COMMANDS: Final = MappingProxyType({name: text for name, (text, _) in _COMMANDS.items()})

@@ -35,7 +35,7 @@ CASES = [
     # the first word
     ("", 2, "name a model, or a command: stepper MODEL, stepper run MODEL; stepper --help lists them all"),
     ("rnu model.xml", 2, "there is no command 'rnu'; near is run"),
-    ("compaer model.xml", 2, "there is no command 'compaer'; near is compare"),
+    ("compaer model.xml", 2, "there is no command 'compaer'; near are compare, completion"),
     ("Inspect model.xml", 2, "there is no command 'Inspect'; near is inspect"),
     ("modle", 2, "there is no command 'modle'; near is model.xml"),
     ("whatever", 2, "there is no command 'whatever'; there are run, debug, inspect, compare, print, find, export, "),

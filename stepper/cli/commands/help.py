@@ -75,6 +75,11 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
+def topic_names() -> tuple[str, ...]:
+    """Return every topic, those that commands are included."""
+    return (*COMMANDS, *TOPICS, *COMMAND_LINE_TOPICS, *_PRINTED, *(one.name for one in commands()))
+
+
 def _lines(topic: str) -> list[str]:
     parsers = command_parsers()
     if not topic:
@@ -88,8 +93,7 @@ def _lines(topic: str) -> list[str]:
         found = list(help_answer(topic).lines)
     except UsageError:
         if not printed:
-            names = (*parsers, *COMMAND_LINE_TOPICS, *_PRINTED, *TOPICS, *(one.name for one in commands()))
-            near = near_text(topic, names) or "stepper help lists them"
+            near = near_text(topic, topic_names()) or "stepper help lists them"
             raise UsageError(f"there is no topic '{topic}'; {near}") from None
         return printed
     return [*printed, "", "in the debugger:", *(f"  {line}" for line in found)] if printed else found
