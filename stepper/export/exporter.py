@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, UsageError
-from stepper.export.figures.choice import Choice
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.loop_paths import find_loop, loops_of
 from stepper.export.figures.loop_trace import Tracer, split_activation
-from stepper.export.figures.places import find_loop, loops_of
 from stepper.export.options import FigureView, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, Written, writer_of
 from stepper.export.views.ports import ports_figure
@@ -52,8 +52,8 @@ def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest
         request = replace(request, view=FigureView.UNROLLED)
     if request.iterations is None:
         request = replace(request, iterations=format.iterations)
-    if request.choice.values is ValueDetail.NONE:
-        request = replace(request, choice=replace(request.choice, values=ValueDetail(format.values)))
+    if request.content.values is ValueDetail.NONE:
+        request = replace(request, content=replace(request.content, values=ValueDetail(format.values)))
     return request
 
 
@@ -76,19 +76,19 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
     view = request.view or default_view(model, has_inputs=machine is not None)
     if view is FigureView.MODEL:
-        return Picture(model_figure(model, request.choice), request)
+        return Picture(model_figure(model, request.content), request)
     name, around = split_activation(request.loop)
-    place = find_loop(model, name)
+    loop = find_loop(model, name)
     if view is FigureView.ROLLED:
-        return Picture(rolled_figure(model, place, request.choice), request, place)
+        return Picture(rolled_figure(model, loop, request.content), request, loop)
     if view is FigureView.PORTS:
-        return Picture(ports_figure(model, place), request, place)
+        return Picture(ports_figure(model, loop), request, loop)
     if machine is None:
         raise UsageError(
             "an unrolled trace needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC"
         )
     wanted = None if request.iterations is None else Iterations.parse(request.iterations)
-    tracer = Tracer(machine(), place, around, wanted, request.choice.values, measured=True)
+    tracer = Tracer(machine(), loop, around, wanted, request.content.values, measured=True)
     trace = tracer.trace()
     if trace.failed:
         request.warn(trace.ended)
@@ -96,8 +96,8 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     if wanted is None and trace.left_out:
         request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
-    facts = loop_facts(model, place)
-    return Picture(unrolled_figure(trace, request.choice, facts), request, place, trace, facts)
+    facts = loop_facts(model, loop)
+    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
 
 
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:
@@ -133,11 +133,11 @@ def draw(
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     chosen = _of(FigureView, view) if view is not None else None
-    choice = Choice(values=_of(ValueDetail, values), elsewhere=given_away(model, partner or default_partner()))
-    request = FigureRequest(chosen, loop, iterations, choice, _of(Theme, theme))
+    content = FigureContent(values=_of(ValueDetail, values), elsewhere=given_away(model, partner or default_partner()))
+    request = FigureRequest(chosen, loop, iterations, content, _of(Theme, theme))
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))
-    return picture(model, None if inputs is None else machine, replace(request, choice=replace(choice, depth=depth)))
+    return picture(model, None if inputs is None else machine, replace(request, content=replace(content, depth=depth)))
 
 
 def default_depth(view: FigureView) -> int:

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from stepper.element_types import Array
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
-from stepper.export.figures.choice import Choice
+from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
+from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.loop_trace import LoopTrace
-from stepper.export.figures.places import LoopPlace
 from stepper.export.options import FigureView, LayoutEngine, Theme
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.ir.excerpts import excerpt
@@ -34,7 +34,7 @@ class FigureRequest(Struct, frozen=True):
     view: FigureView | None = None
     loop: str | None = None
     iterations: str | None = None
-    choice: Choice = field(default_factory=Choice)
+    content: FigureContent = field(default_factory=FigureContent)
     theme: Theme = Theme.AUTO
     width: int | None = None
     layout: LayoutEngine = LayoutEngine.OWN
@@ -57,7 +57,7 @@ class Picture(Struct, frozen=True):
 
     figure: Figure
     request: FigureRequest = field(default_factory=FigureRequest)
-    place: LoopPlace | None = None
+    loop: LoopPath | None = None
     trace: LoopTrace | None = None
     loop_facts: tuple[str, ...] = ()
 

@@ -6,12 +6,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stepper.export.layout.layout import Box, Edge, Layout, Segment, Wire
+from stepper.export.layout.layered import Box, LayeredLayout, LayoutEdge, Segment, Wire
 
 Sizes = dict[int, tuple[int, int]]
 
 
-def faults(layout: Layout[int], edges: Sequence[Edge[int]], sizes: Sizes) -> list[str]:
+def faults(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]], sizes: Sizes) -> list[str]:
     """A sentence for each fault; a flawless drawing has none."""
     return [
         *_boxes(layout, sizes),
@@ -22,7 +22,7 @@ def faults(layout: Layout[int], edges: Sequence[Edge[int]], sizes: Sizes) -> lis
     ]
 
 
-def _boxes(layout: Layout[int], sizes: Sizes) -> Iterator[str]:
+def _boxes(layout: LayeredLayout[int], sizes: Sizes) -> Iterator[str]:
     if set(layout.boxes) != set(sizes):
         yield "not every node has a box"
     taken: dict[tuple[int, int], int] = {}
@@ -36,7 +36,7 @@ def _boxes(layout: Layout[int], sizes: Sizes) -> Iterator[str]:
                 yield f"boxes {node} and {taken[cell]} touch or overlap at {cell}"
 
 
-def _wires_over_boxes(layout: Layout[int]) -> Iterator[str]:
+def _wires_over_boxes(layout: LayeredLayout[int]) -> Iterator[str]:
     inside = {cell: node for node, box in layout.boxes.items() for cell in cells_of(segment_of(box))}
     for wire in layout.wires.values():
         box = layout.boxes[wire.source]
@@ -47,7 +47,7 @@ def _wires_over_boxes(layout: Layout[int]) -> Iterator[str]:
                     yield f"wire {wire.source}:{wire.output} runs through box {inside[x, y]} at {(x, y)}"
 
 
-def _shared_cells(layout: Layout[int]) -> Iterator[str]:
+def _shared_cells(layout: LayeredLayout[int]) -> Iterator[str]:
     """Two wires may share a cell only where one goes straight across and the other straight down."""
     masks: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
     for key, wire in layout.wires.items():
@@ -58,19 +58,19 @@ def _shared_cells(layout: Layout[int]) -> Iterator[str]:
             yield f"wires {sorted(wires)} share cell {cell}"
 
 
-def _heads(layout: Layout[int], edges: Sequence[Edge[int]]) -> Iterator[str]:
+def _heads(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]]) -> Iterator[str]:
     found = set()
     for wire in layout.wires.values():
         for x, y, target in wire.heads:
             box = layout.boxes[target]
             if not box.x <= x < box.x + box.width or y != box.y - 1:
                 yield f"the head of {wire.source}:{wire.output} at {(x, y)} is not at box {target}"
-            found.add(Edge(wire.source, target, wire.output))
+            found.add(LayoutEdge(wire.source, target, wire.output))
     if found != set(edges):
         yield f"edges missing or invented: {found ^ set(edges)}"
 
 
-def _loose_ends(layout: Layout[int]) -> Iterator[str]:
+def _loose_ends(layout: LayeredLayout[int]) -> Iterator[str]:
     """Every wire hangs together, from its box's lowest row to all of its heads."""
     for wire in layout.wires.values():
         lines: dict[tuple[int, int], int] = defaultdict(int)
@@ -114,7 +114,7 @@ def cells_of(segment: Segment) -> Iterator[tuple[int, int]]:
             yield x, y
 
 
-def random_dag(seed: int, count: int) -> tuple[Sizes, list[Edge[int]]]:
+def random_dag(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge[int]]]:
     """Long edges, wide fan-outs, operations with several outputs and many inputs: the unkind case."""
     rng = random.Random(seed)
     height = rng.choice((1, 2, 3, 4))
@@ -123,20 +123,20 @@ def random_dag(seed: int, count: int) -> tuple[Sizes, list[Edge[int]]]:
     for node in range(1, count):
         inputs = rng.choice((0, 1, 1, 2, 2, 3, rng.randrange(12)))
         sources = rng.sample(range(node), min(node, inputs))
-        edges += [Edge(source, node, rng.choice((0, 0, 0, 1, 2, 3))) for source in sources]
+        edges += [LayoutEdge(source, node, rng.choice((0, 0, 0, 1, 2, 3))) for source in sources]
     return sizes, edges
 
 
-def random_body(seed: int, count: int) -> tuple[Sizes, list[Edge[int]]]:
+def random_body(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge[int]]]:
     """Gated cells and blocks with residual connections, as the bodies of loops have them."""
     rng = random.Random(seed)
-    edges: list[Edge[int]] = []
+    edges: list[LayoutEdge[int]] = []
     tensors: list[tuple[int, int]] = [(0, 0), (1, 0), (2, 0)]
     nodes = 3
 
     def operation(*inputs: tuple[int, int]) -> tuple[int, int]:
         nonlocal nodes
-        edges.extend(Edge(source, nodes, output) for source, output in inputs)
+        edges.extend(LayoutEdge(source, nodes, output) for source, output in inputs)
         nodes += 1
         return nodes - 1, 0
 

@@ -10,10 +10,10 @@ import numpy as np
 import stepper
 from stepper.engine.machine import Machine
 from stepper.export.exporter import draw
-from stepper.export.figures.choice import Choice
+from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
+from stepper.export.figures.loop_paths import find_loop
 from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activation
-from stepper.export.figures.places import find_loop
 from stepper.export.options import ValueDetail
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import unrolled_figure
@@ -44,8 +44,10 @@ def trace(
     return Tracer(machine(name, model), find_loop(model, plain), around, wanted, values).trace()
 
 
-def unrolled(name: str, iterations: str | None = None, choice: Choice | None = None, loop: str | None = None) -> Figure:
-    chosen = choice or Choice(depth=0)
+def unrolled(
+    name: str, iterations: str | None = None, content: FigureContent | None = None, loop: str | None = None
+) -> Figure:
+    chosen = content or FigureContent(depth=0)
     return unrolled_figure(trace(name, iterations, chosen.values, loop), chosen)
 
 

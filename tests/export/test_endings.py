@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stepper.export.exporter import draw
-from stepper.export.figures.places import loops_of
+from stepper.export.figures.loop_paths import loops_of
 from stepper.export.views.static import loop_facts
 from stepper.ir.model import Model
 from tests.export.runs import picture, sample

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import stepper.export.writers.graphviz as graphviz_module
-from stepper.export.figures.figure import Kind
+from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.arrangement import arranged
 from stepper.export.options import Theme
 from stepper.export.writers.graphviz import placed_dot
@@ -30,7 +30,7 @@ def test_graphviz_reads_what_is_written_for_it_and_finds_every_edge(name: str, v
     lines = result.stdout.decode().splitlines()
     drawn = [line for line in lines if line.startswith("edge ") and " invis " not in line]
     assert len(drawn) == len(made.figure.edges)
-    ellipses = sum(cluster.kind is Kind.ELLIPSIS for cluster in made.figure.clusters)
+    ellipses = sum(cluster.kind is NodeKind.ELLIPSIS for cluster in made.figure.clusters)
     assert sum(line.startswith("node ") for line in lines) == len(made.figure.nodes) + ellipses
 
 

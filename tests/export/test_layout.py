@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from stepper.export.layout.layout import Edge, back_lanes, lay_out
-from stepper.export.layout.tracks import tracks
+from stepper.export.layout.channels import tracks
+from stepper.export.layout.layered import LayoutEdge, back_lanes, lay_out
 from tests.export.drawings import cells_of, faults, random_body, random_dag, segment_of
 
 
@@ -66,7 +66,7 @@ def test_no_two_wires_of_a_crowded_channel_share_a_cell(seed: int) -> None:
 
 def test_outputs_of_one_operation_are_wires_of_their_own() -> None:
     sizes = dict.fromkeys(range(5), (9, 3))
-    edges = [Edge(0, node, node - 1) for node in range(1, 5)]
+    edges = [LayoutEdge(0, node, node - 1) for node in range(1, 5)]
     layout = lay_out(sizes, edges)
     assert set(layout.wires) == {(0, output) for output in range(4)}
     assert len({wire.segments[0].x0 for wire in layout.wires.values()}) == 4
@@ -74,7 +74,7 @@ def test_outputs_of_one_operation_are_wires_of_their_own() -> None:
 
 def test_one_tensor_is_one_wire_however_many_read_it() -> None:
     sizes = dict.fromkeys(range(40), (9, 3))
-    edges = [Edge(0, node) for node in range(1, 40)]
+    edges = [LayoutEdge(0, node) for node in range(1, 40)]
     layout = lay_out(sizes, edges)
     assert list(layout.wires) == [(0, 0)]
     assert len(layout.wires[0, 0].heads) == 39
@@ -82,7 +82,7 @@ def test_one_tensor_is_one_wire_however_many_read_it() -> None:
 
 def test_a_box_grows_for_the_wires_that_enter_it() -> None:
     sizes = dict.fromkeys(range(21), (3, 1))
-    edges = [Edge(node, 20) for node in range(20)]
+    edges = [LayoutEdge(node, 20) for node in range(20)]
     layout = lay_out(sizes, edges)
     assert layout.boxes[20].width >= 40
     assert faults(layout, edges, sizes) == []
@@ -101,14 +101,14 @@ def test_an_empty_graph_is_an_empty_drawing() -> None:
 @pytest.mark.parametrize(
     ("edges", "first", "last", "message"),
     [
-        ([Edge(0, 1), Edge(1, 0)], [], [], "cycle"),
-        ([Edge(0, 9)], [], [], "has no size"),
-        ([Edge(0, 1)], [1], [], "first rank"),
-        ([Edge(0, 1)], [], [0], "last rank"),
+        ([LayoutEdge(0, 1), LayoutEdge(1, 0)], [], [], "cycle"),
+        ([LayoutEdge(0, 9)], [], [], "has no size"),
+        ([LayoutEdge(0, 1)], [1], [], "first rank"),
+        ([LayoutEdge(0, 1)], [], [0], "last rank"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
-    edges: list[Edge[int]], first: list[int], last: list[int], message: str
+    edges: list[LayoutEdge[int]], first: list[int], last: list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         lay_out({0: (5, 3), 1: (5, 3)}, edges, first, last)
@@ -137,7 +137,7 @@ def test_back_edges_run_round_the_drawing_without_touching_it_or_each_other() ->
 
 
 def test_two_back_edges_to_one_head_arrive_side_by_side() -> None:
-    layout = lay_out(dict.fromkeys(range(4), (9, 3)), [Edge(0, 1), Edge(0, 2)], first=[0, 3], last=[1, 2])
+    layout = lay_out(dict.fromkeys(range(4), (9, 3)), [LayoutEdge(0, 1), LayoutEdge(0, 2)], first=[0, 3], last=[1, 2])
     lanes = back_lanes(layout, [(1, 0), (2, 0)]).lanes
     columns = {lane.segments[-1].x1 for lane in lanes}
     box = layout.boxes[0]

@@ -8,8 +8,8 @@ import pytest
 
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
-from stepper.export.figures.places import find_loop
-from stepper.export.layout.columns import arrange_columns
+from stepper.export.figures.loop_paths import find_loop
+from stepper.export.layout.port_map import arrange_columns
 from stepper.export.views.ports import ports_figure
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample

@@ -11,10 +11,10 @@ import pytest
 
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import EdgeKind, Figure, Kind
-from stepper.export.layout.drawing import Drawing
-from stepper.export.layout.stack import arrange_stack
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
+from stepper.export.layout.figure_layout import FigureLayout
+from stepper.export.layout.iterations import arrange_stack
 from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
@@ -37,7 +37,7 @@ def stage_of(figure: Figure, id: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_back_edge_joins_each_two_neighbours_exactly_once(name: str, iterations: str) -> None:
     figure = unrolled(name, iterations)
-    body = trace(name, iterations).place.body
+    body = trace(name, iterations).loop.body
     found = Counter(
         (stage_of(figure, edge.source), stage_of(figure, edge.target), edge.back_edge)
         for edge in figure.edges
@@ -63,9 +63,9 @@ def test_iterations_shown_and_left_out_are_all_there_are_in_order(name: str, ite
     figure = unrolled(name, iterations)
     numbers: list[int] = []
     for cluster in figure.clusters:
-        if cluster.kind is Kind.ITERATION:
+        if cluster.kind is NodeKind.ITERATION:
             numbers.append(int(cluster.id.removeprefix("i")))
-        elif cluster.kind is Kind.ELLIPSIS:
+        elif cluster.kind is NodeKind.ELLIPSIS:
             begin = int(cluster.id.removeprefix("e"))
             numbers += range(begin, next(end for start, end in found.left_out if start == begin))
     assert numbers == list(range(found.count))
@@ -84,14 +84,14 @@ def test_a_slice_says_which_elements_it_has_backwards_too() -> None:
     figure = unrolled("reverse", "")
     labels = [edge.label for edge in figure.edges if edge.kind is EdgeKind.SLICE]
     assert labels == [f"[{7 - k}:{8 - k}] along axis 1" for k in range(8)]
-    nodes = [node for node in figure.nodes if node.kind is Kind.PARAMETER and node.label == "reward"]
+    nodes = [node for node in figure.nodes if node.kind is NodeKind.PARAMETER and node.label == "reward"]
     assert [node.lines[0] for node in nodes] == [f"[{7 - k}:{8 - k}] of 8, axis 1" for k in range(8)]
 
 
 def test_the_order_of_a_concatenation_follows_the_stride() -> None:
-    reverse = next(node for node in unrolled("reverse", "").nodes if node.kind is Kind.CONCATENATION)
+    reverse = next(node for node in unrolled("reverse", "").nodes if node.kind is NodeKind.CONCATENATION)
     assert reverse.lines[0] == "Concat, axis 1, reversed: S[7], S[6], ..., S[0]"
-    forward = next(node for node in unrolled("onnx_moving_average", "").nodes if node.kind is Kind.CONCATENATION)
+    forward = next(node for node in unrolled("onnx_moving_average", "").nodes if node.kind is NodeKind.CONCATENATION)
     assert forward.lines[0] == "Concat, axis 0: S[0], S[1], ..., S[5]"
 
 
@@ -99,7 +99,7 @@ def test_the_order_of_a_concatenation_follows_the_stride() -> None:
 def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> None:
     figure = unrolled(name, "0:2,-1")
     count = trace(name, "0").count
-    for output in (node.id for node in figure.nodes if node.kind is Kind.CONCATENATION):
+    for output in (node.id for node in figure.nodes if node.kind is NodeKind.CONCATENATION):
         pieces: list[int] = []
         for edge in figure.edges:
             if edge.kind is EdgeKind.PIECE and edge.target == output:
@@ -169,9 +169,9 @@ def test_a_run_that_fails_is_drawn_as_far_as_it_came(tmp_path: Path) -> None:
     assert stages(figure) == ["i0", "i1", "i2", "i3"]
     assert figure.by_id["end"].label == "after 4 iterations"
     assert figure.facts[0].startswith("stopped in iteration 4: ")
-    concatenation = next(node for node in figure.nodes if node.kind is Kind.CONCATENATION)
+    concatenation = next(node for node in figure.nodes if node.kind is NodeKind.CONCATENATION)
     assert concatenation.lines[0] == "Concat, axis 0: S[0], S[1], S[2], S[3] so far"
-    assert not [node for node in figure.nodes if node.kind is Kind.OUTPUT]
+    assert not [node for node in figure.nodes if node.kind is NodeKind.OUTPUT]
 
 
 def test_anomalies_are_marked_where_they_begin(tmp_path: Path) -> None:
@@ -183,7 +183,9 @@ def test_anomalies_are_marked_where_they_begin(tmp_path: Path) -> None:
     graph.result(graph.loop("logs", body, 3, True, [carried(x, state, result)], [last(result)])[0])
     figure = draw(graph.read(tmp_path), {"x": np.array([1, 20], np.float32)}).figure
     marks = {node.id: node.marks for node in figure.nodes if node.marks}
-    logs = [node.id for node in figure.nodes if node.label.lower().startswith("log") and node.kind is Kind.OPERATION]
+    logs = [
+        node.id for node in figure.nodes if node.label.lower().startswith("log") and node.kind is NodeKind.OPERATION
+    ]
     assert [marks.get(id) for id in logs] == [None, ("1 Inf",), ("1 NaN",)]
 
 
@@ -204,7 +206,7 @@ def test_an_inner_loop_is_drawn_of_the_iteration_asked_for() -> None:
 @pytest.mark.parametrize("values", list(ValueDetail))
 @pytest.mark.parametrize("name", NAMES)
 def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: ValueDetail) -> None:
-    figure = unrolled(name, "0:2,-1", Choice(depth=0, values=values))
+    figure = unrolled(name, "0:2,-1", FigureContent(depth=0, values=values))
     drawing = arrange_stack(figure)
     frames = {frame.cluster.id: frame for frame in drawing.frames}
     shapes: dict[str, list[tuple[str, int, int, int, int]]] = {}
@@ -218,7 +220,7 @@ def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: 
     assert_boxes_apart(drawing)
 
 
-def assert_boxes_apart(drawing: Drawing) -> None:
+def assert_boxes_apart(drawing: FigureLayout) -> None:
     taken: dict[tuple[int, int], str] = {}
     bottom: set[tuple[int, int]] = set()
     for box in drawing.boxes:
@@ -241,7 +243,7 @@ def test_an_if_has_no_iterations_to_unroll() -> None:
 
 
 def test_names_that_mean_nothing_or_too_much_list_what_there_is() -> None:
-    from stepper.export.figures.places import find_loop
+    from stepper.export.figures.loop_paths import find_loop
 
     with pytest.raises(UsageError, match=r"'passes', 'passes::pairs_of_neighbours'"):
         find_loop(sample("nested_loop"), "nothing")

@@ -18,7 +18,7 @@ import stepper
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
-from stepper.export.figures.value_texts import summary, value_lines
+from stepper.export.figures.value_summaries import summary, value_lines
 from stepper.export.layout.arrangement import arranged
 from stepper.export.options import Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
@@ -223,10 +223,10 @@ def test_the_slider_redraws_thumbnails_as_svg_has_them(tmp_path: Path) -> None:
         check=True,
         timeout=120,
     )
-    assert made.place is not None
+    assert made.loop is not None
     still, live, compared = made.text("svg"), result.stdout.decode(), 0
     for tail in (node.id.removeprefix("i6.") for node in made.figure.nodes if node.id.startswith("i6.")):
-        boxes = (still, f"i6.{tail}"), (live, f"{made.place.layer.id}.{tail}")
+        boxes = (still, f"i6.{tail}"), (live, f"{made.loop.layer.id}.{tail}")
         found = [re.search(rf'<g id="{re.escape(id)}".*?</g>', text, re.DOTALL) for text, id in boxes]
         heights = [path_heights(match[0]) for match in found if match is not None]
         assert len(heights) == 2

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.export.figures.body_graph import body_graph
+from stepper.export.figures.drawn_graph import drawn_graph
 from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import chain_loop, wide_loop
 from tui.paint.drawing import Drawing, body_of
 from tui.paint.neighbourhood import MOST_BOXES, REACHES, Surroundings
-from tui.screens.main.graph import BodyGraph
+from tui.screens.main.graph import DrawnGraph
 from tui.theme import Look
 
 LINKS = 1_203
@@ -24,9 +24,9 @@ def chain(at: str = "link_600", iteration: int = 3) -> Debugger:
     return debugger
 
 
-def graph_of(driven: Driven) -> BodyGraph:
+def graph_of(driven: Driven) -> DrawnGraph:
     pane = driven.pane("graph")
-    assert isinstance(pane, BodyGraph)
+    assert isinstance(pane, DrawnGraph)
     return pane
 
 
@@ -117,7 +117,7 @@ MODELS: dict[str, Callable[[], Debugger]] = {"chain": chain, "wide": wide}
 @pytest.mark.parametrize("reach", range(len(REACHES)))
 def test_every_wire_of_a_box_goes_to_a_box_or_to_a_sign(model: str, reach: int) -> None:
     program = MODELS[model]().machine.stack[-1].program
-    whole, surroundings = body_graph(program.graph, body_of(program)), Surroundings(program)
+    whole, surroundings = drawn_graph(program.graph, body_of(program)), Surroundings(program)
     for layer in program.layers[:: len(program.layers) // 12]:
         drawing = surroundings.around(surroundings.box_of(layer.id), REACHES[reach])
         boxes = drawing.layout.boxes.keys() - drawing.signs

@@ -10,7 +10,7 @@ from stepper.debug.debugger import Debugger
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.export.exporter import default_depth, export, save
-from stepper.export.figures.choice import Choice
+from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
 from stepper.files.kinds import FigureFormat, format_of_suffix
@@ -34,7 +34,7 @@ class DrawFigure(Struct, frozen=True):
 
         target = Target(self.path, self.format.kind, debugger.protected)
         target.check()
-        request = FigureRequest(self.view, self.place, choice=Choice(depth=default_depth(self.view)))
+        request = FigureRequest(self.view, self.place, content=FigureContent(depth=default_depth(self.view)))
         save(export(debugger.model, machine, request, self.format), target)
         return f"{self.path} written"
 

@@ -16,8 +16,9 @@ from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.engine.program import Program
-from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
-from stepper.export.layout.layout import Box, Lanes, Layout, back_lanes, lay_out
+from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
+from stepper.export.figures.figure import NodeKind
+from stepper.export.layout.layered import Box, Lanes, LayeredLayout, back_lanes, lay_out
 from stepper.ir.model import Body, Layer
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.rows import cell_len, printable, shape_of
@@ -77,8 +78,8 @@ class Drawing(Struct, eq=False):
     `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges.
     """
 
-    graph: BodyGraph
-    layout: Layout[int]
+    graph: DrawnGraph
+    layout: LayeredLayout[int]
     labels: dict[int, str]
     details: dict[int, str]
     margin: int
@@ -136,12 +137,12 @@ def body_of(program: Program) -> Body | None:
 
 def draw(program: Program, zoom: int) -> Drawing:
     """Lay a program's graph out; takes about a tenth of a second for a thousand operations."""
-    return drawn(program, body_graph(program.graph, body_of(program)), zoom)
+    return drawn(program, drawn_graph(program.graph, body_of(program)), zoom)
 
 
 def drawn(
     program: Program,
-    graph: BodyGraph,
+    graph: DrawnGraph,
     zoom: int,
     signs: Mapping[int, str] = NO_SIGNS,
     carried: AbstractSet[int] = frozenset(),

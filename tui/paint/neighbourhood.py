@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from stepper.engine.program import Program
-from stepper.export.figures.body_graph import BodyGraph, DrawnBackEdge, DrawnNode, NodeKind, body_graph
-from stepper.export.layout.layout import Edge
+from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, DrawnNode, drawn_graph
+from stepper.export.figures.figure import NodeKind
+from stepper.export.layout.layered import LayoutEdge
 from tui.paint.drawing import Drawing, body_of, drawn, label_of
 from tui.theme import GLYPHS
 
@@ -49,7 +50,7 @@ def usual_reach(height: int) -> int:
 class _Cut(Struct):
     """What becomes of the wires of chosen boxes: those between them, and signs for those that leave."""
 
-    edges: list[Edge[int]]
+    edges: list[LayoutEdge[int]]
     nodes: list[DrawnNode]
     signs: dict[int, str]
     carried: set[int]
@@ -66,9 +67,9 @@ class Surroundings:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._graph = body_graph(program.graph, body_of(program))
-        self._sources: dict[int, list[Edge[int]]] = {}
-        self._readers: dict[int, list[Edge[int]]] = {}
+        self._graph = drawn_graph(program.graph, body_of(program))
+        self._sources: dict[int, list[LayoutEdge[int]]] = {}
+        self._readers: dict[int, list[LayoutEdge[int]]] = {}
         for edge in self._graph.edges:
             self._sources.setdefault(edge.target, []).append(edge)
             self._readers.setdefault(edge.source, []).append(edge)
@@ -102,7 +103,7 @@ class Surroundings:
         for each in sorted(chosen):
             self._cut_back_edges(cut, each, lanes)
         box_of = {layer: node.key for node in cut.nodes if node.key in chosen for layer in (*node.layers, node.key)}
-        graph = BodyGraph(
+        graph = DrawnGraph(
             nodes=tuple(cut.nodes),
             edges=tuple(cut.edges),
             back_edges=tuple(lanes),
@@ -152,14 +153,14 @@ class Surroundings:
         hidden = self._nearest(key, (edge.source for edge in edges if edge.source not in chosen))
         if hidden:
             sign = cut.sign(self._free + len(cut.signs), self._words(hidden, "…"), self._standing(hidden))
-            cut.edges.append(Edge(sign, key))
+            cut.edges.append(LayoutEdge(sign, key))
 
     def _cut_readers(self, cut: _Cut, key: int, chosen: set[int]) -> None:
         leaving = [edge for edge in self._readers.get(key, ()) if edge.target not in chosen]
         hidden = self._nearest(key, (edge.target for edge in leaving))
         if hidden:
             sign = cut.sign(self._free + len(cut.signs), self._words(hidden, "…"), self._standing(hidden))
-            cut.edges += [Edge(key, sign, output) for output in dict.fromkeys(edge.output for edge in leaving)]
+            cut.edges += [LayoutEdge(key, sign, output) for output in dict.fromkeys(edge.output for edge in leaving)]
 
     def _lanes(self, chosen: set[int]) -> list[DrawnBackEdge]:
         """The back edges of which nothing is cut: their ends stand on the first and the last rank."""
@@ -175,14 +176,14 @@ class Surroundings:
         if fed:
             makers = [maker for tail in fed for maker in self._above(tail)] or fed
             sign = cut.sign(self._free + len(cut.signs), self._words(makers, GLYPHS["back"]), self._standing(makers))
-            cut.edges.append(Edge(sign, key))
+            cut.edges.append(LayoutEdge(sign, key))
             cut.carried.add(sign)
         if feeds:
             users = [user for head in feeds for user in self._nearest(head, self._below(head))]
             sign = cut.sign(
                 self._free + len(cut.signs), self._words(feeds, GLYPHS["back"], "Parameters"), self._standing(users)
             )
-            cut.edges.append(Edge(key, sign))
+            cut.edges.append(LayoutEdge(key, sign))
             cut.carried.add(key)
 
     def _words(self, hidden: Sequence[int], mark: str, several: str = "more") -> str:

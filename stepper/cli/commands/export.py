@@ -21,7 +21,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, save
-from stepper.export.figures.choice import Choice, Highlight, patterns
+from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Written
 from stepper.files.arrays import write_arrays
@@ -140,7 +140,7 @@ def _written(
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
     if view is not FigureView.UNROLLED and options.iters is not None:
         raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
-    choice = Choice(
+    content = FigureContent(
         depth=default_depth(view) if options.depth is None else options.depth,
         only=patterns(options.only),
         hide=patterns(options.hide),
@@ -153,7 +153,7 @@ def _written(
         view=view,
         loop=options.loop,
         iterations=None if options.iters is None else options.iters.strip(),
-        choice=choice,
+        content=content,
         theme=Theme(options.theme),
         width=options.width,
         layout=LayoutEngine(options.layout),

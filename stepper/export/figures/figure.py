@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from stepper.engine.partners import legend, mark_of
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node or a cluster is."""
 
     PARAMETER = "parameter"
@@ -76,14 +76,14 @@ class Thumbnail(Struct, frozen=True):
         return 1 if self.is_line else 2
 
 
-class Node(Struct, frozen=True):
+class FigureNode(Struct, frozen=True):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     """
 
     id: str
-    kind: Kind
+    kind: NodeKind
     label: str
     lines: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Node(Struct, frozen=True):
         return (label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
 
 
-class Edge(Struct, frozen=True):
+class FigureEdge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
     `back_edge` names the back edge that a CARRIED edge stands for.
@@ -122,7 +122,7 @@ class Cluster(Struct, frozen=True):
     """
 
     id: str
-    kind: Kind
+    kind: NodeKind
     label: str
     parent: str = ""
     lines: tuple[str, ...] = ()
@@ -138,8 +138,8 @@ class Figure(Struct, frozen=True, dict=True):
 
     title: str
     description: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[FigureNode, ...]
+    edges: tuple[FigureEdge, ...]
     clusters: tuple[Cluster, ...] = ()
     arrangement: Arrangement = Arrangement.LAYERED
     notes: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class Figure(Struct, frozen=True, dict=True):
         return (*self.facts, *self.notes, *self.legends)
 
     @cached_property
-    def by_id(self) -> Mapping[str, Node]:
+    def by_id(self) -> Mapping[str, FigureNode]:
         """Nodes by id."""
         return {node.id: node for node in self.nodes}
 
@@ -166,9 +166,9 @@ class Figure(Struct, frozen=True, dict=True):
         return {cluster.id: cluster for cluster in self.clusters}
 
     @cached_property
-    def nodes_in(self) -> Mapping[str, tuple[Node, ...]]:
+    def nodes_in(self) -> Mapping[str, tuple[FigureNode, ...]]:
         """The nodes that stand directly in each cluster ("": in none)."""
-        found: dict[str, list[Node]] = {"": [], **{cluster.id: [] for cluster in self.clusters}}
+        found: dict[str, list[FigureNode]] = {"": [], **{cluster.id: [] for cluster in self.clusters}}
         for node in self.nodes:
             found[node.cluster].append(node)
         return {key: tuple(nodes) for key, nodes in found.items()}

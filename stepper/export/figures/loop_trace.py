@@ -19,9 +19,9 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
-from stepper.export.figures.inner_runs import InnerRuns
-from stepper.export.figures.places import LoopPlace
-from stepper.export.figures.value_texts import ValueSummary, number_text, summary
+from stepper.export.figures.inner_activations import InnerActivations
+from stepper.export.figures.loop_paths import LoopPath
+from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
 from stepper.export.options import ValueDetail
 from stepper.recording.options import Iterations
 
@@ -49,8 +49,7 @@ Summaries = Mapping[tuple[int, int], ValueSummary]
 class IterationTrace(Struct, frozen=True):
     """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
 
-    `sides` are the values of the sides of Ifs that ran and `loops` the iterations of inner loops, as inner_runs.py
-    names them.
+    `sides` are the values of the sides of Ifs that ran, `loops` the iterations of inner loops (inner_activations.py).
     """
 
     number: int
@@ -61,7 +60,7 @@ class IterationTrace(Struct, frozen=True):
     loops: Mapping[str, int]
 
 
-class Control(Struct, frozen=True):
+class ControlInput(Struct, frozen=True):
     """What a Loop got as its trip count or initial condition: the index of its input, which of the two, the value."""
 
     input: int
@@ -77,7 +76,7 @@ class LoopTrace(Struct, frozen=True):
     `failed`. `controls` are trip count and initial condition where something is connected.
     """
 
-    place: LoopPlace
+    loop: LoopPath
     file: str
     around: tuple[int, ...]
     count: int
@@ -86,7 +85,7 @@ class LoopTrace(Struct, frozen=True):
     ended: str
     by_condition: bool
     failed: bool = False
-    controls: tuple[Control, ...] = ()
+    controls: tuple[ControlInput, ...] = ()
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -101,7 +100,7 @@ class _Raw(Struct, frozen=True):
     number: int
     frame_values: list[Any]
     before: list[Any] | None
-    inner: InnerRuns
+    inner: InnerActivations
 
 
 def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
@@ -117,24 +116,24 @@ class Tracer:
     def __init__(
         self,
         machine: Machine,
-        place: LoopPlace,
+        loop: LoopPath,
         around: tuple[int, ...] = (),
         iterations: Iterations | None = None,
         values: ValueDetail = ValueDetail.NONE,
         *,
         measured: bool = False,
     ) -> None:
-        if not place.layer.is_loop:
-            raise UsageError(f"{place.title} has no iterations; draw it with --view rolled")
-        loops_around = sum(layer.is_loop for layer in place.around)
+        if not loop.layer.is_loop:
+            raise UsageError(f"{loop.title} has no iterations; draw it with --view rolled")
+        loops_around = sum(layer.is_loop for layer in loop.around)
         if len(around) > loops_around:
-            raise UsageError(f"{place.title} is inside of {loops_around} loops, but {len(around)} iterations are named")
-        self.machine, self.place, self.around = machine, place, around
+            raise UsageError(f"{loop.title} is inside of {loops_around} loops, but {len(around)} iterations are named")
+        self.machine, self.loop, self.around = machine, loop, around
         self.wanted = iterations
         self.values, self.measured = values, measured
         self._entered: Frame | None = None
         self._around: tuple[int, ...] = ()
-        self._controls: tuple[Control, ...] = ()
+        self._controls: tuple[ControlInput, ...] = ()
         self._done = 0
         self._kept: list[IterationTrace] = []
         self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
@@ -155,7 +154,7 @@ class Tracer:
             return self._finished(view, entered, f"stopped in iteration {self._done}: {str(error).splitlines()[0]}")
 
     def _walk(self) -> LoopTrace:
-        before, inner = None, InnerRuns()
+        before, inner = None, InnerActivations()
         for event in self.machine.run(Every.ITERATION):
             entered = self._entered
             if entered is not None and all(entered is not frame for frame in self.machine.stack):
@@ -163,7 +162,7 @@ class Tracer:
             if entered is not None and event.kind is EventKind.LEFT:
                 inner.note(event.frame, self._stack_within(entered))
             frame, activation = event.frame, event.frame.activation
-            if activation is None or activation.operation.layer is not self.place.layer:
+            if activation is None or activation.operation.layer is not self.loop.layer:
                 continue
             if event.kind is EventKind.ENTERED and entered is None:
                 if self._is_wanted():
@@ -171,7 +170,7 @@ class Tracer:
                     self._controls = tuple(_controls(frame, self.machine.stack[-2]))
             elif event.kind is EventKind.ITERATION and frame is entered:
                 raw = _Raw(activation.iteration, list(frame.values), before, inner)
-                before, inner, self._done = raw.frame_values, InnerRuns(), raw.number + 1
+                before, inner, self._done = raw.frame_values, InnerActivations(), raw.number + 1
                 self._keep(raw, frame)
                 if activation.ended is not None:
                     return self._finished(inspect_loop(self.machine), frame)
@@ -191,7 +190,7 @@ class Tracer:
 
     def _never(self) -> str:
         where = f" in iteration {', '.join(map(str, self.around))} of what is around it" if self.around else ""
-        return f"the run never enters {self.place.title}{where}"
+        return f"the run never enters {self.loop.title}{where}"
 
     def _keep(self, raw: _Raw, frame: Frame) -> None:
         sure = self.wanted.includes(raw.number, _EVER) if self.wanted is not None else raw.number < WHOLE
@@ -209,7 +208,7 @@ class Tracer:
             chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
         return LoopTrace(
-            place=self.place,
+            loop=self.loop,
             file=str(self.machine.compiled.model.path),
             around=self._around,
             count=count,
@@ -249,7 +248,7 @@ class Tracer:
         }
 
 
-def _controls(frame: Frame, outer: Frame) -> Iterator[Control]:
+def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
     """Trip count and initial condition of a loop that was just entered."""
     activation = frame.activation
     assert activation is not None
@@ -259,7 +258,7 @@ def _controls(frame: Frame, outer: Frame) -> Iterator[Control]:
     for index, name in ((plan.trip_count, "trip count"), (plan.condition, "initial condition")):
         value = None if index is None else outer.values[activation.operation.inputs[index]]
         if index is not None and value is not None:
-            yield Control(index, name, _control_text(name, np.asarray(value).reshape(-1)[0], activation.limit))
+            yield ControlInput(index, name, _control_text(name, np.asarray(value).reshape(-1)[0], activation.limit))
 
 
 def _control_text(name: str, value: Any, limit: int | None) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from stepper.export.figures.figure import Arrangement, Figure
-from stepper.export.layout.columns import arrange_columns
-from stepper.export.layout.drawing import Drawing
-from stepper.export.layout.layered import arrange_layered
-from stepper.export.layout.stack import arrange_stack
+from stepper.export.layout.compound import arrange_layered
+from stepper.export.layout.figure_layout import FigureLayout
+from stepper.export.layout.iterations import arrange_stack
+from stepper.export.layout.port_map import arrange_columns
 
 
-def arranged(figure: Figure) -> Drawing:
+def arranged(figure: Figure) -> FigureLayout:
     """Return the figure laid out by our own layout."""
     arrange = {
         Arrangement.LAYERED: arrange_layered,

@@ -1,147 +1,73 @@
-"""Nested graphs laid out: each cluster's inside first, then the cluster as one box among those around it."""
+"""Layered layout of an acyclic graph on a grid of character cells: orthogonal wires, no dependencies, linear time.
+
+Four steps, a file each: rank (layout_rank), order (layout_order), place (layout_place), route (layout_route). One
+tensor is one wire: the edges from one output of a node share a trunk, so a wide fan-out costs one cell a rank.
+
+What holds of every layout: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that
+cross at right angles, each edge ends in an arrow head in the cell above its target's box. x grows to the right and y
+downwards, both from 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
 
-from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Figure, Kind
-from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, Text, columns, size_of
-from stepper.export.layout.layout import Layout, back_lanes, lay_out
-from stepper.export.layout.model import Edge as LayoutEdge
-from stepper.export.layout.model import Segment
+from stepper.export.layout.coordinates import place_ranks
+from stepper.export.layout.model import Box, Head, Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment, Wire
+from stepper.export.layout.ordering import order_ranks
+from stepper.export.layout.ranking import rank_nodes, ranks_of_cells
+from stepper.export.layout.routing import route_ranks
 
-Sizes = Mapping[str, tuple[int, int]]
+__all__ = ["Box", "Head", "Lane", "Lanes", "LayeredLayout", "LayoutEdge", "Segment", "Wire", "back_lanes", "lay_out"]
 
-SIDE: Final = 2
-TITLE: Final = 2
-BOTTOM: Final = 1
+SWEEPS = 8
+LANE_STEP = 3
 
 
-def arrange_layered(figure: Figure) -> Drawing:
-    """The whole figure in ranks."""
-    return arrange_level(figure, "", {})
+def lay_out(
+    sizes: Mapping[N, tuple[int, int]],
+    edges: Iterable[LayoutEdge[N]],
+    first: Iterable[N] = (),
+    last: Iterable[N] = (),
+) -> LayeredLayout[N]:
+    """Lay the graph out; `sizes` are width and height in cells by node, in an order that breaks ties.
 
-
-def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> Drawing:
-    """What stands directly in a cluster, with what is in the clusters inside of it.
-
-    `sizes` are the least sizes of nodes and frames, by id.
+    `first` and `last` are held on the top and the bottom rank. A box grows wider than asked where its wires need it.
+    Raises ValueError for edges in a cycle, for ends without a size, for edges into `first` and out of `last`.
     """
-    inner = {
-        inside.id: framed(inside, arrange_level(figure, inside.id, sizes), sizes.get(inside.id, (0, 0))[0])
-        for inside in figure.clusters_in[cluster]
-    }
-    items = {node.id: _larger(size_of(node), sizes.get(node.id)) for node in figure.nodes_in[cluster]}
-    items.update({id: (drawing.width, drawing.height) for id, drawing in inner.items()})
-    within = _edges_within(figure, cluster, items)
-    back = [edge for edge in within if edge.kind is EdgeKind.BACK and edge.source != edge.target]
-    edges, kinds = _layout_edges([edge for edge in within if edge.kind is not EdgeKind.BACK])
-    layout = lay_out(items, edges, *_pins(figure, cluster, back))
-    drawing = Drawing()
-    _draw_back_edges(drawing, layout, back)
-    above = drawing.height
-    for (source, output), wire in layout.wires.items():
-        heads = tuple((head.x, head.y) for head in wire.heads)
-        begin = wire.segments[0]
-        stubs = ((begin.x0, begin.y0),) if source in inner else ()
-        line = Line(kinds[source, output], tuple(wire.segments), heads, stubs=stubs)
-        drawing.include(Drawing(lines=[line]), 0, above)
-    for id, box in layout.boxes.items():
-        if id in inner:
-            drawing.include(_widened(inner[id], box.width), box.x, box.y + above)
-        else:
-            drawing.boxes.append(BoxShape(figure.by_id[id], box.x, box.y + above, box.width, box.height))
-    drawing.width = max(drawing.width, layout.width)
-    drawing.height = layout.height + above + max(above - 1, 0)
-    return drawing
+    unique = list(dict.fromkeys(edges))
+    ranks = rank_nodes(sizes, unique, set(first), set(last))
+    rows = ranks_of_cells(sizes, unique, ranks)
+    order_ranks(rows, SWEEPS)
+    place_ranks(rows, SWEEPS)
+    return route_ranks(rows)
 
 
-def _pins(figure: Figure, cluster: str, back: list[Edge]) -> tuple[list[str], list[str]]:
-    """What goes to the first and the last rank: the ends of back edges; of a loop's body all Parameters and Results."""
-    first, last = [edge.target for edge in back], [edge.source for edge in back]
-    if cluster and figure.clusters_by_id[cluster].kind in (Kind.LOOP, Kind.ITERATION):
-        first += [node.id for node in figure.nodes_in[cluster] if node.kind is Kind.PARAMETER]
-        last += [node.id for node in figure.nodes_in[cluster] if node.kind is Kind.RESULT]
-    return first, last
+def back_lanes(layout: LayeredLayout[N], back_edges: Sequence[tuple[N, N]]) -> Lanes[N]:
+    """Wires of back edges (tail, head) round the right side of a layout that holds heads first and tails last.
 
-
-def _larger(size: tuple[int, int], least: tuple[int, int] | None) -> tuple[int, int]:
-    return size if least is None else (max(size[0], least[0]), max(size[1], least[1]))
-
-
-def _edges_within(figure: Figure, cluster: str, items: Mapping[str, object]) -> list[Edge]:
-    """The edges between two items of a level; ends that lie deeper are led to the cluster that holds them."""
-    home: dict[str, str | None] = {}
-
-    def item(id: str) -> str | None:
-        if id in items:
-            return id
-        if id not in home:
-            parent = figure.parent(id)
-            home[id] = None if parent in (cluster, "") else item(parent)
-        return home[id]
-
-    found: dict[Edge, None] = {}
-    for edge in figure.edges:
-        source, target = item(edge.source), item(edge.target)
-        if source is None or target is None or (source == target and source != edge.source):
-            continue
-        if source == edge.source and target == edge.target:
-            found[edge] = None
-        elif source != target:
-            found[Edge(source, target, edge.kind, output=edge.output)] = None
-    return list(found)
-
-
-def _layout_edges(edges: list[Edge]) -> tuple[list[LayoutEdge[str]], dict[tuple[str, int], EdgeKind]]:
-    """Edges for the layout: the tensors that leave an item numbered; and of which kind each is."""
-    numbers: dict[str, dict[int, int]] = {}
-    kinds: dict[tuple[str, int], EdgeKind] = {}
-    found = []
-    for edge in edges:
-        tensors = numbers.setdefault(edge.source, {})
-        number = tensors.setdefault(edge.output, len(tensors))
-        found.append(LayoutEdge(edge.source, edge.target, number))
-        kinds.setdefault((edge.source, number), edge.kind)
-    return found, kinds
-
-
-def _draw_back_edges(drawing: Drawing, layout: Layout[str], back: list[Edge]) -> None:
-    """Round the right side, each with the name of what it carries."""
-    lanes = back_lanes(layout, [(edge.source, edge.target) for edge in back])
-    above = lanes.margin
-    for lane in lanes.lanes:
-        segments = tuple(Segment(x0, y0 + above, x1, y1 + above) for x0, y0, x1, y1 in lane.segments)
-        head = (lane.segments[-1].x1, above - 1)
-        name = back[lane.index].label
-        drawing.lines.append(Line(EdgeKind.BACK, segments, (head,), name))
-        drawing.texts.append(Text(head[0] + 2, lane.above + above, name, "back", "start"))
-        drawing.width = max(drawing.width, head[0] + 3 + columns(name))
-    drawing.width = max(drawing.width, lanes.width)
-    drawing.height = above
-
-
-def title_width(cluster: Cluster) -> int:
-    """How wide a frame is for its title."""
-    return max(columns(text) for text in (cluster.label, *cluster.lines)) + 2 * SIDE
-
-
-def framed(cluster: Cluster, inside: Drawing, least: int = 0) -> Drawing:
-    """A cluster's drawing in its frame, the title above."""
-    width = max(inside.width + 2 * SIDE, title_width(cluster), least)
-    top = TITLE + len(cluster.lines)
-    drawing = Drawing(width, inside.height + top + BOTTOM)
-    drawing.frames.append(FrameShape(cluster, 0, 0, width, drawing.height))
-    drawing.include(inside, (width - inside.width) // 2, top)
-    return drawing
-
-
-def _widened(drawing: Drawing, width: int) -> Drawing:
-    """A framed drawing in the width that the layout gave its box for the wires that it has."""
-    if width <= drawing.width:
-        return drawing
-    wider = Drawing(width, drawing.height)
-    wider.include(drawing, (width - drawing.width) // 2, 0)
-    wider.frames[0] = wider.frames[0]._replace(x=0, width=width)
-    return wider
+    One lane each, the rightmost tail's innermost. Rows above the layout are negative: the consumer adds `above` to
+    every y. The arrow head is the last cell of the last segment, right above the head's box.
+    """
+    by_tail = sorted(range(len(back_edges)), key=lambda i: (-layout.boxes[back_edges[i][0]].centre, i))
+    into: dict[N, list[int]] = {}
+    for index in by_tail:
+        into.setdefault(back_edges[index][1], []).append(index)
+    lanes = []
+    for number, index in enumerate(by_tail):
+        tail, head = back_edges[index]
+        begin, end = layout.boxes[tail], layout.boxes[head]
+        several = into[head]
+        enters = end.x + end.width * (2 * several.index(index) + 1) // (2 * len(several))
+        column = layout.width + 1 + LANE_STEP * number
+        below, above = layout.height + number, -2 - number
+        segments = (
+            Segment(begin.centre, begin.y + begin.height - 1, begin.centre, below),
+            Segment(begin.centre, below, column, below),
+            Segment(column, above, column, below),
+            Segment(enters, above, column, above),
+            Segment(enters, above, enters, end.y - 1),
+        )
+        lanes.append(Lane(index, tail, head, column, above, below, segments))
+    count = len(lanes)
+    return Lanes(tuple(lanes), layout.width + (2 + LANE_STEP * (count - 1) if count else 0), count + 1 if count else 0)

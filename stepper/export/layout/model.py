@@ -10,7 +10,7 @@ from msgspec import Struct, field
 N = TypeVar("N", bound=Hashable)
 
 
-class Edge(NamedTuple, Generic[N]):
+class LayoutEdge(NamedTuple, Generic[N]):
     """From output number `output` of a node to another node."""
 
     source: N
@@ -58,7 +58,7 @@ class Wire(Struct, Generic[N]):
     heads: list[Head[N]] = field(default_factory=list)
 
 
-class Layout(Struct, Generic[N], frozen=True):
+class LayeredLayout(Struct, Generic[N], frozen=True):
     """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
 
     boxes: dict[N, Box]
@@ -95,12 +95,12 @@ class Net(Struct, Generic[N], eq=False):
     """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves."""
 
     output: int
-    top: Cell[N]
-    ends: list[Cell[N]] = field(default_factory=list)
+    top: Vertex[N]
+    ends: list[Vertex[N]] = field(default_factory=list)
     column: int = 0
 
 
-class Cell(Struct, Generic[N], eq=False):
+class Vertex(Struct, Generic[N], eq=False):
     """A place in a rank: a node, or (`trunk`) what carries output `trunk` of `owner` past the rank.
 
     `above` and `below` are the neighbours once for each wire between; `x` is first the centre, then the left column.
@@ -112,8 +112,8 @@ class Cell(Struct, Generic[N], eq=False):
     height: int
     ins: list[Net[N]] = field(default_factory=list)
     outs: list[Net[N]] = field(default_factory=list)
-    above: list[Cell[N]] = field(default_factory=list)
-    below: list[Cell[N]] = field(default_factory=list)
+    above: list[Vertex[N]] = field(default_factory=list)
+    below: list[Vertex[N]] = field(default_factory=list)
     position: int = 0
     weight: float = 0.0
     x: float = 0.0

@@ -68,5 +68,5 @@ def item(a: Expression, index: str) -> Expression:
 
 
 def several(parts: list[str]) -> str:
-    """Parts of a tuple without parentheses; that of one part is the part itself."""
+    """FigureBuilder of a tuple without parentheses; that of one part is the part itself."""
     return ", ".join(parts)

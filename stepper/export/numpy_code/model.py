@@ -62,7 +62,7 @@ class NumpyCode(Struct, frozen=True):
 
 def write(model: Model, request: FigureRequest) -> Written:
     """Return the code of the model, or of one loop of it, and the constants for the .npz beside it."""
-    others = Counter(request.choice.elsewhere.values())
+    others = Counter(request.content.elsewhere.values())
     if others:
         whose = ", ".join(f"{count} by {who}" for who, count in others.items())
         request.warn(f"the code has numpy alone; of these operations the run has {whose}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stepper.engine.roles import Role, output_role, roles_of
-from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
+from stepper.export.figures.builder import declared_text, input_role
+from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of
-from stepper.export.figures.parts import declared_text, input_role
-from stepper.export.figures.places import LoopPlace
+from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.views.branch_ports import branch_ports_figure
 from stepper.export.views.port_nodes import PortNodes
 from stepper.export.views.static import loop_facts
@@ -16,33 +16,33 @@ from stepper.ir.model import Layer, Model
 BODY = "body"
 
 
-def ports_figure(model: Model, place: LoopPlace) -> Figure:
+def ports_figure(model: Model, loop: LoopPath) -> Figure:
     """What goes in, what is carried, what comes out; of an If the port maps of both sides."""
-    if not place.layer.is_loop:
-        return branch_ports_figure(place)
-    made = _Ports(place)
+    if not loop.layer.is_loop:
+        return branch_ports_figure(loop)
+    made = _Ports(loop)
     made.add_inputs()
     made.add_results()
     return Figure(
-        title=f"{place.title}, port map",
+        title=f"{loop.title}, port map",
         description=(
-            f"What the port map of {place.title} says: on the left what is outside, in the middle the body's "
+            f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
             "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration."
         ),
         nodes=tuple(made.nodes),
         edges=tuple(made.edges),
-        clusters=(Cluster(BODY, Kind.LOOP, "body"),),
+        clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
         arrangement=Arrangement.COLUMNS,
-        facts=loop_facts(model, place),
+        facts=loop_facts(model, loop),
     )
 
 
 class _Ports(PortNodes):
     """The port map of a loop on its way to a figure."""
 
-    def __init__(self, place: LoopPlace) -> None:
-        super().__init__(place)
-        self.body, self.roles, self.inner = place.body, roles_of(place.layer), labels_of(place.body.graph)
+    def __init__(self, loop: LoopPath) -> None:
+        super().__init__(loop)
+        self.body, self.roles, self.inner = loop.body, roles_of(loop.layer), labels_of(loop.body.graph)
 
     def add_inputs(self) -> None:
         """Every entry that leads in, then the Parameters that nothing outside feeds, and the operations in between."""
@@ -58,13 +58,15 @@ class _Ports(PortNodes):
             self.add_input(entry.input)
             kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
             text = f"{text}, initial value" if role == Role.MERGED else text
-            self.edges.append(Edge(f"in{entry.input}", f"n{entry.parameter}", kind, text))
+            self.edges.append(FigureEdge(f"in{entry.input}", f"n{entry.parameter}", kind, text))
         for parameter in self.body.graph.parameters:
             if parameter.id not in entered:
                 self._add_parameter(parameter)
         ports = ("Parameter", "Result", "Constant")
         count = sum(layer.type not in ports for layer in self.body.graph.layers)
-        self.nodes.append(Node("operations", Kind.GROUP, f"{count} operation{'' if count == 1 else 's'}", cluster=BODY))
+        self.nodes.append(
+            FigureNode("operations", NodeKind.GROUP, f"{count} operation{'' if count == 1 else 's'}", cluster=BODY)
+        )
 
     def _add_parameter(self, layer: Layer) -> None:
         lines: tuple[str, ...] = (declared_text(layer.outputs[0]),)
@@ -73,7 +75,7 @@ class _Ports(PortNodes):
         elif any(layer.id == unfed.id for unfed in self.roles.unfed):
             lines = (*lines, "not connected")
         self.nodes.append(
-            Node(f"n{layer.id}", Kind.PARAMETER, self._name(layer), lines, title=str(layer), cluster=BODY)
+            FigureNode(f"n{layer.id}", NodeKind.PARAMETER, self._name(layer), lines, title=str(layer), cluster=BODY)
         )
 
     def add_results(self) -> None:
@@ -82,20 +84,20 @@ class _Ports(PortNodes):
             shape = declared_text(result.inputs[0])
             title = str(result)
             self.nodes.append(
-                Node(f"n{result.id}", Kind.RESULT, self._name(result), (shape,), title=title, cluster=BODY)
+                FigureNode(f"n{result.id}", NodeKind.RESULT, self._name(result), (shape,), title=title, cluster=BODY)
             )
             for entry in self.body.outputs:
                 if entry.result != result.id:
                     continue
                 text = str(output_role(entry))
                 if entry.output is None:
-                    self.nodes.append(Node(f"condition{result.id}", Kind.END, "runs on while true"))
-                    self.edges.append(Edge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
+                    self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, "runs on while true"))
+                    self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
                     continue
                 text = text if entry.slicing is None else f"{text}: {entry.slicing}"
                 self.add_output(entry.output)
                 kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
-                self.edges.append(Edge(f"n{result.id}", f"out{entry.output}", kind, text))
+                self.edges.append(FigureEdge(f"n{result.id}", f"out{entry.output}", kind, text))
             for parameter, source in self.roles.merged_from.items():
                 if source == result.id:
                     self._add_next(parameter, result)
@@ -103,8 +105,10 @@ class _Ports(PortNodes):
     def _add_next(self, parameter: int, result: Layer) -> None:
         layer = self.body.graph.by_id[parameter]
         id = f"next{parameter}"
-        self.nodes.append(Node(id, Kind.PARAMETER, self._name(layer), ("in the next iteration",), title=str(layer)))
-        self.edges.append(Edge(f"n{result.id}", id, EdgeKind.BACK, "back edge"))
+        self.nodes.append(
+            FigureNode(id, NodeKind.PARAMETER, self._name(layer), ("in the next iteration",), title=str(layer))
+        )
+        self.edges.append(FigureEdge(f"n{result.id}", id, EdgeKind.BACK, "back edge"))
 
     def _name(self, layer: Layer) -> str:
         return excerpt(self.inner[layer.id])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from stepper.engine.endings import Origin, control
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, Kind
-from stepper.export.figures.parts import Parts, kind_of, loop_label
-from stepper.export.figures.places import LoopPlace, loops_of
+from stepper.export.figures.builder import FigureBuilder, kind_of, loop_label
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
+from stepper.export.figures.loop_paths import LoopPath, loops_of
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Model
 
@@ -16,12 +16,12 @@ NO_LIMIT: Final = 2**63 - 1
 """The trip count that converters write where there is no limit."""
 
 
-def model_figure(model: Model, choice: Choice) -> Figure:
+def model_figure(model: Model, content: FigureContent) -> Figure:
     """The model's own graph; bodies inside of their layers, to the depth asked for."""
-    parts = Parts(choice)
+    parts = FigureBuilder(content)
     parts.add_graph(model.graph, None, None, "", "")
     name = excerpt(model.name) or "the model"
-    loops = [place for place in loops_of(model) if place.layer.is_loop]
+    loops = [loop for loop in loops_of(model) if loop.layer.is_loop]
     description = (
         f"The graph of {name}: {len(model.graph.layers)} layers, {_count(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
@@ -29,21 +29,21 @@ def model_figure(model: Model, choice: Choice) -> Figure:
     return Figure(f"Model {name}", description, tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters))
 
 
-def rolled_figure(model: Model, place: LoopPlace, choice: Choice) -> Figure:
+def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """The body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
-    parts = Parts(choice)
-    cluster = parts.add_bodies(place.layer, place.outer, "", "", choice.depth)
-    facts = loop_facts(model, place)
+    parts = FigureBuilder(content)
+    cluster = parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
+    facts = loop_facts(model, loop)
     backs = sum(edge.kind is EdgeKind.BACK and edge.source.count(".") == 1 for edge in parts.edges)
-    parts.clusters[0] = Cluster(cluster, kind_of(place.layer), f"{loop_label(place.layer)}, one iteration")
-    if kind_of(place.layer) is Kind.BRANCH:
-        parts.clusters[0] = Cluster(cluster, Kind.BRANCH, loop_label(place.layer))
+    parts.clusters[0] = Cluster(cluster, kind_of(loop.layer), f"{loop_label(loop.layer)}, one iteration")
+    if kind_of(loop.layer) is NodeKind.BRANCH:
+        parts.clusters[0] = Cluster(cluster, NodeKind.BRANCH, loop_label(loop.layer))
     description = (
-        f"The body of {place.title}: {len(place.body.graph.layers)} layers and {_count(backs, 'back edge')}, which are "
+        f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {_count(backs, 'back edge')}, which are "
         f"dashed and lead from a Result to the Parameter that gets its value in the next iteration. {'; '.join(facts)}."
     )
     return Figure(
-        title=f"{place.title}, rolled",
+        title=f"{loop.title}, rolled",
         description=description,
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
@@ -52,12 +52,12 @@ def rolled_figure(model: Model, place: LoopPlace, choice: Choice) -> Figure:
     )
 
 
-def loop_facts(model: Model, place: LoopPlace) -> tuple[str, ...]:
+def loop_facts(model: Model, loop: LoopPath) -> tuple[str, ...]:
     """Return what begins and ends a loop, a line each, as far as the file says."""
-    found = control(model, place.outer, place.layer)
-    if not place.layer.is_loop:
+    found = control(model, loop.outer, loop.layer)
+    if not loop.layer.is_loop:
         return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
-    if place.layer.type == "TensorIterator":
+    if loop.layer.type == "TensorIterator":
         ports = " and ".join(map(str, found.slices_of))
         return (
             f"as many iterations as input {ports} has slices" if ports else "as many iterations as its outputs say",

@@ -10,25 +10,25 @@ from msgspec.structs import replace
 from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.element_types import name_of
 from stepper.engine.roles import Role, Roles, roles_of
-from stepper.export.figures.body_graph import BodyGraph, DrawnBackEdge, body_graph
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
-from stepper.export.figures.iteration_texts import IterationTexts
+from stepper.export.figures.builder import FigureBuilder, axis_text, loop_label
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph
+from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.parts import Parts, axis_text, loop_label
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text
 
 
-def unrolled_figure(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> Figure:
+def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:
     """The figure of one traced activation; iterations that were not kept become an ellipsis.
 
     `facts` are what the file says of its beginning and its end.
     """
-    return _Unrolled(trace, replace(choice, fold_accumulators=False), facts).figure()
+    return _Unrolled(trace, replace(content, fold_accumulators=False), facts).figure()
 
 
 class _Stage(Struct, frozen=True):
@@ -49,25 +49,25 @@ class _Stage(Struct, frozen=True):
         return f"S[{self.begin}]" if self.end == self.begin + 1 else f"S[{self.begin}] to S[{self.end - 1}]"
 
 
-def iteration_figures(trace: LoopTrace, choice: Choice, facts: tuple[str, ...] = ()) -> list[Figure]:
+def iteration_figures(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> list[Figure]:
     """For each iteration kept the body with its back edges and what was computed then: all alike but for the texts."""
-    made = _Unrolled(trace, choice, facts)
+    made = _Unrolled(trace, content, facts)
     return [made.rolled(stage) for stage in made.stages if stage.trace is not None]
 
 
 class _Unrolled:
     """One trace on its way to a figure."""
 
-    def __init__(self, trace: LoopTrace, choice: Choice, facts: tuple[str, ...]) -> None:
-        self.trace, self.choice, self.facts = trace, choice, (trace.ended, *facts)
-        self.layer, self.body = trace.place.layer, trace.place.body
+    def __init__(self, trace: LoopTrace, content: FigureContent, facts: tuple[str, ...]) -> None:
+        self.trace, self.content, self.facts = trace, content, (trace.ended, *facts)
+        self.layer, self.body = trace.loop.layer, trace.loop.body
         self.roles: Roles = roles_of(self.layer)
-        self.drawn: BodyGraph = body_graph(self.body.graph, self.body, choice.folding(self.body.graph))
-        self.parts = Parts(choice)
-        self.names = labels_of(trace.place.outer)
+        self.drawn: DrawnGraph = drawn_graph(self.body.graph, self.body, content.folding(self.body.graph))
+        self.parts = FigureBuilder(content)
+        self.names = labels_of(trace.loop.outer)
         self.stages = self._stages()
         self.template = self._template()
-        self.texts = IterationTexts(trace, choice)
+        self.texts = IterationLabels(trace, content)
 
     def figure(self) -> Figure:
         self._add_inputs()
@@ -80,9 +80,9 @@ class _Unrolled:
         shown = len(trace.iterations)
         around = f" (run {', '.join(f'@{number}' for number in trace.around)})" if trace.around else ""
         return Figure(
-            title=f"{trace.place.title}{around}, unrolled",
+            title=f"{trace.loop.title}{around}, unrolled",
             description=(
-                f"A run of {trace.place.title}: {trace.count} iterations, {shown} of them shown, under each other in "
+                f"A run of {trace.loop.title}: {trace.count} iterations, {shown} of them shown, under each other in "
                 f"order, all drawn alike. Lines between iterations are back edges. {_sentence(trace.ended)}"
             ),
             nodes=tuple(parts.nodes),
@@ -95,9 +95,9 @@ class _Unrolled:
     def rolled(self, stage: _Stage) -> Figure:
         """One iteration as the rolled body, with its values."""
         assert stage.trace is not None
-        parts, prefix = Parts(self.choice), f"{self.layer.id}."
-        place = self.trace.place
-        parts.add_bodies(self.layer, place.outer, "", "", self.choice.depth)
+        parts, prefix = FigureBuilder(self.content), f"{self.layer.id}."
+        loop = self.trace.loop
+        parts.add_bodies(self.layer, loop.outer, "", "", self.content.depth)
         outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
         frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
         nodes = [
@@ -105,8 +105,8 @@ class _Unrolled:
             for node in parts.nodes
         ]
         return Figure(
-            title=f"{place.title}, iteration by iteration",
-            description=f"The body of {place.title} with the values of each iteration. {_sentence(self.trace.ended)}",
+            title=f"{loop.title}, iteration by iteration",
+            description=f"The body of {loop.title} with the values of each iteration. {_sentence(self.trace.ended)}",
             nodes=tuple(nodes),
             edges=tuple(parts.edges),
             clusters=(outermost, *frames),
@@ -135,30 +135,30 @@ class _Unrolled:
             if all(node.id != id for node in self.parts.nodes):
                 self.parts.nodes.append(replace(self._input_node(id, control.input), lines=(control.text,)))
             for stage in self.stages[:1]:
-                self.parts.edges.append(Edge(id, stage.id, EdgeKind.PORT, control.name))
+                self.parts.edges.append(FigureEdge(id, stage.id, EdgeKind.PORT, control.name))
 
-    def _input_node(self, id: str, index: int) -> Node:
-        source = self.trace.place.outer.sources[self.layer.id][index]
+    def _input_node(self, id: str, index: int) -> FigureNode:
+        source = self.trace.loop.outer.sources[self.layer.id][index]
         lines: list[str] = [f"input {index} of the loop"]
         view = self.trace.view
-        if view is not None and self.choice.values is not ValueDetail.NONE:
+        if view is not None and self.content.values is not ValueDetail.NONE:
             found = next((entry.outer for entry in view.inputs if entry.input == index), None)
             if found is not None and found.array is not None:
                 lines.append(f"{name_of(found.array.dtype)}{shape_text(found.array.shape)}")
         label = f"input {index}" if source is None else excerpt(self.names[source.layer])
-        title = "" if source is None else str(self.trace.place.outer.by_id[source.layer])
-        return Node(id, Kind.INPUT, label, tuple(lines), title=title)
+        title = "" if source is None else str(self.trace.loop.outer.by_id[source.layer])
+        return FigureNode(id, NodeKind.INPUT, label, tuple(lines), title=title)
 
-    def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> Edge:
+    def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> FigureEdge:
         role = self.roles.role_of(entry)
         carried = f"{self.roles.merged_from.get(entry.parameter, '')}>{entry.parameter}"
         target = f"{stage.id}.n{entry.parameter}" if stage.trace is not None else stage.id
         if role is Role.SLICED:
             found = stage.trace.slices.get(entry.parameter) if stage.trace is not None else None
             label = stage.named("slice") if found is None else f"[{found.begin}:{found.end}] along axis {found.axis}"
-            return Edge(id, target, EdgeKind.SLICE, label, back_edge=carried)
+            return FigureEdge(id, target, EdgeKind.SLICE, label, back_edge=carried)
         label = "initial value" if role is Role.MERGED else str(role)
-        return Edge(id, target, EdgeKind.PORT, label, back_edge=carried)
+        return FigureEdge(id, target, EdgeKind.PORT, label, back_edge=carried)
 
     def _add_outputs(self) -> None:
         for entry in self.body.outputs:
@@ -167,7 +167,7 @@ class _Unrolled:
             id = f"out{entry.output}"
             label = f"output {entry.output}{self._reader(entry.output)}"
             if entry.slicing is None:
-                self.parts.nodes.append(Node(id, Kind.OUTPUT, label, ("the value of the last iteration",)))
+                self.parts.nodes.append(FigureNode(id, NodeKind.OUTPUT, label, ("the value of the last iteration",)))
                 self.parts.edges.append(self._output_edge(self.stages[-1], entry, id, EdgeKind.PORT, "last value"))
                 continue
             scan = self._scan(entry)
@@ -175,17 +175,17 @@ class _Unrolled:
             lines: tuple[str, ...] = (f"Concat, {axis_text(entry.slicing)}: {order}",)
             if scan is not None and scan.shape is not None:
                 lines = (*lines, shape_text(scan.shape))
-            self.parts.nodes.append(Node(id, Kind.CONCATENATION, label, lines))
+            self.parts.nodes.append(FigureNode(id, NodeKind.CONCATENATION, label, lines))
             for stage in self.stages:
                 self.parts.edges.append(self._output_edge(stage, entry, id, EdgeKind.PIECE, stage.pieces))
 
-    def _output_edge(self, stage: _Stage, entry: OutputMapping, id: str, kind: EdgeKind, label: str) -> Edge:
+    def _output_edge(self, stage: _Stage, entry: OutputMapping, id: str, kind: EdgeKind, label: str) -> FigureEdge:
         source = stage.id if stage.trace is None else f"{stage.id}.n{entry.result}"
-        return Edge(source, id, kind, label, back_edge=f"{entry.result}>")
+        return FigureEdge(source, id, kind, label, back_edge=f"{entry.result}>")
 
     def _reader(self, output: int) -> str:
         """The first reader of an output of the loop, in short."""
-        outer = self.trace.place.outer
+        outer = self.trace.loop.outer
         wanted = Source(self.layer.id, output)
         found = next((layer for layer in outer.layers if wanted in outer.sources[layer.id]), None)
         return "" if found is None else f" → {shortened(excerpt(self.names[found.id]), 24)}"
@@ -196,7 +196,9 @@ class _Unrolled:
 
     def _add_end(self) -> None:
         """What ended the loop, and whose value that was."""
-        self.parts.nodes.append(Node("end", Kind.END, f"after {_iterations(self.trace.count)}", (_short(self.trace),)))
+        self.parts.nodes.append(
+            FigureNode("end", NodeKind.END, f"after {_iterations(self.trace.count)}", (_short(self.trace),))
+        )
         if not self.stages:
             return
         last = self.stages[-1]
@@ -204,7 +206,7 @@ class _Unrolled:
         condition = next((entry.result for entry in self.body.outputs if entry.purpose == "execution_condition"), None)
         if self.trace.by_condition and condition is not None and last.trace is not None:
             source = f"{last.id}.n{condition}"
-        self.parts.edges.append(Edge(source, "end", EdgeKind.ENDS, "ended the loop", back_edge=f"{condition}>"))
+        self.parts.edges.append(FigureEdge(source, "end", EdgeKind.ENDS, "ended the loop", back_edge=f"{condition}>"))
 
     # --- iterations ------------------------------------------------------------------------------------------------
 
@@ -212,11 +214,11 @@ class _Unrolled:
         if stage.trace is None:
             count = stage.end - stage.begin
             label = f"⋯ {_iterations(count)} left out: {_range(stage.begin, stage.end)}"
-            self.parts.clusters.append(Cluster(stage.id, Kind.ELLIPSIS, label))
+            self.parts.clusters.append(Cluster(stage.id, NodeKind.ELLIPSIS, label))
             return
-        highlight = self.choice.highlight
+        highlight = self.content.highlight
         here = highlight is not None and highlight.iteration == stage.begin and highlight.graph is self.body.graph
-        self.parts.clusters.append(Cluster(stage.id, Kind.ITERATION, f"iteration {stage.begin}", highlighted=here))
+        self.parts.clusters.append(Cluster(stage.id, NodeKind.ITERATION, f"iteration {stage.begin}", highlighted=here))
         for node in self.template.nodes:
             moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id))
             box = self.template.drawn[node.id]
@@ -229,9 +231,9 @@ class _Unrolled:
             moved_frame = replace(inner, id=ids[0], parent=ids[1])
             self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
 
-    def _template(self) -> Parts:
+    def _template(self) -> FigureBuilder:
         """The body without values, which every iteration repeats."""
-        parts = Parts(self.choice)
+        parts = FigureBuilder(self.content)
         parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
         return parts
 
@@ -248,10 +250,10 @@ def _moved(id: str, stage: str) -> str:
     return stage + id.removeprefix("*")
 
 
-def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> Edge:
+def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:
     source = before.id if before.trace is None else f"{before.id}.n{edge.tail}"
     target = after.id if after.trace is None else f"{after.id}.n{edge.head}"
-    return Edge(source, target, EdgeKind.CARRIED, edge.name, back_edge=f"{edge.result}>{edge.parameter}")
+    return FigureEdge(source, target, EdgeKind.CARRIED, edge.name, back_edge=f"{edge.result}>{edge.parameter}")
 
 
 def _iterations(count: int) -> str:

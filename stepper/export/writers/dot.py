@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from stepper.export.figures.figure import Arrangement, Cluster, Edge, EdgeKind, Figure, Kind, Node
-from stepper.export.layout.drawing import BoxShape, Drawing, columns
-from stepper.export.layout.stack import arrange_stack
+from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
+from stepper.export.layout.iterations import arrange_stack
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
 from stepper.export.writers.themes import Palette, palette
@@ -26,20 +26,20 @@ ROW: Final = 14.0
 INCH: Final = 72
 
 _SHAPES: Final = {
-    Kind.PARAMETER: "rounded,filled",
-    Kind.RESULT: "rounded,filled,bold",
-    Kind.INPUT: "rounded,filled",
-    Kind.OUTPUT: "rounded,filled,bold",
-    Kind.GROUP: "filled,dashed",
-    Kind.SHAPES: "filled,dashed",
-    Kind.ELLIPSIS: "filled,dashed",
+    NodeKind.PARAMETER: "rounded,filled",
+    NodeKind.RESULT: "rounded,filled,bold",
+    NodeKind.INPUT: "rounded,filled",
+    NodeKind.OUTPUT: "rounded,filled,bold",
+    NodeKind.GROUP: "filled,dashed",
+    NodeKind.SHAPES: "filled,dashed",
+    NodeKind.ELLIPSIS: "filled,dashed",
 }
 _FILLS: Final = {
-    Kind.PARAMETER: "in",
-    Kind.INPUT: "in",
-    Kind.RESULT: "out",
-    Kind.OUTPUT: "out",
-    Kind.CONCATENATION: "out",
+    NodeKind.PARAMETER: "in",
+    NodeKind.INPUT: "in",
+    NodeKind.RESULT: "out",
+    NodeKind.OUTPUT: "out",
+    NodeKind.CONCATENATION: "out",
 }
 _COLOURS: Final = {
     EdgeKind.BACK: "back",
@@ -85,8 +85,8 @@ def _inside(figure: Figure, cluster: str, colours: Palette, indent: str, orderin
 
 
 def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, ordering: _Ordering) -> Iterator[str]:
-    if cluster.kind is Kind.ELLIPSIS:
-        node = Node(cluster.id, Kind.ELLIPSIS, cluster.label)
+    if cluster.kind is NodeKind.ELLIPSIS:
+        node = FigureNode(cluster.id, NodeKind.ELLIPSIS, cluster.label)
         yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
         return
     edge = colours["now-edge" if cluster.highlighted else "body-edge"]
@@ -99,7 +99,7 @@ def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, or
     yield f"{indent}}}"
 
 
-def _node(node: Node, colours: Palette, *place: str) -> str:
+def _node(node: FigureNode, colours: Palette, *place: str) -> str:
     fill = _FILLS.get(node.kind, "box")
     fill, edge = (fill, f"{fill}-edge" if fill != "box" else "edge")
     style = _SHAPES.get(node.kind, "filled")
@@ -121,7 +121,7 @@ def _node(node: Node, colours: Palette, *place: str) -> str:
     return f"{_quoted(node.id)} [{', '.join(attributes)}];"
 
 
-def _edge(figure: Figure, edge: Edge, colours: Palette) -> str:
+def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
     attributes = []
     source, target = edge.source, edge.target
     if _is_frame(figure, source):
@@ -146,7 +146,7 @@ def _edge(figure: Figure, edge: Edge, colours: Palette) -> str:
 
 def _is_frame(figure: Figure, id: str) -> bool:
     cluster = figure.clusters_by_id.get(id)
-    return cluster is not None and cluster.kind is not Kind.ELLIPSIS
+    return cluster is not None and cluster.kind is not NodeKind.ELLIPSIS
 
 
 def _any_node(figure: Figure, cluster: str) -> str:
@@ -162,7 +162,7 @@ class _Ordering:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
-        self.drawing = arrange_stack(figure) if figure.arrangement is Arrangement.STACK else Drawing()
+        self.drawing = arrange_stack(figure) if figure.arrangement is Arrangement.STACK else FigureLayout()
         boxes = sorted(self.drawing.boxes, key=lambda box: (box.y, box.x))
         self.rows = _rows(boxes)
         self.boxes = {box.node.id: box for box in boxes}
@@ -206,7 +206,7 @@ class _Ordering:
             yield _invisible(last, first)
         outside = self.figure.nodes_in[""]
         for inputs in (True, False):
-            nodes = [node.id for node in outside if (node.kind is Kind.INPUT) is inputs]
+            nodes = [node.id for node in outside if (node.kind is NodeKind.INPUT) is inputs]
             if nodes:
                 yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in nodes)} }}"
 

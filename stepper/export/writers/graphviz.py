@@ -11,9 +11,9 @@ from html import escape
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, Kind
+from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, NodeKind
 from stepper.export.layout.arrangement import arranged
-from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, Text
+from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.model import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
@@ -33,10 +33,10 @@ SMALL: Final = 8.1
 HEADING: Final = 24.0
 
 _TABLE: Final = '<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0">'
-_ROUNDED: Final = (Kind.PARAMETER, Kind.RESULT, Kind.INPUT, Kind.OUTPUT)
-_IN: Final = (Kind.PARAMETER, Kind.INPUT)
-_OUT: Final = (Kind.RESULT, Kind.OUTPUT, Kind.CONCATENATION)
-_DASHED: Final = (Kind.GROUP, Kind.SHAPES, Kind.ELLIPSIS)
+_ROUNDED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
+_IN: Final = (NodeKind.PARAMETER, NodeKind.INPUT)
+_OUT: Final = (NodeKind.RESULT, NodeKind.OUTPUT, NodeKind.CONCATENATION)
+_DASHED: Final = (NodeKind.GROUP, NodeKind.SHAPES, NodeKind.ELLIPSIS)
 _WIRES: Final = {
     EdgeKind.BACK: ("back", "dashed"),
     EdgeKind.CARRIED: ("back", "solid"),
@@ -89,7 +89,7 @@ def drawn(text: str, format: str, *, is_placed: bool) -> bytes:
     return made
 
 
-def placed_dot(figure: Figure, drawing: Drawing, theme: Theme) -> str:
+def placed_dot(figure: Figure, drawing: FigureLayout, theme: Theme) -> str:
     """The drawing as DOT text with fixed places."""
     return _Placed(figure, drawing, palette(theme)).text()
 
@@ -97,7 +97,7 @@ def placed_dot(figure: Figure, drawing: Drawing, theme: Theme) -> str:
 class _Placed:
     """A drawing on its way to DOT; y runs upwards there."""
 
-    def __init__(self, figure: Figure, drawing: Drawing, colours: Palette) -> None:
+    def __init__(self, figure: Figure, drawing: FigureLayout, colours: Palette) -> None:
         self.figure, self.drawing, self.colours = figure, drawing, colours
         self.height = drawing.height * ROW
 
@@ -184,7 +184,7 @@ class _Placed:
             f"width={width / 72:.4f}, height={height / 72:.4f}",
             f'style="{",".join(styles)}"',
             f'fillcolor="{self.colours[fill]}", color="{self.colours[edge]}"',
-            f"penwidth={2.4 if node.highlighted else 1.5 if node.kind is Kind.RESULT else 0.9}",
+            f"penwidth={2.4 if node.highlighted else 1.5 if node.kind is NodeKind.RESULT else 0.9}",
             f"label=<{_TABLE}{''.join(self._lines(box))}</TABLE>>",
         ]
         return f"{_quoted(node.id)} [{', '.join(attributes)}];"
@@ -214,7 +214,7 @@ class _Placed:
         for index, line in enumerate(self.drawing.lines):
             yield from self._wire(index, line)
 
-    def _wire(self, index: int, line: Line) -> Iterator[str]:
+    def _wire(self, index: int, line: Polyline) -> Iterator[str]:
         colour, style = _WIRES.get(line.kind, ("wire", "solid")) if not line.idle else ("body-edge", "dashed")
         begin, end = _quoted(f"a{index}"), _quoted(f"b{index}")
         yield f'{begin} [shape=none, label="", width=0, height=0, pos="0,0"];'
@@ -225,12 +225,12 @@ class _Placed:
         for x, y in (*line.heads, *line.rights):
             yield f'{begin} -- {end} [{look}, style=solid, dir=forward, arrowsize=0.6, pos="{self._head(x, y, line)}"];'
 
-    def _spline(self, segment: Segment, line: Line) -> str:
+    def _spline(self, segment: Segment, line: Polyline) -> str:
         x0, y0, x1, y1 = segment
         begin = y0 + (0.5 if (x0, y0) in line.stubs and x0 == x1 else 0)
         return self._bezier((x0 + 0.5) * CELL, self._y(begin + 0.5), (x1 + 0.5) * CELL, self._y(y1 + 0.5))
 
-    def _head(self, x: int, y: int, line: Line) -> str:
+    def _head(self, x: int, y: int, line: Polyline) -> str:
         """A short edge with its arrow: its tip is what `e` names."""
         across, down = (x + 0.5) * CELL, self._y(y + 0.5)
         if (x, y) in line.heads:

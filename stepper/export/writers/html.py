@@ -9,9 +9,9 @@ from html import escape
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import Figure, Node, Thumbnail
-from stepper.export.layout.drawing import Drawing, largest, size_of
-from stepper.export.layout.layered import arrange_level, title_width
+from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.layout.compound import arrange_level, title_width
+from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import iteration_figures
 from stepper.export.writers.looks import style_sheet
@@ -97,7 +97,10 @@ svg {{ max-width: 100%; height: auto; }}
 def write(picture: Picture) -> str:
     """Return the page with the iterations of a run. Raise UsageError for a run of none."""
     assert picture.trace is not None, "a format of FormatSubject.RUN"
-    figures, theme = iteration_figures(picture.trace, picture.request.choice, picture.loop_facts), picture.request.theme
+    figures, theme = (
+        iteration_figures(picture.trace, picture.request.content, picture.loop_facts),
+        picture.request.theme,
+    )
     if not figures:
         raise UsageError("the loop ran no iteration, so there is none for a slider to show")
     first = figures[0]
@@ -134,7 +137,7 @@ const DATA = {code};
 """
 
 
-def _arranged(figures: Sequence[Figure]) -> Drawing:
+def _arranged(figures: Sequence[Figure]) -> FigureLayout:
     """One layout for all iterations, with room for the texts of each."""
     first = figures[0]
     sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
@@ -143,9 +146,9 @@ def _arranged(figures: Sequence[Figure]) -> Drawing:
     return arrange_level(first, "", sizes)
 
 
-def _padded(drawing: Drawing, figures: Sequence[Figure]) -> Drawing:
+def _padded(drawing: FigureLayout, figures: Sequence[Figure]) -> FigureLayout:
     """The drawing with as many lines, and a picture as high, in each box as it has in some iteration."""
-    padded: dict[str, Node] = {}
+    padded: dict[str, FigureNode] = {}
     for box in drawing.boxes:
         node, states = box.node, [figure.by_id[box.node.id] for figure in figures]
         missing = max(len(state.texts) for state in states) - len(node.texts)

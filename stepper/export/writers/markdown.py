@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.value_texts import statistics_text
+from stepper.export.figures.value_summaries import statistics_text
 from stepper.export.picture import Picture
 from stepper.export.writers.mermaid import flowchart
 from stepper.ir.excerpts import excerpt
@@ -16,13 +16,13 @@ from stepper.ir.model import Layer
 
 def write(picture: Picture) -> str:
     """Return the page: title, description, the flowchart, the port map of a loop, the iterations of a run."""
-    figure, place, trace = picture.figure, picture.place, picture.trace
+    figure, loop, trace = picture.figure, picture.loop, picture.trace
     lines = [f"# {_plain_text(figure.title)}", "", _plain_text(figure.description), ""]
     lines += ["```mermaid", flowchart(figure, below=False).rstrip("\n"), "```", ""]
     lines += [f"- {_plain_text(fact)}" for fact in figure.below]
-    if place is not None and place.layer.is_loop:
+    if loop is not None and loop.layer.is_loop:
         head = ("", "in the body", "role", "outside", "slicing")
-        lines += ["", "## Port map", "", *_table(head, _port_rows(place.layer))]
+        lines += ["", "## Port map", "", *_table(head, _port_rows(loop.layer))]
     if trace is not None:
         lines += ["", "## Iterations", "", *_table(*_trace_rows(trace))]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -58,8 +58,8 @@ def _port_rows(layer: Layer) -> list[tuple[str, ...]]:
 
 def _trace_rows(trace: LoopTrace) -> tuple[list[str], list[tuple[str, ...]]]:
     """The trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
-    layer = trace.place.layer
-    roles, by_id = roles_of(layer), trace.place.body.graph.by_id
+    layer = trace.loop.layer
+    roles, by_id = roles_of(layer), trace.loop.body.graph.by_id
     wanted = [entry.parameter for entry in (*roles.sliced, *roles.merged)]
     head = ["iteration", *(excerpt(by_id[id].name) for id in wanted)]
     conditional = any(iteration.condition is not None for iteration in trace.iterations)

@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, Kind, Node
+from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.picture import Picture
 
 _LONGEST: Final = 50_000
 """Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
 
 _BRACKETS: Final = {
-    Kind.PARAMETER: ("([", "])"),
-    Kind.INPUT: ("([", "])"),
-    Kind.RESULT: ("([", "])"),
-    Kind.OUTPUT: ("([", "])"),
-    Kind.CONCATENATION: ("[[", "]]"),
-    Kind.END: ("{{", "}}"),
+    NodeKind.PARAMETER: ("([", "])"),
+    NodeKind.INPUT: ("([", "])"),
+    NodeKind.RESULT: ("([", "])"),
+    NodeKind.OUTPUT: ("([", "])"),
+    NodeKind.CONCATENATION: ("[[", "]]"),
+    NodeKind.END: ("{{", "}}"),
 }
 _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
 _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
@@ -62,7 +62,7 @@ def _inside(figure: Figure, cluster: str, indent: str) -> Iterator[str]:
     for node in figure.nodes_in[cluster]:
         yield f"{indent}{_node(node)}"
     for inner in figure.clusters_in[cluster]:
-        if inner.kind is Kind.ELLIPSIS:
+        if inner.kind is NodeKind.ELLIPSIS:
             yield f"{indent}{_id(inner.id)}[{_text(inner.label)}]"
             continue
         yield f"{indent}subgraph {_id(inner.id)}[{_text(inner.label)}]"
@@ -70,7 +70,7 @@ def _inside(figure: Figure, cluster: str, indent: str) -> Iterator[str]:
         yield f"{indent}end"
 
 
-def _node(node: Node) -> str:
+def _node(node: FigureNode) -> str:
     opening, closing = _BRACKETS.get(node.kind, ("[", "]"))
     return f"{_id(node.id)}{opening}{_text(*node.texts)}{closing}"
 

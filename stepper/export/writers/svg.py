@@ -8,9 +8,9 @@ from html import escape
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import Cluster, Figure, Kind, Node, Thumbnail
+from stepper.export.figures.figure import Cluster, Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.layout.arrangement import arranged
-from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, Text
+from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.model import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
@@ -55,7 +55,7 @@ def _check_width(wide: int, request: FigureRequest) -> None:
     request.warn(f"the figure is {wide:,} pixels wide; in {width:,} its text is {size:.1f} pixels high")
 
 
-def svg(figure: Figure, drawing: Drawing, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
+def svg(figure: Figure, drawing: FigureLayout, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
     """The figure as SVG text; `width` is that of the page in pixels (None: its own)."""
     lines, paint, sheet = figure.below, painted(theme), overrides(theme)
     wide, high = extent(figure, drawing)
@@ -83,7 +83,7 @@ def svg(figure: Figure, drawing: Drawing, theme: Theme = Theme.AUTO, width: int 
     return "\n".join([*parts, "</svg>", ""])
 
 
-def inline_svg(figure: Figure, drawing: Drawing) -> str:
+def inline_svg(figure: Figure, drawing: FigureLayout) -> str:
     """The shapes alone, for a page that has the colours, the title and the description itself."""
     wide, high = drawing.width * CELL + 2 * MARGIN, drawing.height * ROW + 2 * MARGIN
     label = f'role="img" aria-label="{escape(figure.title)}"'
@@ -93,7 +93,7 @@ def inline_svg(figure: Figure, drawing: Drawing) -> str:
     return "\n".join([head, page, f'<g transform="translate({MARGIN} {MARGIN})">', *shapes, "</g></svg>"])
 
 
-def extent(figure: Figure, drawing: Drawing) -> tuple[int, int]:
+def extent(figure: Figure, drawing: FigureLayout) -> tuple[int, int]:
     """Width and height of the whole figure in pixels."""
     lines = figure.below
     wide = max([drawing.width * CELL, len(figure.title) * 9 + 4, *(len(line) * 7 for line in lines)]) + 2 * MARGIN
@@ -106,7 +106,7 @@ class _Shapes:
     def __init__(self, paint: Paint) -> None:
         self.paint = paint
 
-    def of(self, drawing: Drawing) -> Iterator[str]:
+    def of(self, drawing: FigureLayout) -> Iterator[str]:
         """Yield the elements in the order of drawing."""
         for frame in drawing.frames:
             yield from self._frame(frame)
@@ -139,7 +139,7 @@ class _Shapes:
         group = look_of(node)
         x, y = box.x * CELL, box.y * ROW + INSET
         width, height = box.width * CELL, box.height * ROW - 2 * INSET
-        corner = 13 if node.kind in (Kind.PARAMETER, Kind.RESULT, Kind.INPUT, Kind.OUTPUT) else 4
+        corner = 13 if node.kind in (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT) else 4
         yield f'<g id="{escape(node.id)}" class="{group}">'
         if node.title:
             yield f"<title>{escape(node.title)}</title>"
@@ -178,7 +178,7 @@ class _Shapes:
                 look = self._look("mark" if shade is None else "shade")
                 yield f'<rect {look} {box} opacity="{1 if shade is None else 0.06 + 0.94 * shade:.2f}"/>'
 
-    def _line(self, line: Line) -> Iterator[str]:
+    def _line(self, line: Polyline) -> Iterator[str]:
         group = f"{line.kind}{' idle' if line.idle else ''}"
         wire, tips = self._look("wire", group), self._look("tip", group)
         path = "".join(_stroke(segment, line) for segment in line.segments)
@@ -202,17 +202,17 @@ class _Shapes:
         yield f"<text {self._look(text.style)} {place}>{escape(text.text)}</text>"
 
 
-def look_of(shape: Node | Cluster) -> str:
+def look_of(shape: FigureNode | Cluster) -> str:
     """The classes of a box or a frame."""
     return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
 
 
-def line_class(node: Node, index: int) -> str:
+def line_class(node: FigureNode, index: int) -> str:
     """How a line of a box looks: the label, a further line, or the marks."""
     return "label" if index == 0 else "mark" if node.marks and index == len(node.texts) - 1 else "small"
 
 
-def _stroke(segment: Segment, line: Line) -> str:
+def _stroke(segment: Segment, line: Polyline) -> str:
     x0, y0, x1, y1 = segment
     if y0 == y1 and x0 != x1:
         return f"M{_x(x0)} {_y(y0)}H{_x(x1)}"
@@ -220,7 +220,7 @@ def _stroke(segment: Segment, line: Line) -> str:
     return f"M{_x(x0)} {begin}V{_y(y1) + (6 if (x1, y1) in line.heads else 0)}"
 
 
-def _junctions(line: Line) -> list[tuple[int, int]]:
+def _junctions(line: Polyline) -> list[tuple[int, int]]:
     """The cells where a wire branches: three or four of its sides are drawn."""
     sides: dict[tuple[int, int], set[str]] = {}
     corners: Counter[tuple[int, int]] = Counter()

@@ -1,4 +1,4 @@
-"""Colours of a figure: for print (no colour needed), for light and dark pages, and for the reader's own choice."""
+"""Colours of a figure: for print (no colour needed), for light and dark pages, and for the reader's own content."""
 
 from __future__ import annotations
 

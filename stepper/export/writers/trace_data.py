@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from stepper.engine.roles import output_role, roles_of
-from stepper.export.figures.choice import Choice
+from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.value_texts import ValueSummary
+from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.picture import Picture
 from stepper.ir.model import Layer
 from stepper.ir.sites import layer_site
@@ -26,23 +26,23 @@ COLUMNS = (
 
 def write_json(picture: Picture) -> str:
     """Return all facts of the iterations kept, as JSON with a schema number."""
-    trace, choice = _traced(picture), picture.request.choice
-    layer, roles = trace.place.layer, roles_of(trace.place.layer)
+    trace, content = _traced(picture), picture.request.content
+    layer, roles = trace.loop.layer, roles_of(trace.loop.layer)
     report = {
-        "loop": {**as_data(layer_site(layer, trace.file)), "path": trace.place.name},
+        "loop": {**as_data(layer_site(layer, trace.file)), "path": trace.loop.name},
         "around": list(trace.around),
         "iterations": trace.count,
         "ended": trace.ended,
         "left_out": [[begin, end - 1] for begin, end in trace.left_out],
         "back_edges": [{"from": tail, "to": head} for head, tail in roles.merged_from.items()],
-        "outputs": [_output_json(trace, index) for index in range(len(trace.place.body.outputs))],
-        "trace": [_iteration_json(trace, iteration, choice) for iteration in trace.iterations],
+        "outputs": [_output_json(trace, index) for index in range(len(trace.loop.body.outputs))],
+        "trace": [_iteration_json(trace, iteration, content) for iteration in trace.iterations],
     }
     return json.dumps(answer_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
-    entry = trace.place.body.outputs[index]
+    entry = trace.loop.body.outputs[index]
     slicing = None if entry.slicing is None else entry.slicing._asdict()
     scans = [] if trace.view is None else trace.view.scans
     order = next((scan.order for scan in scans if scan.output == entry.output), None)
@@ -50,7 +50,7 @@ def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
     return {**found, "slicing": slicing, "order": order}
 
 
-def _iteration_json(trace: LoopTrace, iteration: IterationTrace, choice: Choice) -> dict[str, Any]:
+def _iteration_json(trace: LoopTrace, iteration: IterationTrace, content: FigureContent) -> dict[str, Any]:
     return {
         "iteration": iteration.number,
         "condition": iteration.condition,
@@ -63,16 +63,16 @@ def _iteration_json(trace: LoopTrace, iteration: IterationTrace, choice: Choice)
                 "layer": as_data(layer_site(layer, trace.file)),
                 "output": output,
                 **_value_json(value),
-                "computed_by": _computed_by(trace, layer, choice) or None,
+                "computed_by": _computed_by(trace, layer, content) or None,
             }
             for layer, output, value in _values(trace, iteration)
         ],
     }
 
 
-def _computed_by(trace: LoopTrace, layer: Layer, choice: Choice) -> str:
+def _computed_by(trace: LoopTrace, layer: Layer, content: FigureContent) -> str:
     """Who computed a value, where that is somebody else."""
-    return ", ".join(choice.computed_by(trace.place.body.graph, [layer.id]))
+    return ", ".join(content.computed_by(trace.loop.body.graph, [layer.id]))
 
 
 def _value_json(value: ValueSummary) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _value_json(value: ValueSummary) -> dict[str, Any]:
 
 def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer, int, ValueSummary]]:
     """The values of an iteration in the order of the file; Constants and Results have none of their own."""
-    for layer in trace.place.body.graph.layers:
+    for layer in trace.loop.body.graph.layers:
         if layer.type in ("Constant", "Result"):
             continue
         for output in range(len(layer.outputs)):
@@ -101,7 +101,7 @@ def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer
 
 def write_csv(picture: Picture) -> str:
     """Return a row for each value of each iteration kept."""
-    trace, choice = _traced(picture), picture.request.choice
+    trace, content = _traced(picture), picture.request.content
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -110,7 +110,7 @@ def write_csv(picture: Picture) -> str:
             row = {"id": layer.id, "type": layer.type, "name": layer.name, "output": output, **_value_json(value)}
             shape, marks = "x".join(map(str, value.shape)), "; ".join(value.marks)
             cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
-            cells["computed_by"] = _computed_by(trace, layer, choice)
+            cells["computed_by"] = _computed_by(trace, layer, content)
             writer.writerow([_cell(cells.get(column)) for column in COLUMNS])
     return text.getvalue()
 

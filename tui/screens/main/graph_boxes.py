@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.statistics import HistoryView
-from stepper.export.figures.body_graph import NodeKind
+from stepper.export.figures.figure import NodeKind
 from tui.paint.drawing import Drawing
 from tui.paint.rows import Row, cell_len
 from tui.state import State

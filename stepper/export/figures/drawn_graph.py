@@ -6,33 +6,19 @@ Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the lay
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.folding import Accumulator, accumulators, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
-from stepper.export.layout.model import Edge
+from stepper.export.layout.model import LayoutEdge
 from stepper.ir.model import Body, Graph, Layer, Source
 
 
-class NodeKind(StrEnum):
-    """What a box stands for."""
-
-    PARAMETER = "parameter"
-    RESULT = "result"
-    OPERATION = "operation"
-    LOOP = "loop"
-    BRANCH = "branch"
-    CONSTANT = "constant"
-    SHAPES = "shapes"
-    ACCUMULATOR = "accumulator"
-    GROUP = "group"
-
-
-class Folding(Struct, frozen=True):
+class FoldingOptions(Struct, frozen=True):
     """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
@@ -64,7 +50,7 @@ class DrawnBackEdge(NamedTuple):
     parameter: int
 
 
-class BodyGraph(Struct, frozen=True, dict=True):
+class DrawnGraph(Struct, frozen=True, dict=True):
     """Boxes in file order, each tensor's edges once per reader, back edges apart.
 
     `box_of` maps every layer id to the key of its box; a Constant that several read to its first reader. `first` and
@@ -72,7 +58,7 @@ class BodyGraph(Struct, frozen=True, dict=True):
     """
 
     nodes: tuple[DrawnNode, ...]
-    edges: tuple[Edge[int], ...]
+    edges: tuple[LayoutEdge[int], ...]
     back_edges: tuple[DrawnBackEdge, ...]
     box_of: Mapping[int, int]
     first: tuple[int, ...]
@@ -92,11 +78,11 @@ class BodyGraph(Struct, frozen=True, dict=True):
         return tuple(sorted(self.node(key).layers))
 
 
-USUAL: Final = Folding()
-EVERYTHING_DRAWN: Final = Folding(constants=False, shapes=False, accumulators=False)
+USUAL: Final = FoldingOptions()
+EVERYTHING_DRAWN: Final = FoldingOptions(constants=False, shapes=False, accumulators=False)
 
 
-def body_graph(graph: Graph, body: Body | None = None, folding: Folding = USUAL) -> BodyGraph:
+def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions = USUAL) -> DrawnGraph:
     """The boxes and edges of a graph; `body` is the loop's body that it is, whose back edges then belong to it."""
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()
@@ -110,7 +96,7 @@ def body_graph(graph: Graph, body: Body | None = None, folding: Folding = USUAL)
     joined = {(entry.result, entry.parameter) for entry in collected}
     ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
     back_edges = tuple(DrawnBackEdge(box_of[tail], box_of[head], labels[head], tail, head) for tail, head in carried)
-    return BodyGraph(
+    return DrawnGraph(
         nodes=nodes,
         edges=_edges(graph, nodes, box_of, folded),
         back_edges=back_edges,
@@ -134,7 +120,7 @@ class _Group(NamedTuple):
         return f"{count} operation{'' if count == 1 else 's'}"
 
 
-def _groups(graph: Graph, folding: Folding, collected: Sequence[Accumulator]) -> list[_Group]:
+def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulator]) -> list[_Group]:
     """Groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
     taken = {layer for entry in collected for layer in entry.layers}
     kept = ("Parameter", "Result", "Constant")
@@ -202,11 +188,11 @@ def _kind(layer: Layer) -> NodeKind:
 
 def _edges(
     graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, tuple[int, ...]]
-) -> tuple[Edge[int], ...]:
+) -> tuple[LayoutEdge[int], ...]:
     """Every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
     hidden = {constant for inside in folded.values() for constant in inside}
     numbers: dict[int, dict[Source, int]] = {node.key: {} for node in nodes if len(node.layers) > 1}
-    edges: dict[Edge[int], None] = {}
+    edges: dict[LayoutEdge[int], None] = {}
     for layer in graph.layers:
         target = box_of[layer.id]
         for source in graph.sources[layer.id]:
@@ -215,5 +201,5 @@ def _edges(
             key, output = box_of[source.layer], source.output
             if key in numbers:
                 output = numbers[key].setdefault(source, len(numbers[key]))
-            edges[Edge(key, target, output)] = None
+            edges[LayoutEdge(key, target, output)] = None
     return tuple(edges)

@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, output_role, roles_of
-from stepper.export.figures.body_graph import BodyGraph, DrawnNode, NodeKind, body_graph
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Kind, Node
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
+from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
@@ -28,19 +28,19 @@ class DrawnBox(NamedTuple):
     node: DrawnNode
 
 
-class Parts(Struct):
+class FigureBuilder(Struct):
     """What a figure is made of, while it is collected; `drawn` says by the id of a node what that stands for."""
 
-    choice: Choice
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    content: FigureContent
+    nodes: list[FigureNode] = field(default_factory=list)
+    edges: list[FigureEdge] = field(default_factory=list)
     clusters: list[Cluster] = field(default_factory=list)
     drawn: dict[str, DrawnBox] = field(default_factory=dict)
     _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
 
-    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> BodyGraph:
+    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> DrawnGraph:
         """All of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
-        return self._add(graph, body, layer, None, prefix, cluster, self.choice.depth)
+        return self._add(graph, body, layer, None, prefix, cluster, self.content.depth)
 
     def add_bodies(self, layer: Layer, outer: Graph, prefix: str, parent: str, depth: int) -> str:
         """A loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
@@ -50,7 +50,7 @@ class Parts(Struct):
             inside = id
             if len(layer.bodies) > 1:
                 inside = f"{id}.{SIDES[body.role]}"
-                self.clusters.append(Cluster(inside, Kind.SIDE, SIDES[body.role], id))
+                self.clusters.append(Cluster(inside, NodeKind.SIDE, SIDES[body.role], id))
             self._add(body.graph, body, layer, outer, body_prefix(prefix, layer, body), inside, depth)
         return id
 
@@ -63,8 +63,8 @@ class Parts(Struct):
         prefix: str,
         cluster: str,
         depth: int,
-    ) -> BodyGraph:
-        drawn = body_graph(graph, body, self.choice.folding(graph))
+    ) -> DrawnGraph:
+        drawn = drawn_graph(graph, body, self.content.folding(graph))
         self._boxes[prefix] = drawn.box_of
         ports = port_lines(layer, body, outer)
         open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
@@ -76,34 +76,34 @@ class Parts(Struct):
         self._add_edges(graph, drawn, open_layers, prefix)
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
-            self.edges.append(Edge(source, target, EdgeKind.BACK, edge.name))
+            self.edges.append(FigureEdge(source, target, EdgeKind.BACK, edge.name))
         return drawn
 
-    def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> Node:
+    def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> FigureNode:
         layer, id = graph.by_id[node.key], f"{prefix}n{node.key}"
         self.drawn[id] = DrawnBox(graph, node)
-        if self.choice.values is not ValueDetail.NONE and len(node.layers) == 1:
+        if self.content.values is not ValueDetail.NONE and len(node.layers) == 1:
             lines = (*lines, *declared_lines(layer))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
-        computed_by = self.choice.computed_by(graph, node.layers)
-        return Node(
+        computed_by = self.content.computed_by(graph, node.layers)
+        return FigureNode(
             id=id,
-            kind=Kind(node.kind),
+            kind=node.kind,
             label=excerpt(node.label),
             lines=lines,
             title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
             cluster=cluster,
             computed_by=computed_by,
-            highlighted=self.choice.highlights(graph, node.layers),
+            highlighted=self.content.highlights(graph, node.layers),
         )
 
-    def _add_edges(self, graph: Graph, drawn: BodyGraph, opened: Mapping[int, Layer], prefix: str) -> None:
+    def _add_edges(self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], prefix: str) -> None:
         for edge in drawn.edges:
             if edge.target in opened:
                 continue
             for source, kind, label in self._sources(edge.source, edge.output, opened, prefix):
-                self._add_edge(Edge(source, f"{prefix}n{edge.target}", kind, label, edge.output))
+                self._add_edge(FigureEdge(source, f"{prefix}n{edge.target}", kind, label, edge.output))
         for layer in opened.values():
             for index, tensor in enumerate(graph.sources[layer.id]):
                 if tensor is None or (drawn.box_of[tensor.layer] == layer.id and tensor.layer != layer.id):
@@ -111,9 +111,9 @@ class Parts(Struct):
                 found = self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix)
                 for source, _, _ in found:
                     for target, label in self._targets(layer, index, prefix):
-                        self._add_edge(Edge(source, target, EdgeKind.PORT, label, tensor.output))
+                        self._add_edge(FigureEdge(source, target, EdgeKind.PORT, label, tensor.output))
 
-    def _add_edge(self, edge: Edge) -> None:
+    def _add_edge(self, edge: FigureEdge) -> None:
         if edge not in self.edges[-8:]:
             self.edges.append(edge)
 
@@ -158,9 +158,9 @@ def body_prefix(prefix: str, layer: Layer, body: Body) -> str:
     return f"{prefix}{layer.id}{side}."
 
 
-def kind_of(layer: Layer) -> Kind:
+def kind_of(layer: Layer) -> NodeKind:
     """Loop or branch."""
-    return Kind.LOOP if layer.is_loop else Kind.BRANCH
+    return NodeKind.LOOP if layer.is_loop else NodeKind.BRANCH
 
 
 def loop_label(layer: Layer) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.export.layout.model import Box, Cell, Head, Layout, N, Net, Segment, Wire
-from stepper.export.layout.tracks import Bend, tracks
+from stepper.export.layout.channels import Bend, tracks
+from stepper.export.layout.model import Box, Head, LayeredLayout, N, Net, Segment, Vertex, Wire
 
 
-def route_ranks(rows: list[list[Cell[N]]]) -> Layout[N]:
+def route_ranks(rows: list[list[Vertex[N]]]) -> LayeredLayout[N]:
     """The layout of placed cells."""
     for row in rows:
         for cell in row:
@@ -27,17 +27,17 @@ def route_ranks(rows: list[list[Cell[N]]]) -> Layout[N]:
     edges = [box.x + box.width for box in boxes.values()]
     edges += [segment.x1 + 1 for wire in wires.values() for segment in wire.segments]
     ranks = tuple(tuple(cell.owner for cell in row if cell.trunk is None) for row in rows)
-    return Layout(boxes, wires, ranks, max(edges, default=0), y)
+    return LayeredLayout(boxes, wires, ranks, max(edges, default=0), y)
 
 
-def _leave(cell: Cell[N]) -> None:
+def _leave(cell: Vertex[N]) -> None:
     """The columns where a cell's wires leave it: a lone one in the middle, several side by side as their ends lie."""
     nets = sorted(cell.outs, key=lambda net: sum([end.left + end.width / 2 for end in net.ends]) / len(net.ends))
     for index, net in enumerate(nets):
         net.column = cell.left + _share(cell.width, index, len(nets))
 
 
-def _enter(cell: Cell[N]) -> dict[Net[N], int]:
+def _enter(cell: Vertex[N]) -> dict[Net[N], int]:
     """The columns where wires enter a cell; a lone one comes straight down wherever the box allows."""
     if cell.trunk is not None:
         return {cell.ins[0]: cell.left}
@@ -51,7 +51,7 @@ def _share(width: int, index: int, count: int) -> int:
     return width * (2 * index + 1) // (2 * count)
 
 
-def _draw_cell(cell: Cell[N], y: int, channel: int, boxes: dict[N, Box], wires: dict[tuple[N, int], Wire[N]]) -> None:
+def _draw_cell(cell: Vertex[N], y: int, channel: int, boxes: dict[N, Box], wires: dict[tuple[N, int], Wire[N]]) -> None:
     """The box and the ends of its wires down to the channel; or the trunk past the rank."""
     begin = y - 1
     if cell.trunk is None:
@@ -63,10 +63,10 @@ def _draw_cell(cell: Cell[N], y: int, channel: int, boxes: dict[N, Box], wires: 
 
 
 def _route_channel(
-    nets: Sequence[Net[N]], row: Sequence[Cell[N]], top: int, wires: dict[tuple[N, int], Wire[N]]
+    nets: Sequence[Net[N]], row: Sequence[Vertex[N]], top: int, wires: dict[tuple[N, int], Wire[N]]
 ) -> int:
     """Draw the nets from row `top` on; the first row of the rank below."""
-    ends: dict[Net[N], list[tuple[int, Cell[N]]]] = {net: [] for net in nets}
+    ends: dict[Net[N], list[tuple[int, Vertex[N]]]] = {net: [] for net in nets}
     for cell in row:
         for net, column in _enter(cell).items():
             ends[net].append((column, cell))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.figures.body_graph import EVERYTHING_DRAWN, Folding, NodeKind, body_graph
+from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, FoldingOptions, drawn_graph
+from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.layout.layout import lay_out
+from stepper.export.layout.layered import lay_out
 from stepper.ir.model import Body, Graph
 from stepper.query.short_names import short_names_of
 from tests.export.drawings import faults
@@ -25,16 +26,16 @@ for name in NAMES:
         GRAPHS.append((f"{name}-{len(path)}", graph, body))
 
 
-def foldings(graph: Graph) -> list[Folding]:
+def foldings(graph: Graph) -> list[FoldingOptions]:
     hidden = frozenset(layer.id for layer in graph.layers if layer.id % 3)
     everything = frozenset(layer.id for layer in graph.layers)
-    return [Folding(), EVERYTHING_DRAWN, Folding(hidden=hidden), Folding(hidden=everything)]
+    return [FoldingOptions(), EVERYTHING_DRAWN, FoldingOptions(hidden=hidden), FoldingOptions(hidden=everything)]
 
 
 @pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
 def test_folding_loses_nothing(graph: Graph, body: Body | None) -> None:
     for folding in foldings(graph):
-        drawn = body_graph(graph, body, folding)
+        drawn = drawn_graph(graph, body, folding)
         held = [layer for node in drawn.nodes for layer in node.layers]
         folded = {constant for node in drawn.nodes for constant in node.constants}
         assert len(held) == len(set(held))
@@ -52,7 +53,7 @@ def test_folding_loses_nothing(graph: Graph, body: Body | None) -> None:
 @pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
 def test_what_is_folded_can_be_drawn_without_a_fault(graph: Graph, body: Body | None) -> None:
     for folding in foldings(graph):
-        drawn = body_graph(graph, body, folding)
+        drawn = drawn_graph(graph, body, folding)
         sizes = {node.key: (len(node.label) + 4, 3) for node in drawn.nodes}
         assert len({node.label for node in drawn.nodes}) == len(drawn.nodes)
         assert faults(lay_out(sizes, drawn.edges, drawn.first, drawn.last), drawn.edges, sizes) == []
@@ -61,13 +62,13 @@ def test_what_is_folded_can_be_drawn_without_a_fault(graph: Graph, body: Body | 
 def test_every_back_edge_is_kept() -> None:
     for _, graph, body in GRAPHS:
         if body is not None:
-            ends = {(edge.result, edge.parameter) for edge in body_graph(graph, body).back_edges}
+            ends = {(edge.result, edge.parameter) for edge in drawn_graph(graph, body).back_edges}
             assert ends == {(edge.from_layer, edge.to_layer) for edge in body.back_edges}
 
 
 def test_the_shape_arithmetic_of_the_decoder_is_folded() -> None:
     _, graph, body = next(case for case in GRAPHS if case[0] == "date_normaliser-1")
-    kinds = [node.kind for node in body_graph(graph, body).nodes]
+    kinds = [node.kind for node in drawn_graph(graph, body).nodes]
     assert kinds.count(NodeKind.SHAPES) == 2
     assert kinds.count(NodeKind.ACCUMULATOR) == 3
     assert len(kinds) < len(graph.layers) * 0.6
@@ -80,7 +81,7 @@ def test_a_value_that_is_computed_with_is_no_shape_arithmetic(tmp_path: Path) ->
     doubled = graph.apply("Add", shape, shape, name="doubled")
     graph.result(graph.apply("Convert", doubled, type="f32", destination_type="f32", name="number"))
     model = graph.read(tmp_path)
-    assert NodeKind.SHAPES not in [node.kind for node in body_graph(model.graph).nodes]
+    assert NodeKind.SHAPES not in [node.kind for node in drawn_graph(model.graph).nodes]
 
 
 def test_a_value_that_something_else_reads_is_no_accumulator(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_a_value_that_something_else_reads_is_no_accumulator(tmp_path: Path) -> 
     result = body.result(longer, "longer_result")
     graph.result(graph.loop("grow", body, 3, True, [carried(x, kept, result)], [last(result)])[0])
     layer = next(layer for layer in graph.read(tmp_path).graph.layers if layer.is_loop)
-    assert NodeKind.ACCUMULATOR not in [node.kind for node in body_graph(layer.bodies[0].graph, layer.bodies[0]).nodes]
+    assert NodeKind.ACCUMULATOR not in [node.kind for node in drawn_graph(layer.bodies[0].graph, layer.bodies[0]).nodes]
 
 
 @pytest.mark.parametrize("name", NAMES)

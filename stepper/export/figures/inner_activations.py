@@ -14,22 +14,22 @@ from msgspec import Struct, field
 from stepper.debug.inspection.inside import body_of
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
-from stepper.export.figures.parts import body_prefix
+from stepper.export.figures.builder import body_prefix
 
 V = TypeVar("V")
 
 
-class LeftSide(Struct, frozen=True):
+class BranchValues(Struct, frozen=True):
     """A side of an If at its end: references to its values, by slot."""
 
     program: Program
     frame_values: list[Any]
 
 
-class InnerRuns(Struct):
+class InnerActivations(Struct):
     """`sides` are the sides that ran, `loops` how many iterations a loop did, while one iteration goes on."""
 
-    sides: dict[str, LeftSide] = field(default_factory=dict)
+    sides: dict[str, BranchValues] = field(default_factory=dict)
     loops: dict[str, int] = field(default_factory=dict)
 
     def note(self, left: Frame, around: list[Frame]) -> None:
@@ -45,7 +45,7 @@ class InnerRuns(Struct):
         if layer.is_loop:
             self.loops[f"{prefix}c{layer.id}"] = activation.iteration + 1
         else:
-            self.sides[_prefix_of(left, prefix)] = LeftSide(left.program, list(left.values))
+            self.sides[_prefix_of(left, prefix)] = BranchValues(left.program, list(left.values))
 
 
 def _prefix_of(frame: Frame, prefix: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.export.layout.model import Cell, N
+from stepper.export.layout.model import N, Vertex
 
 GAP = 2
 TRUNK_WEIGHT = 8.0
 LONELY_WEIGHT = 0.05
 
 
-def place_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
+def place_ranks(rows: list[list[Vertex[N]]], sweeps: int) -> None:
     """Set `left` of every cell; the order within a rank stays, with GAP free cells between neighbours."""
     for row in rows:
         x = 0.0
@@ -33,7 +33,7 @@ def place_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
             _straighten(row, down=False)
 
 
-def _settle(row: Sequence[Cell[N]], near: Sequence[list[Cell[N]]]) -> None:
+def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Vertex[N]]]) -> None:
     """The best centres for one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
     offset = 0.0
     offsets: list[float] = []
@@ -61,7 +61,7 @@ def _settle(row: Sequence[Cell[N]], near: Sequence[list[Cell[N]]]) -> None:
             index += 1
 
 
-def _target(cell: Cell[N], others: list[Cell[N]]) -> tuple[float, float]:
+def _target(cell: Vertex[N], others: list[Vertex[N]]) -> tuple[float, float]:
     """The median of the neighbours, and how much it counts."""
     if not others:
         return cell.x, LONELY_WEIGHT
@@ -73,7 +73,7 @@ def _target(cell: Cell[N], others: list[Cell[N]]) -> tuple[float, float]:
     return want, 1.0 + len(xs)
 
 
-def _snap(rows: list[list[Cell[N]]]) -> None:
+def _snap(rows: list[list[Vertex[N]]]) -> None:
     """To whole columns from 0 on, keeping the gaps."""
     origin = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0)
     for row in rows:
@@ -83,10 +83,10 @@ def _snap(rows: list[list[Cell[N]]]) -> None:
             free = cell.left + cell.width + GAP
 
 
-def _close_gaps(rows: list[list[Cell[N]]]) -> None:
+def _close_gaps(rows: list[list[Vertex[N]]]) -> None:
     """Move parts of the graph that nothing connects to each other to the left, each as far as the others allow."""
-    part_of: dict[Cell[N], int] = {}
-    parts: list[list[Cell[N]]] = []
+    part_of: dict[Vertex[N], int] = {}
+    parts: list[list[Vertex[N]]] = []
     for row in rows:
         for start in row:
             if start not in part_of:
@@ -106,15 +106,15 @@ def _close_gaps(rows: list[list[Cell[N]]]) -> None:
             cell.left -= free
 
 
-def _stands_apart(cell: Cell[N], neighbour: Cell[N] | None, part_of: dict[Cell[N], int]) -> bool:
+def _stands_apart(cell: Vertex[N], neighbour: Vertex[N] | None, part_of: dict[Vertex[N], int]) -> bool:
     return neighbour is None or part_of[neighbour] != part_of[cell]
 
 
-def _room(cell: Cell[N], neighbour: Cell[N] | None) -> int:
+def _room(cell: Vertex[N], neighbour: Vertex[N] | None) -> int:
     return cell.left if neighbour is None else cell.left - neighbour.left - neighbour.width - GAP
 
 
-def _straighten(row: Sequence[Cell[N]], *, down: bool) -> None:
+def _straighten(row: Sequence[Vertex[N]], *, down: bool) -> None:
     """Slide each trunk under (over) its neighbour on the wire, as far as those beside it allow."""
     for index, cell in enumerate(row):
         near = cell.above if down else cell.below

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from stepper.export.layout.model import Cell, N
+from stepper.export.layout.model import N, Vertex
 
 PATIENCE = 2
 
 
-def order_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
+def order_ranks(rows: list[list[Vertex[N]]], sweeps: int) -> None:
     """Sort every rank in place."""
     for row in rows:
         _number(row)
@@ -35,12 +35,12 @@ def order_ranks(rows: list[list[Cell[N]]], sweeps: int) -> None:
         _number(row)
 
 
-def _number(row: Iterable[Cell[N]]) -> None:
+def _number(row: Iterable[Vertex[N]]) -> None:
     for position, cell in enumerate(row):
         cell.position = position
 
 
-def _crossings(rows: list[list[Cell[N]]]) -> int:
+def _crossings(rows: list[list[Vertex[N]]]) -> int:
     """Crossings between adjacent ranks, counted with a Fenwick tree: O(edges log nodes)."""
     total = 0
     for upper, lower in pairwise(rows):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.export.figures.figure import Cluster, EdgeKind, Node
+from stepper.export.figures.figure import Cluster, EdgeKind, FigureNode
 from stepper.export.layout.model import Segment
 
 SMALL: Final = 11 / 13
@@ -22,7 +22,7 @@ PADDING: Final = 4
 class BoxShape(NamedTuple):
     """A node's rectangle, in cells."""
 
-    node: Node
+    node: FigureNode
     x: int
     y: int
     width: int
@@ -40,7 +40,7 @@ class FrameShape(NamedTuple):
     beside: bool = False
 
 
-class Line(NamedTuple):
+class Polyline(NamedTuple):
     """All segments of one tensor's wire (or of one edge), and the cells of its arrow heads, each above what it enters.
 
     `stubs` are cells where it begins at the lower edge, not in the middle: it leaves a frame there. `rights` are heads
@@ -68,24 +68,24 @@ class Text(NamedTuple):
     anchor: str = "middle"
 
 
-class Drawing(Struct):
+class FigureLayout(Struct):
     """Shapes on a grid, sizes in cells."""
 
     width: int = 0
     height: int = 0
     frames: list[FrameShape] = field(default_factory=list)
     boxes: list[BoxShape] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Polyline] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
 
-    def include(self, other: Drawing, dx: int, dy: int) -> None:
+    def include(self, other: FigureLayout, dx: int, dy: int) -> None:
         """Put another drawing into this one, moved."""
         self.frames += [frame._replace(x=frame.x + dx, y=frame.y + dy) for frame in other.frames]
         self.boxes += [box._replace(x=box.x + dx, y=box.y + dy) for box in other.boxes]
         self.lines += [moved(line, dx, dy) for line in other.lines]
         self.texts += [text._replace(x=text.x + dx, y=text.y + dy) for text in other.texts]
 
-    def renamed(self, nodes: dict[str, Node], clusters: dict[str, Cluster]) -> Drawing:
+    def renamed(self, nodes: dict[str, FigureNode], clusters: dict[str, Cluster]) -> FigureLayout:
         """The same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
         frames = [frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames]
         idle = [frame for frame in frames if frame.cluster.idle]
@@ -98,14 +98,14 @@ class Drawing(Struct):
         )
 
 
-def _is_in(line: Line, frame: FrameShape) -> bool:
+def _is_in(line: Polyline, frame: FrameShape) -> bool:
     right, bottom = frame.x + frame.width, frame.y + frame.height
     return all(
         frame.x <= part.x0 and part.x1 < right and frame.y <= part.y0 and part.y1 < bottom for part in line.segments
     )
 
 
-def moved(line: Line, dx: int, dy: int) -> Line:
+def moved(line: Polyline, dx: int, dy: int) -> Polyline:
     """A line somewhere else."""
     segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
     heads = tuple((x + dx, y + dy) for x, y in line.heads)
@@ -124,7 +124,7 @@ def columns(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def size_of(node: Node) -> tuple[int, int]:
+def size_of(node: FigureNode) -> tuple[int, int]:
     """Width and height of a node's box in cells."""
     label, *others = node.texts
     width = max([columns(label), *(math.ceil(columns(text) * SMALL) for text in others)])

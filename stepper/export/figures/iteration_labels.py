@@ -9,28 +9,28 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from stepper.engine.roles import output_role, roles_of
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import Cluster, Kind, Node, Thumbnail
-from stepper.export.figures.inner_runs import is_idle
+from stepper.export.figures.builder import DrawnBox
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Cluster, FigureNode, NodeKind, Thumbnail
+from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
-from stepper.export.figures.parts import DrawnBox
-from stepper.export.figures.value_texts import ValueSummary, thumbnails, value_lines
+from stepper.export.figures.value_summaries import ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Layer, Source
 
 
-class IterationTexts:
+class IterationLabels:
     """The texts of one trace. `tail` is the part of an id that all iterations share, such as `n12` or `c5.then`."""
 
-    def __init__(self, trace: LoopTrace, choice: Choice) -> None:
-        self.trace, self.choice = trace, choice
-        self.body, self.roles = trace.place.body, roles_of(trace.place.layer)
+    def __init__(self, trace: LoopTrace, content: FigureContent) -> None:
+        self.trace, self.content = trace, content
+        self.body, self.roles = trace.loop.body, roles_of(trace.loop.layer)
         self.pictures = self._pictures()
 
     def frame(self, trace: IterationTrace, tail: str, cluster: Cluster) -> Cluster:
         """A frame in an iteration: of a side of an If whether it ran, of a loop how often."""
         prefix = _prefix(tail)
-        if cluster.kind is not Kind.SIDE:
+        if cluster.kind is not NodeKind.SIDE:
             count = trace.loops.get(tail)
             label = cluster.label if count is None else f"{cluster.label}, {_iterations(count)}"
             return replace(cluster, label=label, idle=is_idle(prefix, trace.sides))
@@ -42,7 +42,7 @@ class IterationTexts:
         ran = inside in trace.sides
         return replace(cluster, label=f"{side} {'ran' if ran else 'did not run'}", idle=not ran)
 
-    def box(self, trace: IterationTrace, tail: str, box: DrawnBox, node: Node) -> Node:
+    def box(self, trace: IterationTrace, tail: str, box: DrawnBox, node: FigureNode) -> FigureNode:
         """A box in an iteration."""
         prefix = _prefix(tail)
         if is_idle(prefix, trace.sides):
@@ -58,14 +58,14 @@ class IterationTexts:
         lines += _inner_lines(trace, prefix, layer) if len(layers) == 1 else ()
         picture = None
         if value is not None and source is not None and len(layers) == 1:
-            lines += value_lines(value, self.choice.values)
+            lines += value_lines(value, self.content.values)
             picture = self.pictures.get((trace.number, source.layer, source.output)) if own else None
         return replace(
             node,
             lines=tuple(lines),
             marks=_marks(values, layers) if layer.type != "Result" else (),
             thumbnail=picture,
-            highlighted=self.choice.highlights(box.graph, layers, trace.number),
+            highlighted=self.content.highlights(box.graph, layers, trace.number),
         )
 
     def _port_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class IterationTexts:
         return tuple(lines)
 
     def _pictures(self) -> dict[tuple[int, int, int], Thumbnail | None]:
-        if self.choice.values is not ValueDetail.THUMBNAILS:
+        if self.content.values is not ValueDetail.THUMBNAILS:
             return {}
         found: dict[tuple[int, int, int], Thumbnail | None] = {}
         iterations = self.trace.iterations

@@ -6,9 +6,19 @@ import math
 from collections import Counter
 from typing import Final
 
-from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Figure, Node
-from stepper.export.layout.drawing import SMALL, BoxShape, Drawing, FrameShape, Line, Text, columns, largest, size_of
-from stepper.export.layout.layered import title_width
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode
+from stepper.export.layout.compound import title_width
+from stepper.export.layout.figure_layout import (
+    SMALL,
+    BoxShape,
+    FigureLayout,
+    FrameShape,
+    Polyline,
+    Text,
+    columns,
+    largest,
+    size_of,
+)
 from stepper.export.layout.model import Segment
 
 GAP: Final = 2
@@ -17,7 +27,7 @@ FRAME: Final = 3
 STEP: Final = 2
 
 
-def arrange_columns(figure: Figure) -> Drawing:
+def arrange_columns(figure: Figure) -> FigureLayout:
     """One row an edge; a box that has several edges is as high as they need."""
     return _Columns(figure).drawing
 
@@ -26,7 +36,7 @@ class _Columns:
     """A port map while it is laid out."""
 
     def __init__(self, figure: Figure) -> None:
-        self.figure, self.drawing = figure, Drawing()
+        self.figure, self.drawing = figure, FigureLayout()
         self.inside = tuple(node for cluster in figure.clusters for node in figure.nodes_in[cluster.id])
         self.into = [edge for edge in figure.edges if edge.source not in {node.id for node in self.inside}]
         self.out = [edge for edge in figure.edges if edge not in self.into]
@@ -44,7 +54,7 @@ class _Columns:
         self.rows: dict[str, tuple[int, int]] = {}
         self._draw(left, right)
 
-    def _draw(self, left: list[Node], right: list[Node]) -> None:
+    def _draw(self, left: list[FigureNode], right: list[FigureNode]) -> None:
         y = TOP
         for cluster in self.figure.clusters:
             begin = y - FRAME
@@ -78,12 +88,12 @@ class _Columns:
             y += tall + 1
         return y
 
-    def _box(self, node: Node, x: int, y: int, width: int, height: int | None = None) -> None:
+    def _box(self, node: FigureNode, x: int, y: int, width: int, height: int | None = None) -> None:
         tall = height or size_of(node)[1]
         self.rows[node.id] = (y, tall)
         self.drawing.boxes.append(BoxShape(node, x, y, width, tall))
 
-    def _line(self, edge: Edge, row: int, *, inwards: bool) -> None:
+    def _line(self, edge: FigureEdge, row: int, *, inwards: bool) -> None:
         """An edge in its row; where its other end stands in another row, it bends there first."""
         begin, end = (self.widths[0] - 1, self.middle - 1)
         if not inwards:
@@ -106,9 +116,9 @@ class _Columns:
                 Segment(elbow, low, elbow, high),
                 Segment(elbow, top + 1, end, top + 1),
             ]
-            self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
+            self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
         else:
-            self.drawing.lines.append(Line(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
+            self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
         role, _, details = edge.label.partition(": ")
         middle = (begin + end) / 2
         self.drawing.texts.append(Text(middle, y - 0.85, role, "small"))
@@ -116,11 +126,11 @@ class _Columns:
             self.drawing.texts.append(Text(middle, y + 0.6, details, "small"))
 
 
-def _width(nodes: list[Node] | tuple[Node, ...]) -> int:
+def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
     return largest([(0, 0), *(size_of(node) for node in nodes)])[0]
 
 
-def _labels(edges: list[Edge]) -> int:
+def _labels(edges: list[FigureEdge]) -> int:
     """Room for the longest label of a column's edges: the role above the line, the details below."""
     texts = [text for edge in edges for text in edge.label.split(": ")]
     return max((math.ceil(columns(text) * SMALL) for text in texts), default=4) + 8

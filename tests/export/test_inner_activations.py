@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from stepper.export.exporter import draw
-from stepper.export.figures.choice import Choice
-from stepper.export.figures.figure import Figure, Kind
-from stepper.export.layout.stack import arrange_stack
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Figure, NodeKind
+from stepper.export.layout.iterations import arrange_stack
 from stepper.export.options import ValueDetail
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.models import Graph, Side, Value, carried, last
 
-DEEP = Choice(depth=9, values=ValueDetail.FULL)
+DEEP = FigureContent(depth=9, values=ValueDetail.FULL)
 
 
 def collatz(start: int, count: int) -> list[int]:
@@ -31,7 +31,7 @@ def collatz(start: int, count: int) -> list[int]:
 def sides(figure: Figure) -> dict[str, list[tuple[str, bool]]]:
     found: dict[str, list[tuple[str, bool]]] = {}
     for frame in figure.clusters:
-        if frame.kind is Kind.SIDE:
+        if frame.kind is NodeKind.SIDE:
             found.setdefault(frame.id.partition(".")[0], []).append((frame.label, frame.idle))
     return found
 
@@ -43,7 +43,9 @@ def test_the_side_of_an_if_that_ran_is_drawn_with_its_values_and_the_other_is_id
         even = numbers[step] % 2 == 0
         ran, idle = ("then", "else") if even else ("else", "then")
         assert sorted(sides(figure)[stage]) == sorted([(f"{ran} ran", False), (f"{idle} did not run", True)])
-        inside = [node for node in figure.nodes if node.cluster.startswith(f"{stage}.") and node.kind is Kind.RESULT]
+        inside = [
+            node for node in figure.nodes if node.cluster.startswith(f"{stage}.") and node.kind is NodeKind.RESULT
+        ]
         assert {node.idle for node in inside} == {True, False}
         (result,) = (node for node in inside if not node.idle)
         assert result.cluster.endswith(ran)
@@ -53,24 +55,24 @@ def test_the_side_of_an_if_that_ran_is_drawn_with_its_values_and_the_other_is_id
 
 def test_a_folded_if_says_which_side_ran() -> None:
     figure = unrolled("while_loop", "0:12")
-    shown = [node.lines[0] for node in figure.nodes if node.kind is Kind.BRANCH]
+    shown = [node.lines[0] for node in figure.nodes if node.kind is NodeKind.BRANCH]
     assert shown == ["then ran" if number % 2 == 0 else "else ran" for number in collatz(27, 11)]
 
 
 def test_a_group_of_operations_is_no_if() -> None:
-    figure = unrolled("date_normaliser", "0:2", Choice(depth=0, carried=True))
-    groups = [node for node in figure.nodes if node.kind is Kind.GROUP]
+    figure = unrolled("date_normaliser", "0:2", FigureContent(depth=0, carried=True))
+    groups = [node for node in figure.nodes if node.kind is NodeKind.GROUP]
     assert groups and not any(node.lines for node in groups)
 
 
 @pytest.mark.parametrize("depth", [0, 1])
 def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
     """Bubble sort: each pass compares one pair less."""
-    figure = unrolled("nested_loop", "0:3", Choice(depth=depth))
+    figure = unrolled("nested_loop", "0:3", FigureContent(depth=depth))
     if depth:
-        shown = [frame.label for frame in figure.clusters if frame.kind is Kind.LOOP]
+        shown = [frame.label for frame in figure.clusters if frame.kind is NodeKind.LOOP]
     else:
-        shown = [node.lines[0] for node in figure.nodes if node.kind is Kind.LOOP]
+        shown = [node.lines[0] for node in figure.nodes if node.kind is NodeKind.LOOP]
     assert [re.findall(r"[0-9] iterations$", text) for text in shown] == [
         ["4 iterations"],
         ["3 iterations"],
@@ -81,7 +83,7 @@ def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
 @pytest.mark.parametrize("values", list(ValueDetail))
 @pytest.mark.parametrize("name", NAMES)
 def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: ValueDetail) -> None:
-    drawing = arrange_stack(unrolled(name, "0:3,-1", Choice(depth=9, values=values)))
+    drawing = arrange_stack(unrolled(name, "0:3,-1", FigureContent(depth=9, values=values)))
     outer = {frame.cluster.id: frame for frame in drawing.frames if not frame.cluster.parent}
     shapes: dict[str, list[tuple[object, ...]]] = {}
     for id, shape in [

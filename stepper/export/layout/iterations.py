@@ -10,11 +10,20 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from stepper.export.figures.figure import Cluster, Edge, EdgeKind, Figure, Kind, Node
-from stepper.export.layout.drawing import BoxShape, Drawing, FrameShape, Line, columns, largest, segment, size_of
-from stepper.export.layout.layered import SIDE, arrange_level, title_width
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.layout.channels import Bend, tracks
+from stepper.export.layout.compound import SIDE, arrange_level, title_width
+from stepper.export.layout.figure_layout import (
+    BoxShape,
+    FigureLayout,
+    FrameShape,
+    Polyline,
+    columns,
+    largest,
+    segment,
+    size_of,
+)
 from stepper.export.layout.model import Segment
-from stepper.export.layout.tracks import Bend, tracks
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2
@@ -30,7 +39,7 @@ class _Net(Struct):
     title: str = ""
 
 
-def arrange_stack(figure: Figure) -> Drawing:
+def arrange_stack(figure: Figure) -> FigureLayout:
     """The whole figure, iterations under each other."""
     return _Stack(figure).drawing
 
@@ -39,13 +48,13 @@ class _Stack:
     """An unrolled figure while it is laid out. Columns are settled first, rows from the top downwards."""
 
     def __init__(self, figure: Figure) -> None:
-        self.figure, self.drawing = figure, Drawing()
+        self.figure, self.drawing = figure, FigureLayout()
         self.stages = list(figure.clusters_in[""])
-        self.shown = [cluster for cluster in self.stages if cluster.kind is Kind.ITERATION]
-        self.out: dict[str, list[Edge]] = {}
+        self.shown = [cluster for cluster in self.stages if cluster.kind is NodeKind.ITERATION]
+        self.out: dict[str, list[FigureEdge]] = {}
         for edge in figure.edges:
             self.out.setdefault(edge.source, []).append(edge)
-        self.sliced: dict[tuple[str, str], list[Edge]] = {}
+        self.sliced: dict[tuple[str, str], list[FigureEdge]] = {}
         for edge in figure.edges:
             if edge.kind is EdgeKind.SLICE:
                 self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
@@ -53,17 +62,17 @@ class _Stack:
         self.controls = [edge for edge in self.controls if edge.target in figure.clusters_by_id]
         self.kinds = self._kinds()
         self.template, self.positions = self._template()
-        self.inputs = [node for node in figure.nodes_in[""] if node.kind is Kind.INPUT]
-        self.outputs = [node for node in figure.nodes_in[""] if node.kind is not Kind.INPUT]
+        self.inputs = [node for node in figure.nodes_in[""] if node.kind is NodeKind.INPUT]
+        self.outputs = [node for node in figure.nodes_in[""] if node.kind is not NodeKind.INPUT]
         self._settle_columns()
         self._draw()
 
     # --- columns ---------------------------------------------------------------------------------------------------
 
-    def _template(self) -> tuple[Drawing, dict[str, BoxShape]]:
+    def _template(self) -> tuple[FigureLayout, dict[str, BoxShape]]:
         """One iteration's drawing with room for the values of all, and its boxes by the part of the id they share."""
         if not self.shown:
-            return Drawing(), {}
+            return FigureLayout(), {}
         sizes: dict[str, list[tuple[int, int]]] = {}
         for cluster in self.shown:
             for node in _nodes_within(self.figure, cluster.id):
@@ -89,7 +98,7 @@ class _Stack:
         self.right = {id: begin + BUS_STEP * k for k, id in enumerate(dict.fromkeys(pieces))}
         self.enters = {tail: self.body_x + box.x + box.width // 2 for tail, box in self.positions.items()}
 
-    def _leave_column(self, edge: Edge) -> int:
+    def _leave_column(self, edge: FigureEdge) -> int:
         """Where an edge leaves its source: kinds (and outputs) at columns of their own."""
         tail = _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
         box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
@@ -112,7 +121,7 @@ class _Stack:
                 found.setdefault(_tail(edge.source), {})[edge.kind, target] = None
         return found
 
-    def _enter_column(self, edge: Edge) -> int:
+    def _enter_column(self, edge: FigureEdge) -> int:
         if edge in self.controls:
             return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
         tail = _tail(edge.target) if edge.target in self.figure.by_id else f"n{edge.back_edge.split('>')[1]}"
@@ -142,7 +151,7 @@ class _Stack:
             default=0,
         )
 
-    def _row(self, nodes: list[Node], wishes: Mapping[str, float]) -> dict[str, BoxShape]:
+    def _row(self, nodes: list[FigureNode], wishes: Mapping[str, float]) -> dict[str, BoxShape]:
         """Boxes side by side, each as near as may be to the column that it wishes for; y is set by the caller."""
         found: list[BoxShape] = []
         free = 0
@@ -165,7 +174,7 @@ class _Stack:
             wishes[node.id] = self.left.get(node.id, sum(found) / len(found) if found else self.body_x)
         return wishes
 
-    def _input_net(self, node: Node, box: BoxShape, y: int) -> _Net:
+    def _input_net(self, node: FigureNode, box: BoxShape, y: int) -> _Net:
         """From an outer input into the first element of the stack, and into its bus."""
         net = _Net(EdgeKind.PORT, box.x + box.width // 2, y + box.height - 1, title=node.label)
         for edge in self.out.get(node.id, []):
@@ -185,11 +194,11 @@ class _Stack:
 
     def _entry_depth(self, stage: Cluster) -> int:
         """How many rows of an element wires go down through to reach what they enter."""
-        return 1 if stage.kind is Kind.ITERATION else -1
+        return 1 if stage.kind is NodeKind.ITERATION else -1
 
     def _draw_stage(self, stage: Cluster, y: int) -> int:
-        if stage.kind is Kind.ELLIPSIS:
-            node = Node(stage.id, Kind.ELLIPSIS, stage.label)
+        if stage.kind is NodeKind.ELLIPSIS:
+            node = FigureNode(stage.id, NodeKind.ELLIPSIS, stage.label)
             self.drawing.boxes.append(BoxShape(node, self.frame_x, y, self.frame_width, ELLIPSIS_HEIGHT))
             return ELLIPSIS_HEIGHT
         height = self.template.height + 3
@@ -206,7 +215,9 @@ class _Stack:
         mine: dict[int, _Net] = {}
         for edge in self._edges_from(stage):
             column = self._leave_column(edge)
-            begin = y + height - 1 if stage.kind is Kind.ELLIPSIS or edge.source == stage.id else self._bottom(edge, y)
+            begin = (
+                y + height - 1 if stage.kind is NodeKind.ELLIPSIS or edge.source == stage.id else self._bottom(edge, y)
+            )
             net = mine.setdefault(column, _Net(edge.kind, column, begin, title=edge.label))
             if edge.kind is EdgeKind.CARRIED and following is not None:
                 net.ends[self._enter_column(edge)] = self._entry_depth(following)
@@ -216,11 +227,11 @@ class _Stack:
             return [*nets, *(net for net in mine.values() if net.ends)]
         return [*nets, *mine.values()]
 
-    def _bottom(self, edge: Edge, y: int) -> int:
+    def _bottom(self, edge: FigureEdge, y: int) -> int:
         box = self.positions[_tail(edge.source)]
         return y + 2 + box.y + box.height - 1
 
-    def _edges_from(self, stage: Cluster) -> Iterable[Edge]:
+    def _edges_from(self, stage: Cluster) -> Iterable[FigureEdge]:
         """Edges that leave an element of the stack, from its nodes or from itself."""
         sources = [stage.id, *(node.id for node in self.figure.nodes_in[stage.id])]
         leaving = (EdgeKind.CARRIED, EdgeKind.PIECE, EdgeKind.PORT, EdgeKind.ENDS)
@@ -308,7 +319,7 @@ class _Stack:
             last = bottom + max(depth + 1, 0) if depth > 0 else bottom
             parts.append(segment(end, row, end, last))
             heads.append((end, last))
-        self.drawing.lines.append(Line(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins)))
+        self.drawing.lines.append(Polyline(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins)))
 
 
 def _tail(id: str) -> str:
@@ -316,7 +327,7 @@ def _tail(id: str) -> str:
     return id.partition(".")[2]
 
 
-def _nodes_within(figure: Figure, cluster: str) -> Iterable[Node]:
+def _nodes_within(figure: Figure, cluster: str) -> Iterable[FigureNode]:
     yield from figure.nodes_in[cluster]
     for inner in figure.clusters_in[cluster]:
         yield from _nodes_within(figure, inner.id)

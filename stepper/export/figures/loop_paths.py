@@ -11,7 +11,7 @@ from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.near_names import near_text
 
 
-class LoopPlace(Struct, frozen=True):
+class LoopPath(Struct, frozen=True):
     """A TensorIterator, Loop or If: the layers round it, itself, and the graph in which it stands."""
 
     around: tuple[Layer, ...]
@@ -39,12 +39,12 @@ class LoopPlace(Struct, frozen=True):
         return " > ".join(f"{layer.type} '{excerpt(layer.name)}'" for layer in (*self.around, self.layer))
 
 
-def loops_of(model: Model) -> list[LoopPlace]:
+def loops_of(model: Model) -> list[LoopPath]:
     """Every layer with a body, outer before inner."""
-    return [LoopPlace(path, layer, graph) for path, graph in model.graphs() for layer in graph.layers if layer.bodies]
+    return [LoopPath(path, layer, graph) for path, graph in model.graphs() for layer in graph.layers if layer.bodies]
 
 
-def find_loop(model: Model, name: str | None) -> LoopPlace:
+def find_loop(model: Model, name: str | None) -> LoopPath:
     """The loop of that name (or of the end of its path); without a name the only one of the outermost.
 
     Raises UsageError, with those that there are, where that is none or several.

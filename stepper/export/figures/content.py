@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
-from stepper.export.figures.body_graph import Folding
+from stepper.export.figures.drawn_graph import FoldingOptions
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph, Layer
 from stepper.name_patterns import Pattern, PatternError, regex
@@ -22,7 +22,7 @@ class Highlight(Struct, frozen=True):
     iteration: int | None = None
 
 
-class Choice(Struct, frozen=True):
+class FigureContent(Struct, frozen=True):
     """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
@@ -40,10 +40,12 @@ class Choice(Struct, frozen=True):
     fold_accumulators: bool = True
     elsewhere: Elsewhere = field(default_factory=dict)
 
-    def folding(self, graph: Graph) -> Folding:
+    def folding(self, graph: Graph) -> FoldingOptions:
         """What of a graph is folded."""
         hidden = frozenset(layer.id for layer in graph.layers if not self._shows(layer))
-        return Folding(constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden)
+        return FoldingOptions(
+            constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden
+        )
 
     def _shows(self, layer: Layer) -> bool:
         if self.carried or any(_fits(pattern, layer) for pattern in self.hide):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stepper.export.layout.model import Cell, Edge, N, Net
+from stepper.export.layout.model import LayoutEdge, N, Net, Vertex
 
 
-def rank_nodes(nodes: Mapping[N, object], edges: Sequence[Edge[N]], first: set[N], last: set[N]) -> dict[N, int]:
+def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first: set[N], last: set[N]) -> dict[N, int]:
     """Longest path from the sources; then what only feeds one consumer sinks to just above it."""
     outs: dict[N, list[N]] = {node: [] for node in nodes}
     ins: dict[N, list[N]] = {node: [] for node in nodes}
@@ -61,13 +61,13 @@ def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], ran
 
 
 def ranks_of_cells(
-    sizes: Mapping[N, tuple[int, int]], edges: Sequence[Edge[N]], rank: Mapping[N, int]
-) -> list[list[Cell[N]]]:
+    sizes: Mapping[N, tuple[int, int]], edges: Sequence[LayoutEdge[N]], rank: Mapping[N, int]
+) -> list[list[Vertex[N]]]:
     """The cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
-    rows: list[list[Cell[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    cells: dict[N, Cell[N]] = {}
+    rows: list[list[Vertex[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    cells: dict[N, Vertex[N]] = {}
     for node, (width, height) in sizes.items():
-        cells[node] = cell = Cell(node, None, width, height)
+        cells[node] = cell = Vertex(node, None, width, height)
         rows[rank[node]].append(cell)
     nets: dict[tuple[N, int, int], Net[N]] = {}
     for source, target, output in edges:
@@ -77,7 +77,7 @@ def ranks_of_cells(
         for passed in range(rank[source] + 1, rank[target]):
             after = nets.get((source, output, passed))
             if after is None:
-                trunk = Cell(source, output, 1, 0)
+                trunk = Vertex(source, output, 1, 0)
                 rows[passed].append(trunk)
                 _join(net, trunk)
                 nets[source, output, passed] = after = _net(trunk, output)
@@ -88,13 +88,13 @@ def ranks_of_cells(
     return rows
 
 
-def _net(top: Cell[N], output: int) -> Net[N]:
+def _net(top: Vertex[N], output: int) -> Net[N]:
     net = Net(output, top)
     top.outs.append(net)
     return net
 
 
-def _join(net: Net[N], end: Cell[N]) -> None:
+def _join(net: Net[N], end: Vertex[N]) -> None:
     net.ends.append(end)
     end.ins.append(net)
     end.above.append(net.top)
