@@ -5,9 +5,10 @@ A pattern comes from a user and names come from a file; Python's `re` and `fnmat
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import re2
+if TYPE_CHECKING:
+    import re2
 
 LONGEST_PATTERN: Final = 1000
 """Characters."""
@@ -25,6 +26,8 @@ class Pattern:
     __slots__ = ("_compiled", "text")
 
     def __init__(self, text: str, expression: str) -> None:
+        import re2  # most runs have no pattern
+
         if len(text) > LONGEST_PATTERN:
             raise PatternError(f"a pattern has at most {LONGEST_PATTERN} characters")
         try:
@@ -57,11 +60,15 @@ def regex(text: str) -> Pattern:
 
 def glob(text: str) -> Pattern:
     """Return the glob: `*` matches any text, `?` any character. Raise PatternError if it is too long."""
+    import re2
+
     parts = {"*": "(?s:.*)", "?": "(?s:.)"}
     return Pattern(text, rf"\A{''.join(parts.get(letter) or re2.escape(letter) for letter in text)}\z")
 
 
 def _options() -> Any:
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MOST_MEMORY

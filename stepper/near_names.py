@@ -5,7 +5,6 @@ Imports nothing heavy, so that a mistyped word of the command line is answered a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,8 @@ _MOST_FILES: Final = 2000
 
 def near_names(word: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
     """The names that look like a word, at most three, the nearest first; capitals are no difference."""
+    import difflib  # here, so that --help does not wait for it
+
     known = {name.lower(): name for name in names if len(name) <= _LONGEST}
     return [known[name] for name in difflib.get_close_matches(word[:_LONGEST].lower(), known, n=_MOST, cutoff=cutoff)]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -165,20 +164,21 @@ class _Listener:
 
     def __init__(self, heard: Any) -> None:
         self._heard = heard
-        self._theirs, self._ours = socket.socketpair()
-        self._ours.setblocking(False)
-        self._previous = signal.set_wakeup_fd(self._ours.fileno(), warn_on_full_buffer=False)
+        self._theirs, self._ours = os.pipe()
+        if os.name == "posix":
+            os.set_blocking(self._ours, False)
+        self._previous = signal.set_wakeup_fd(self._ours, warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._listen, name="signals", daemon=True)
         self._thread.start()
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError), self._theirs:
-            while numbers := self._theirs.recv(64):
+        with os.fdopen(self._theirs, "rb", buffering=0) as theirs:
+            while numbers := theirs.read(64):
                 for number in dict.fromkeys(numbers):
                     self._heard(number, numbers.count(number))
 
     def close(self) -> None:
         """Listen no longer."""
         signal.set_wakeup_fd(self._previous)
-        self._ours.close()
+        os.close(self._ours)
         self._thread.join(_PATIENCE)

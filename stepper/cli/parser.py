@@ -12,8 +12,6 @@ from stepper import __version__
 from stepper.cli import arguments
 from stepper.cli.usage import Parser, check_first
 from stepper.errors import EXIT_CODES
-from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
-from stepper.files.kinds import FORMATS
 from stepper.files.models import is_model_path
 
 
@@ -22,8 +20,11 @@ def parser() -> Parser:
     return command_line()[0]
 
 
-def command_line() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
-    """Return the parser of the whole command line, and its argument that is the command, with a parser for each."""
+def command_line(only: str | None = None) -> tuple[Parser, argparse._SubParsersAction[Parser]]:
+    """Return the parser of the whole command line, and its argument that is the command, with a parser for each.
+
+    With `only`, the others know no options: those of all commands take longer than `--help` may.
+    """
     top = Parser(
         prog="stepper",
         description="A debugger for the loops of a neural network: runs an OpenVINO IR with numpy.",
@@ -32,7 +33,9 @@ def command_line() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
     top.add_argument("--version", action="version", version=f"stepper {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (text, add) in _COMMANDS.items():
-        add(commands.add_parser(name, help=text))
+        command = commands.add_parser(name, help=text)
+        if only is None or name == only:
+            add(command)
     return top, commands
 
 
@@ -47,10 +50,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     if words and is_model_path(words[0]):
         words.insert(0, "tui")  # a bare model opens the application
     check_first(words, COMMANDS)
-    top, commands = command_line()
-    options, rest = top.parse_known_args(_with_ranges(words))
+    options, rest = command_line(words[0] if words else "")[0].parse_known_args(_with_ranges(words))
     if rest:
-        commands.choices[options.command].refuse(rest, commands.choices)
+        commands = command_parsers()
+        commands[options.command].refuse(rest, commands)
     return cast("argparse.Namespace", options)
 
 
@@ -243,6 +246,9 @@ def _add_find(command: Parser) -> None:
 
 
 def _add_export(export: Parser) -> None:
+    from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail  # here, for the speed of --help
+    from stepper.files.kinds import FORMATS
+
     export.description = (
         "Draw a model, a loop's body, its port map, or the iterations of a run; the same bytes each time. "
         "SVG is laid out by the program itself, PNG and PDF by Graphviz."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -152,6 +151,8 @@ def _refuse_option(words: Sequence[str], commands: tuple[str, ...]) -> NoReturn:
     # A model behind its command goes with it.
     end = at + 2 if what == "command" and at + 1 < len(words) and is_model_path(words[at + 1]) else at + 1
     ordered = [*words[at:end], *words[:at], *words[end:]]
+    import shlex  # here, so that --help does not wait for it
+
     raise UsageError(f"{words[0]} stands behind the {what}: stepper {shlex.join(ordered)}")
 
 

@@ -15,8 +15,6 @@ from stepper.commands.registry import command, one_of
 from stepper.commands.session import Answer, Session, required
 from stepper.commands.stopping import breaks, watches
 from stepper.debug.causes.cause import NON_FINITE
-from stepper.debug.causes.texts import chain_lines
-from stepper.debug.causes.why import NoValueYet
 from stepper.debug.found import Series
 from stepper.debug.inspection.text import (
     by_text,
@@ -248,6 +246,9 @@ def _explain(session: Session, _text: str) -> Answer:
 
 @command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
 def _why(session: Session, text: str) -> Answer:
+    from stepper.debug.causes.texts import chain_lines  # a session begins without any
+    from stepper.debug.causes.why import NoValueYet
+
     debugger = session.debugger
     try:
         chain = debugger.why(required(text, "a value"))

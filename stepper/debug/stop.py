@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from html import escape
 from typing import Any, Final
 
 import numpy as np
@@ -76,6 +75,8 @@ class Stop(Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         """The place and the reasons, for notebooks."""
+        from html import escape  # notebooks alone need it
+
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.details)
         return f"<p>tick {self.tick}, {escape(str(self.reason))}: {escape(self._where())}</p><ul>{lines}</ul>"
 

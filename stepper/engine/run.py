@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -103,6 +102,8 @@ class Outputs(dict[str, Array]):
 
     def _repr_html_(self) -> str:
         """A table of the outputs and one of the loops, for notebooks."""
+        from html import escape  # notebooks alone need it
+
         rows = [
             (name, f"{name_of(value.dtype)}{shape_text(value.shape)}", np.array2string(value.reshape(-1), threshold=8))
             for name, value in self.items()

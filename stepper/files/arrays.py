@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from typing import IO, Final
 
@@ -16,6 +15,8 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
     """Write an .npz into a file that is open."""
+    import zipfile  # few starts write any
+
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _EPOCH), "w", force_zip64=True) as member:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -227,6 +226,8 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
 
     def _repr_html_(self) -> str:
         """A table of inputs, outputs and loops, for notebooks."""
+        from html import escape  # notebooks alone need it
+
         rows = [("input", layer, str(parameter_shape(layer))) for layer in self.graph.parameters]
         rows += [("output", layer, str(PartialShape.of_dims(layer.inputs[0].dims))) for layer in self.graph.results]
         loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]

@@ -46,7 +46,7 @@ def opened(source: ModelSource) -> Model:
     return _opener[0](source)
 
 
-def open_sequences(source: ModelSource) -> Model:
+def open_sequences(model: ModelSource) -> Model:
     """Return the model with its recurrent sequences as loops; the model itself where it has none.
 
     Every LSTMSequence, GRUSequence and RNNSequence, at any depth, becomes the TensorIterator over its cell that it is,
@@ -54,7 +54,7 @@ def open_sequences(source: ModelSource) -> Model:
     bidirectional one NAME/forward has the id. A sequence that is not well-formed stays, for `compile_model` to say
     what is wrong with it.
     """
-    model = opened(source)
+    model = opened(model)
     found = lowering.lowered(model, on_request=True)
     if found is model or model.reopen is None:
         return found

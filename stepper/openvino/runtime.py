@@ -19,12 +19,13 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.openvino.tensors import feed, to_array
-from stepper.openvino.worker import CheckDevice, RuntimeFacts, shared_worker
 from stepper.processes.messages import COMPILING, READING, RUNNING
-from stepper.processes.worker import LONGEST, Limits
 
 if TYPE_CHECKING:
     import openvino
+
+    from stepper.openvino.worker import RuntimeFacts
+    from stepper.processes.worker import Limits
 
 INSTALL: Final = "pip install 'stepper[openvino]'"
 PRECISIONS: Final = ("f32", "f16", "bf16")
@@ -89,6 +90,8 @@ class Runtime:
     @property
     def limits(self) -> Limits:
         """How long it may take."""
+        from stepper.processes.worker import LONGEST, Limits  # most runs need no other process
+
         return Limits(LONGEST if self.timeout is None else self.timeout)
 
     @property
@@ -99,12 +102,16 @@ class Runtime:
     @property
     def facts(self) -> RuntimeFacts:
         """What another process needs to compute as this does."""
+        from stepper.openvino.worker import RuntimeFacts
+
         return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
 
     def check(self) -> None:
         """UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
         ensure_installed(f"computing with {self}")
         if self.is_remote:
+            from stepper.openvino.worker import CheckDevice, shared_worker
+
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
         else:
             self.check_here()
