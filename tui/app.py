@@ -210,7 +210,7 @@ class StepperApp(App[int]):
         try:
             message.then(message.answer)
         except Exception as error:  # a fault in a pane must not end the session
-            self.report_fault(getattr(message.then, "__qualname__", "answer"), error)
+            self.report_fault(f"what is shown of {message.question}", error)
 
     def on_fault(self, message: Fault) -> None:
         """Something is wrong in the program itself."""

@@ -44,10 +44,11 @@ class Progress(Message):
 
 
 class Found(Message):
-    """The answer to a question that a pane asked of the debugger; an error is a text."""
+    """The answer to a question that was asked of the debugger; an error is a text."""
 
-    def __init__(self, then: Callable[[Any], None], answer: Any, error: str = "") -> None:
+    def __init__(self, question: str, then: Callable[[Any], None], answer: Any, error: str = "") -> None:
         super().__init__()
+        self.question = question
         self.then = then
         self.answer = answer
         self.error = error

@@ -8,7 +8,7 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from tests.tui.driven import DECODER, Driven, drive
-from tui.paint.containers import Horizontal, Vertical
+from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.main.graph import BodyGraph
 from tui.state import State
@@ -66,9 +66,9 @@ def test_rows_of_the_graph_that_are_kept_are_those_that_would_be_made_anew() -> 
         assert isinstance(pane, BodyGraph)
         for key in WAYS:
             await driven.press(key)
-            kept = pane._window(*pane.size)
+            kept = pane.visible_lines(*pane.size)
             pane._painted_rows.clear()
-            assert kept == pane._window(*pane.size), key
+            assert kept == pane.visible_lines(*pane.size), key
 
     drive("date_normaliser", script, lines=AT_SOFTMAX)
 

@@ -14,34 +14,24 @@ A heading line, then the rows. No box: a heading, air and one hairline between c
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.color import Color
-from textual.filter import ANSIToTruecolor, LineFilter
-from textual.geometry import Region, Size, Spacing
-from textual.strip import Strip
-from textual.widget import Widget
 
 from tui.keys.keymap import Keymap
-from tui.paint import inks
-from tui.paint.guard import FaultReporter, Guarded
 from tui.paint.listing import Folding
-from tui.paint.rows import Cell, Row, Token, spread, width_of
-from tui.paint.together import Together, runs
+from tui.paint.painter import FaultReporter, PaintedWidget
+from tui.paint.rows import Cell, Row, spread
 from tui.state import State
-from tui.theme import GLYPHS, Look, in_ascii
+from tui.theme import GLYPHS, Look
 from tui.worker.driver import Driver
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from tui.screens.inputs.choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
-_segment: Final = partial(tuple.__new__, Segment)
-"""A Segment of its three parts; thousands are made at each paint."""
 
 
 class Host(FaultReporter, Protocol):
@@ -83,7 +73,7 @@ class Host(FaultReporter, Protocol):
         """Name the keys that hold now in the last line of the screen."""
 
 
-class Pane(Guarded, Widget, can_focus=True):
+class Pane(PaintedWidget, can_focus=True):
     """A heading and rows. `note` stands at the right of the heading."""
 
     DEFAULT_CSS = "Pane { height: auto; padding: 0 1; background: $background; color: $foreground; }"
@@ -100,23 +90,13 @@ class Pane(Guarded, Widget, can_focus=True):
     """What the pane shows, for `?`: one line of text a line."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        super().__init__(host.look, id=id)
         self.host = host
-        self.look: Look = host.look
         self.state = State()
         self.top = 0
         self._rows: tuple[int, list[Row]] | None = None
-        self._lines: list[Row] = []
-        self._finished: dict[tuple[int, int], Strip] = {}
         self._colours: dict[object, Color] = {}
         self._tiles: dict[object, Cell] = {}
-        self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
-        self._styles: dict[Token, Style] = {}
-        self._sizes: tuple[Size, Size] | None = None
-        self._is_shown = True
-        self._tall = -1
-        self._has_sides = False
-        self.together: Together | None = None
 
     @property
     def is_typing(self) -> bool:
@@ -169,57 +149,18 @@ class Pane(Guarded, Widget, can_focus=True):
     def changed(self) -> None:
         """Build the rows anew, and paint those that are others than before."""
         self._rows = None
-        width, height = self.size
-        grows = self.styles.height is not None and self.styles.height.is_auto
-        # A layout costs more than all painting.
-        if not width or (grows and self._height(width) != self._tall):
-            self._lines = []
-            self._repaint(layout=grows and self.display)
-            return
-        before, self._lines = self._lines, []
-        try:
-            self._lines = self._window(width, height)
-        except Exception as error:  # painting reports it in place
-            self.report_fault(error)
-        if len(self._lines) != len(before):
-            self._repaint()
-            return
-        others = [y for y, row in enumerate(self._lines) if row != before[y]]
-        for y in others:
-            self._finished.pop((y, width), None)
-        if others:
-            regions = [Region(0, begin, width, end - begin) for begin, end in runs(others)]
-            if self._has_sides or self.together is None or not self.together.take(self, regions):
-                self.refresh(*regions)
+        super().changed()
 
-    def _repaint(self, *, layout: bool = False) -> None:
-        """Paint everything."""
-        self._finished.clear()
-        self.refresh(layout=layout)
-
-    def _height(self, width: int) -> int:
-        try:
-            return len(self.heading(width)) + self.count(width)
-        except Exception as error:
-            self.report_fault(error)
-            return 1
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many rows as there are."""
-        self._tall = self._height(width)
-        return self._tall
+    def line_count(self, width: int) -> int:
+        """Return how many rows there are, with those of the heading."""
+        return len(self.heading(width)) + self.count(width)
 
     def notify_style_update(self) -> None:
-        """Another theme, or another focus."""
+        """Paint with another theme, or another focus."""
         super().notify_style_update()
         self._rows = None
-        self._lines = []
-        self._finished.clear()
-        self._styles.clear()
         self._colours.clear()
         self._tiles.clear()
-        self._filters = None
-        self._sizes = None
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -227,11 +168,6 @@ class Pane(Guarded, Widget, can_focus=True):
 
     def on_blur(self) -> None:
         """The heading shows it."""
-        self.changed()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Rows depend on the width."""
-        self._is_shown = True
         self.changed()
 
     def scroll_rows(self, by: int) -> None:
@@ -261,120 +197,12 @@ class Pane(Guarded, Widget, can_focus=True):
         index = y - len(self.heading(width)) + self.top
         return index if self.top <= index < self.count(width) else None
 
-    # --- painting ------------------------------------------------------------------------------------------------
-
-    @property
-    def size(self) -> Size:
-        """The size of what it shows. Textual would look for the pane on the screen each time that it is asked."""
-        outer = self.outer_size
-        if self._sizes is None or self._sizes[0] != outer:
-            gutter = self.styles.gutter
-            inner = Size(max(outer.width - gutter.width, 0), max(outer.height - gutter.height, 0))
-            self._sizes = outer, inner
-        return self._sizes[1] if self._is_shown else Size(0, 0)
-
-    def on_hide(self) -> None:
-        """It is not on the screen, and has no size, until Textual asks for its lines again."""
-        self._is_shown = False
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """What Textual asks for at each paint, of all panes. Lines that are as before are known here already.
-
-        Without a border at the sides a line is what the pane shows and blanks beside it; what stands above or below
-        the lines is left to Textual.
-        """
-        self._is_shown = True
-        styles = self.styles
-        padding, gutter = styles.padding, styles.gutter
-        self._has_sides = (gutter.left, gutter.right) != (padding.left, padding.right)
-        if self._has_sides:
-            return super().render_lines(crop)
-        width, height = self.size
-        known, above = self._finished, gutter.top
-        lines = [
-            (known.get((y - above, width)) or self._paint(y - above, width, padding))
-            if 0 <= y - above < height
-            else super(Pane, self).render_lines(Region(0, y, width + padding.width, 1))[0]
-            for y in crop.line_range
-        ]
-        if crop.column_span != (0, width + padding.width):
-            lines = [line.crop(*crop.column_span) for line in lines]
-        return lines
-
-    def _paint(self, y: int, width: int, padding: Spacing) -> Strip:
-        """A line with the blanks beside it, in colours that the terminal has."""
-        if self._filters is None:
-            # All colours of a pane are true ones already.
-            wanted = (one for one in self.get_line_filters() if not isinstance(one, ANSIToTruecolor))
-            self._filters = self.background_colors[1], tuple(wanted)
-        ground = self.style_of("")
-        left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
-        line = Strip([left, *self._segments(y, width), right], width + padding.width)
-        background, filters = self._filters
-        for one in filters:
-            line = line.apply_filter(one, background)
-        self._finished[y, width] = line
-        return line
-
-    def render_line(self, y: int) -> Strip:
-        """One line of the pane, for Textual, where there are borders at the sides."""
-        width = self.size.width
-        return Strip(self._segments(y, width), width)
-
-    def _segments(self, y: int, width: int) -> list[Segment]:
-        """A line; a fault in the pane is shown in its place and nowhere else."""
-        try:
-            if not self._lines:
-                self._lines = self._window(width, self.size.height)
-            return self.segments_of(self._lines[y] if y < len(self._lines) else [], width)
-        except Exception as error:  # whatever a pane does wrong must not end the session
-            self.report_fault(error)
-            return self.segments_of([(f" {type(self).__name__}: {error!r}" if y < 2 else "", "bad")], width)
-
-    def report_fault(self, error: Exception) -> None:
-        """Say once what went wrong."""
-        self.host.report_fault(type(self).__name__, error)
-
-    def _window(self, width: int, height: int) -> list[Row]:
-        """All lines that are to be seen."""
+    def visible_lines(self, width: int, height: int) -> list[Row]:
+        """Return the heading, and those of the rows that are to be seen."""
         heading = self.heading(width)
         end = min(self.top + height - len(heading), self.count(width))
         lines = [*heading, *(self.row(index, width) for index in range(self.top, end))][:height]
         return lines + [[] for _ in range(height - len(lines))]
-
-    def segments_of(self, row: Row, width: int) -> list[Segment]:
-        """A row as what Textual paints, in exactly so many cells."""
-        if self.look.ascii:
-            row = [(in_ascii(text), token) for text, token in row]
-        known, style_of = self._styles.get, self.style_of
-        segments = [_segment((text, known(token) or style_of(token), None)) for text, token in row if text]
-        cells = width_of(row)
-        if cells <= width:
-            if cells < width:
-                segments.append(_segment((" " * (width - cells), self.style_of(""), None)))
-            return segments
-        strip = Strip(segments, cells)
-        if width and strip.crop(width, cells).text.strip():
-            # What does not fit is seen to be cut, whatever a pane has not thought of.
-            kept = strip.crop(0, width - 1)
-            last = strip.crop(width - 1, width)
-            style = next((segment.style for segment in last if segment.style is not None), self.style_of(""))
-            strip = Strip.join([kept, Strip([Segment(in_ascii("…") if self.look.ascii else "…", style)])])
-        return list(strip.adjust_cell_length(width, self.style_of("")).crop(0, width))
-
-    def style_of(self, token: Token) -> Style:
-        """The style of a token, or of several that are laid over one another."""
-        if type(token) is not str:
-            assert isinstance(token, Style)
-            return token
-        style = self._styles.get(token)
-        if style is None:
-            style = self.rich_style
-            _, ground = self.background_colors
-            for part in token.split():
-                style += inks.style_of(part, ground, self.app.theme_variables)
-            self._styles[token] = style
-        return style
 
     # --- colours that are computed -------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
 Token = str | Style
-"""One of tui.paint.inks (several, with blanks between them, are laid over one another)."""
+"""One of tui.paint.styles (several, with blanks between them, are laid over one another)."""
 Cell = tuple[str, Token]
 Row = list[Cell]
 

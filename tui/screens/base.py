@@ -17,12 +17,10 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from tui.keys.keymap import Dispatcher
-from tui.paint.containers import Horizontal, Vertical
-from tui.paint.guard import Guarded
 from tui.paint.lines import AnswerLine, KeysLine, TopBar
+from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
-from tui.paint.together import Together
 from tui.screens.main.prompt import Prompt
 from tui.state import State
 
@@ -89,7 +87,7 @@ class DebugScreen(Guarded, Screen[None]):
         self.dispatcher = Dispatcher()
         self._has_parts = False
         self._panes: tuple[Pane, ...] = ()
-        self._together = Together()
+        self._batched = BatchedPaint()
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -131,13 +129,13 @@ class DebugScreen(Guarded, Screen[None]):
         """There is something new to show."""
         if not self.is_ready:
             return
-        with self._together.painted_by(self.query_one("#content")):
+        with self._batched.painted_by(self.query_one("#content")):
             for pane in self._panes:
                 self._update(pane, state)
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
-        with self._together.painted_by(self.query_one("#content")):
+        with self._batched.painted_by(self.query_one("#content")):
             for pane in self._panes:
                 if pane.shows_running:
                     self._update(pane, state)
@@ -182,7 +180,7 @@ class DebugScreen(Guarded, Screen[None]):
         """Show what there is. All panes are there from the beginning."""
         self._panes = tuple(self.query(Pane))
         for pane in self._panes:
-            pane.together = self._together
+            pane.batched = self._batched
         self._has_parts = True
         self.dispatcher.keymap = self.host.keymap
         self.prompt.history = self.host.typed

@@ -266,7 +266,7 @@ class Driver:
             self._app.post_message(Fault("saving the session", repr(error)))
             return
         if trouble:
-            self._app.post_message(Found(lambda _answer: None, None, trouble))
+            self._app.post_message(Found("saving the session", lambda _answer: None, None, trouble))
 
     def _made(self) -> bool:
         """Make the debugger; whether that went well."""
@@ -301,9 +301,9 @@ class Driver:
             self._rate.begin()
             self._command = asked.title
         try:
-            return Found(asked.then, asked.question.answer(self._debugger))
+            return Found(name_of(asked), asked.then, asked.question.answer(self._debugger))
         except StepperError as error:
-            return Found(asked.then, None, str(error))
+            return Found(name_of(asked), asked.then, None, str(error))
         finally:
             with self._lock:
                 self._command = ""

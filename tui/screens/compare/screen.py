@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
-from tui.paint.containers import Horizontal
+from tui.paint.painter import Horizontal
 from tui.screens.base import DebugScreen
 from tui.screens.compare.carried_differences import CarriedDifferences
 from tui.screens.compare.differences import Differences

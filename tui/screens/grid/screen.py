@@ -9,7 +9,7 @@ from typing import Final
 
 from textual.app import ComposeResult
 
-from tui.paint.containers import Horizontal, Vertical
+from tui.paint.painter import Horizontal, Vertical
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.grid.grid import Grid
 from tui.screens.grid.grid_detail import GridDetail

@@ -7,8 +7,8 @@ from typing import Final
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
-from tui.paint.containers import Horizontal
 from tui.paint.lines import TopBar
+from tui.paint.painter import Horizontal
 from tui.screens.base import DebugScreen
 from tui.screens.inputs.given_inputs import GivenInputs
 from tui.screens.inputs.input_detail import InputDetail

@@ -208,5 +208,6 @@ class AnswerCard(Pane):
         """The lines; a long one goes on below, further in than it begins."""
         return [[("  ", ""), (part, "")] for line in self.lines for part in wrapped(line, width - 3)]
 
-    def _height(self, width: int) -> int:
-        return min(super()._height(width), self.most)
+    def line_count(self, width: int) -> int:
+        """Return how many rows there are, as far as there is room for them."""
+        return min(super().line_count(width), self.most)

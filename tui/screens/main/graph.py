@@ -262,7 +262,8 @@ class BodyGraph(Pane):
         """As many as are seen."""
         return max(self.size.height - 1, 0)
 
-    def _window(self, width: int, height: int) -> list[Row]:
+    def visible_lines(self, width: int, height: int) -> list[Row]:
+        """Return the heading, and the visible rows of the drawing."""
         heading, painter = self.heading(width), self._painter
         if painter is None:
             waits = self._program() is not None

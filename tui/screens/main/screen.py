@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 
 from stepper.debug.stop import Reason
 from tui.keys.keymap import key_for
-from tui.paint.containers import Horizontal, Vertical
 from tui.paint.lines import Tabs
+from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen
 from tui.screens.main.back_edges import BackEdges

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
-from tui.paint.containers import Horizontal, Vertical
+from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.value.inquiries import Inquiries

@@ -1,0 +1,333 @@
+"""Everything that replaces how Textual paints and handles events, in one place.
+
+The reason is speed: from a key to the painted frame there are 16 ms. Textual asks each widget on the screen for all of
+its lines at each paint, and passes a message around for each widget that is refreshed; with 15 panes that takes longer
+than all that stepper itself does. So lines that are as before are kept, and what changes with one key is painted as
+one.
+
+None of this is promised by Textual from one version to the next: pyproject.toml bounds it below the next major one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Protocol
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import containers, events
+from textual.color import Color
+from textual.filter import ANSIToTruecolor, LineFilter
+from textual.geometry import Offset, Region, Size, Spacing
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.paint import styles
+from tui.paint.rows import Row, Token, width_of
+from tui.theme import Look, in_ascii
+
+if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
+
+    _Pump = MessagePump
+    _Widget = Widget
+else:
+    _Pump = _Widget = object
+
+
+_segment: Final = partial(tuple.__new__, Segment)
+"""A Segment of its three parts; thousands are made at each paint."""
+
+
+class FaultReporter(Protocol):
+    """The application, as far as faults are concerned."""
+
+    def report_fault(self, where: str, error: Exception) -> None:
+        """Show once that a part of the program failed; the session goes on, and is saved."""
+
+
+class Guarded(_Pump):
+    """To be named before a class of widgets: a fault in handling an event is reported, and does not end the session."""
+
+    host: FaultReporter
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event."""
+        try:
+            await super().on_event(event)
+        except Exception as error:
+            self.host.report_fault(type(self).__name__, error)
+
+
+class BatchedPaint:
+    """Lines of several panes that change with one key, painted as one."""
+
+    def __init__(self) -> None:
+        self._regions: list[Region] = []
+        self._is_open = False
+
+    def take(self, pane: Widget, regions: Sequence[Region]) -> bool:
+        """Paint these parts of a pane with the others; False if each is painted by itself just now."""
+        if self._is_open:
+            offset = pane.content_region.offset
+            self._regions += [region.translate(offset) for region in regions]
+        return self._is_open
+
+    @contextmanager
+    def painted_by(self, widget: Widget) -> Iterator[None]:
+        """Collect what changes inside of the block, and have it painted for this widget, which stands for all."""
+        self._is_open = True
+        try:
+            yield
+        finally:
+            self._is_open = False
+            regions, self._regions = self._regions, []
+            if regions:
+                x, y = widget.content_region.offset
+                widget.refresh(*(region.translate(Offset(-x, -y)) for region in regions))
+
+
+class PaintedWidget(Guarded, Widget):
+    """A widget of lines that are kept as long as they are as before."""
+
+    def __init__(self, look: Look, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.look = look
+        self.batched: BatchedPaint | None = None
+        self._lines: list[Row] = []
+        self._finished: dict[tuple[int, int], Strip] = {}
+        self._filters: tuple[Color, tuple[LineFilter, ...]] | None = None
+        self._styles: dict[Token, Style] = {}
+        self._sizes: tuple[Size, Size] | None = None
+        self._is_shown = True
+        self._tall = -1
+        self._has_sides = False
+
+    # --- what a subclass says ------------------------------------------------------------------------------------
+
+    def visible_lines(self, width: int, height: int) -> list[Row]:
+        """Return all lines that are to be seen, exactly `height` of them."""
+        return [[] for _ in range(height)]
+
+    def line_count(self, width: int) -> int:
+        """Return how many lines there are, for a widget that is as high as they are."""
+        return 0
+
+    # --- what has changed ----------------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Build the lines anew, and paint those that are others than before."""
+        width, height = self.size
+        grows = self.styles.height is not None and self.styles.height.is_auto
+        # A layout costs more than all painting.
+        if not width or (grows and self._height(width) != self._tall):
+            self._lines = []
+            self._repaint(layout=grows and self.display)
+            return
+        before, self._lines = self._lines, []
+        try:
+            self._lines = self.visible_lines(width, height)
+        except Exception as error:  # painting reports it in place
+            self.report_fault(error)
+        if len(self._lines) != len(before):
+            self._repaint()
+            return
+        others = [y for y, row in enumerate(self._lines) if row != before[y]]
+        for y in others:
+            self._finished.pop((y, width), None)
+        if others:
+            regions = [Region(0, begin, width, end - begin) for begin, end in _runs(others)]
+            if self._has_sides or self.batched is None or not self.batched.take(self, regions):
+                self.refresh(*regions)
+
+    def _repaint(self, *, layout: bool = False) -> None:
+        """Paint everything."""
+        self._finished.clear()
+        self.refresh(layout=layout)
+
+    def _height(self, width: int) -> int:
+        try:
+            return self.line_count(width)
+        except Exception as error:
+            self.report_fault(error)
+            return 1
+
+    def report_fault(self, error: Exception) -> None:
+        """Say once what went wrong."""
+        self.host.report_fault(type(self).__name__, error)
+
+    # --- tokens as styles ----------------------------------------------------------------------------------------
+
+    def segments_of(self, row: Row, width: int) -> list[Segment]:
+        """Return a row as what Textual paints, in exactly so many cells."""
+        if self.look.ascii:
+            row = [(in_ascii(text), token) for text, token in row]
+        known, style_of = self._styles.get, self.style_of
+        segments = [_segment((text, known(token) or style_of(token), None)) for text, token in row if text]
+        cells = width_of(row)
+        if cells <= width:
+            if cells < width:
+                segments.append(_segment((" " * (width - cells), self.style_of(""), None)))
+            return segments
+        strip = Strip(segments, cells)
+        if width and strip.crop(width, cells).text.strip():
+            # What does not fit is seen to be cut, whatever a pane has not thought of.
+            kept = strip.crop(0, width - 1)
+            last = strip.crop(width - 1, width)
+            style = next((segment.style for segment in last if segment.style is not None), self.style_of(""))
+            strip = Strip.join([kept, Strip([Segment(in_ascii("…") if self.look.ascii else "…", style)])])
+        return list(strip.adjust_cell_length(width, self.style_of("")).crop(0, width))
+
+    def style_of(self, token: Token) -> Style:
+        """Return the style of a token, or of several that are laid over one another."""
+        if type(token) is not str:
+            assert isinstance(token, Style)
+            return token
+        style = self._styles.get(token)
+        if style is None:
+            style = self.rich_style
+            _, ground = self.background_colors
+            for part in token.split():
+                style += styles.style_of(part, ground, self.app.theme_variables)
+            self._styles[token] = style
+        return style
+
+    # --- what Textual calls --------------------------------------------------------------------------------------
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return as many rows as there are."""
+        self._tall = self._height(width)
+        return self._tall
+
+    def notify_style_update(self) -> None:
+        """Paint with another theme, or another focus."""
+        super().notify_style_update()
+        self._lines = []
+        self._finished.clear()
+        self._styles.clear()
+        self._filters = None
+        self._sizes = None
+
+    @property
+    def size(self) -> Size:
+        """The size of what it shows. Textual would look for the widget on the screen each time that it is asked."""
+        outer = self.outer_size
+        if self._sizes is None or self._sizes[0] != outer:
+            gutter = self.styles.gutter
+            inner = Size(max(outer.width - gutter.width, 0), max(outer.height - gutter.height, 0))
+            self._sizes = outer, inner
+        return self._sizes[1] if self._is_shown else Size(0, 0)
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Build the lines for another width."""
+        self._is_shown = True
+        self.changed()
+
+    def on_hide(self) -> None:
+        """It is not on the screen, and has no size, until Textual asks for its lines again."""
+        self._is_shown = False
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the lines of a region.
+
+        Without a border at the sides a line is what the widget shows and blanks beside it; what stands above or below
+        the lines is left to Textual.
+        """
+        self._is_shown = True
+        styles = self.styles
+        padding, gutter = styles.padding, styles.gutter
+        self._has_sides = (gutter.left, gutter.right) != (padding.left, padding.right)
+        if self._has_sides:
+            return super().render_lines(crop)
+        width, height = self.size
+        known, above = self._finished, gutter.top
+        lines = [
+            (known.get((y - above, width)) or self._painted(y - above, width, padding))
+            if 0 <= y - above < height
+            else super(PaintedWidget, self).render_lines(Region(0, y, width + padding.width, 1))[0]
+            for y in crop.line_range
+        ]
+        if crop.column_span != (0, width + padding.width):
+            lines = [line.crop(*crop.column_span) for line in lines]
+        return lines
+
+    def _painted(self, y: int, width: int, padding: Spacing) -> Strip:
+        """A line with the blanks beside it, in colours that the terminal has."""
+        if self._filters is None:
+            # All colours of a pane are true ones already.
+            wanted = (one for one in self.get_line_filters() if not isinstance(one, ANSIToTruecolor))
+            self._filters = self.background_colors[1], tuple(wanted)
+        ground = self.style_of("")
+        left, right = (Segment(" " * blanks, ground) for blanks in (padding.left, padding.right))
+        line = Strip([left, *self._segments(y, width), right], width + padding.width)
+        background, filters = self._filters
+        for one in filters:
+            line = line.apply_filter(one, background)
+        self._finished[y, width] = line
+        return line
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line, where there are borders at the sides."""
+        width = self.size.width
+        return Strip(self._segments(y, width), width)
+
+    def _segments(self, y: int, width: int) -> list[Segment]:
+        """A line; a fault in the widget is shown in its place and nowhere else."""
+        try:
+            if not self._lines:
+                self._lines = self.visible_lines(width, self.size.height)
+            return self.segments_of(self._lines[y] if y < len(self._lines) else [], width)
+        except Exception as error:  # whatever a pane does wrong must not end the session
+            self.report_fault(error)
+            return self.segments_of([(f" {type(self).__name__}: {error!r}" if y < 2 else "", "bad")], width)
+
+
+def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Lines in order as runs of them: the first, and the one behind the last."""
+    for _, run in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
+        found = [line for _, line in run]
+        yield found[0], found[-1] + 1
+
+
+class _Still(_Widget):
+    """To be named before a container: its ground and its border only change with its style and its size.
+
+    At each paint Textual asks all containers for them, line by line.
+    """
+
+    _ground: tuple[Region, list[Strip]] | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the lines of a region."""
+        whole = self.outer_size.region
+        if self._ground is None or self._ground[0] != whole:
+            self._ground = whole, self._whole(whole)
+        lines = self._ground[1][crop.y : crop.bottom]
+        return lines if crop.column_span == whole.column_span else [line.crop(*crop.column_span) for line in lines]
+
+    def _whole(self, whole: Region) -> list[Strip]:
+        """All lines; those between the edges are one line again and again."""
+        gutter = self.styles.gutter
+        between = whole.height - gutter.height
+        if between < 2:
+            return super().render_lines(whole)
+        above = super().render_lines(Region(0, 0, whole.width, gutter.top + 1))
+        bottom = Region(0, whole.height - gutter.bottom, whole.width, gutter.bottom)
+        below = super().render_lines(bottom) if gutter.bottom else []
+        return [*above[:-1], *(between * above[-1:]), *below]
+
+    def notify_style_update(self) -> None:
+        """Paint with another theme."""
+        super().notify_style_update()
+        self._ground = None
+
+
+class Horizontal(_Still, containers.Horizontal):
+    """Side by side."""
+
+
+class Vertical(_Still, containers.Vertical):
+    """One below another."""
