@@ -59,12 +59,12 @@ def program(*words: object, **options: Any) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(state), **options.pop("env", {})}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     command = [sys.executable, "-m", "stepper", *map(str, words)]
-    return subprocess.Popen(command, env=environment, preexec_fn=_heeding_interrupts, **streams)
+    return subprocess.Popen(command, env=environment, preexec_fn=_heeding_hangups, **streams)
 
 
-def _heeding_interrupts() -> None:
-    """Also where the tests run with Ctrl+C ignored, as under nohup."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _heeding_hangups() -> None:
+    """Also where the tests run under nohup, which must not end with their terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,7 +76,10 @@ def _no_state_stays() -> Iterator[None]:
 def ended(process: subprocess.Popen[bytes]) -> Called:
     """Waits for the program; no traceback whatever happened."""
     with process:
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()  # or it is waited for without a limit
     called = Called(process.returncode, (out or b"").decode(), (err or b"").decode())
     assert "Traceback" not in called.err and "Exception ignored" not in called.err
     return called
