@@ -86,6 +86,6 @@ def _prepare_streams() -> None:
 
 
 def _abandon_stdout() -> None:
-    """What is left in its buffer must not be flushed at exit."""
+    """Send what is left in the buffer of stdout nowhere, so that it is not flushed at exit."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,7 +27,7 @@ def write_archive(target: Target | None, arrays: Mapping[str, Array]) -> None:
 
 
 def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> Target | None:
-    """Where `--save-states` writes; None where it is not given. Raises UsageError for stdout, OutputError."""
+    """Return where `--save-states` writes; None where it is not given. Raises UsageError for stdout, OutputError."""
     if options.save_states is None:
         return None
     if options.save_states == "-":
@@ -38,5 +38,5 @@ def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> Tar
 
 
 def state_arrays(states: Mapping[str, Any]) -> dict[str, Array]:
-    """The variables of a run as arrays; how far a random stream has come is a number."""
+    """Return the variables of a run as arrays; how far a random stream has come is a number."""
     return {name: np.asarray(value) for name, value in states.items()}

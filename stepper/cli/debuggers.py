@@ -16,7 +16,7 @@ from stepper.ir.model import Model
 
 
 def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | int, Any] | None = None) -> Debugger:
-    """A debugger of the model on the inputs that the options give; `memory` is what its history may hold.
+    """Return a debugger of the model on the inputs that the options give; `memory` is what its history may hold.
 
     `kept` are inputs by position, for those that the options do not give.
     """
@@ -28,7 +28,7 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
 
 
 def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
-    """A debugger of the model on these inputs, by position."""
+    """Return a debugger of the model on these inputs, by position."""
     partner = partner_of(options, model)
     if options.open_sequences:
         from stepper.ir.opening import open_sequences  # few want it

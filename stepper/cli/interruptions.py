@@ -22,7 +22,7 @@ from stepper.engine.frames import place
 
 _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE: Final = 0.7
-"""Seconds in which a pause is heeded as a rule; after that the user is told what is waited for."""
+"""Seconds in which a pause takes effect as a rule; after that a message says what it waits for."""
 _SOON, _TRIES = 0.1, 10
 _GRACE: Final = 8.0
 """Seconds after which a program that is to end does so in the midst of an operation."""
@@ -37,7 +37,7 @@ class Ended(BaseException):
 
 
 class Interruptions:
-    """While the block runs, signals are heeded as the commands on a debugger need it.
+    """Handles signals in a block, as the commands on a debugger need it.
 
     `insistent`: a second Ctrl+C in one command raises KeyboardInterrupt, as in a script, which nobody watches.
     """

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stepper.cli.options.protected import protected_files
-from stepper.cli.printing import say
-from stepper.cli.progress import Progress
+from stepper.cli.printing import Progress, say
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
 from stepper.files.kinds import SESSION
@@ -24,7 +23,7 @@ from stepper.session.keeper import Keeper, where
 
 
 def is_there(options: argparse.Namespace) -> bool:
-    """Whether there is a session to go on with."""
+    """Return True if there is a session to go on with."""
     return options.session is not None and Path(options.session).exists()
 
 
@@ -72,6 +71,8 @@ class KeptSession:
             file = None if self._file is None else Path(self._file)
             self._keeper = Keeper(file=file, fresh=options.fresh)
         self._fresh: bool = options.fresh
+        self.failure = ""
+        """Why the session by model could not be saved at the end."""
 
     def restore(self) -> str:
         """Put back the session that there is; what to tell the user. SessionError for one of a file that is named."""
@@ -91,7 +92,7 @@ class KeptSession:
         return f"session restored from {self._file}: {where(self._debugger)}"
 
     def keep_up(self, *, due: bool = False) -> None:
-        """Save what has changed, a place every few seconds; what is wrong with that is told once."""
+        """Save what has changed, a place every few seconds; print what is wrong with that once."""
         if self._keeper is not None and (trouble := self._keeper.keep_up(self._debugger, due=due)):
             say(f"stepper: {trouble}", file=sys.stderr)
 
@@ -109,7 +110,8 @@ class KeptSession:
         except StepperError as error:
             if self._file is not None:
                 raise
-            return f"the session is not saved: {error}"
+            self.failure = f"the session is not saved: {error}"
+            return self.failure
         finally:
             self._keeper.close()
         return f"the session is kept in {self._keeper.name}"

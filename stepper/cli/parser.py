@@ -45,7 +45,7 @@ def command_parsers() -> Mapping[str, Parser]:
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """The options that these words give. Raise UsageError, in one line, for words that are wrong."""
+    """Return the options that these words give. Raise UsageError, in one line, for words that are wrong."""
     words = list(words)
     if words and is_model_path(words[0]):
         words.insert(0, "tui")  # a bare model opens the application
@@ -58,7 +58,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_ranges(words: Sequence[str]) -> list[str]:
-    """The words with a range that begins with a minus joined to its option, which argparse takes for an option else."""
+    """Return the words, with a range that begins with a minus joined to its option: argparse takes it for an option."""
     found: list[str] = []
     for word in words:
         if found and found[-1] in ("--iters", "--record-iters") and re.match(r"-[0-9]", word):

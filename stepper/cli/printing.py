@@ -1,12 +1,16 @@
-"""Text for a terminal: names from a model's file cannot move the cursor."""
+"""Text for a terminal: lines, in which names from a file cannot move the cursor, and the line of progress."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
+import threading
 from shutil import get_terminal_size
+from types import TracebackType
 from typing import TextIO
 
+from stepper.engine.frames import place
+from stepper.engine.machine import Machine
 from stepper.ir.excerpts import excerpt
 
 _LONGEST_LINE = 4000
@@ -18,15 +22,56 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 def output_width(file: TextIO | None = None) -> int:
-    """How many columns stdout (or another stream) has: those of the terminal, or 80."""
+    """Return how many columns stdout (or another stream) has: those of the terminal, or 80."""
     return get_terminal_size().columns if (file or sys.stdout).isatty() else 80
 
 
 def wrapped(text: str, file: TextIO | None = None) -> list[str]:
-    """A line as the terminal has room for it, cut between words; as it is where there is no terminal."""
+    """Return a line as the terminal has room for it, cut between words; as it is where there is no terminal."""
     width = output_width(file)
     if not (file or sys.stdout).isatty() or len(text) <= width:
         return [text]
     indent = " " * (len(text) - len(text.lstrip()) + 4)
     lines = textwrap.wrap(text, max(width, 2 * len(indent)), subsequent_indent=indent, break_on_hyphens=False)
     return lines or [text]
+
+
+_FIRST_AFTER, _EACH = 0.5, 0.2
+
+
+class Progress:
+    """Shows a machine's place several times a second while a block runs; nothing where stderr is no terminal."""
+
+    def __init__(self, machine: Machine, *, wanted: bool) -> None:
+        self._machine = machine
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True) if wanted and sys.stderr.isatty() else None
+
+    def __enter__(self) -> Progress:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _show(self) -> None:
+        wait = _FIRST_AFTER
+        shown = False
+        while not self._done.wait(wait):
+            # The stack is read while the run goes on: it may be a moment old, and a frame may just be leaving.
+            show_progress(place(list(self._machine.stack)) if self._machine.stack else "finishing")
+            shown, wait = True, _EACH
+        if shown:
+            show_progress("")
+
+
+def show_progress(text: str) -> None:
+    """Replace the line on the terminal that says how far a command is; an empty text takes it away."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in text)
+    sys.stderr.write(f"\r\x1b[2K{line[: get_terminal_size().columns - 1]}")
+    sys.stderr.flush()

@@ -103,7 +103,7 @@ def _pattern(action: argparse.Action) -> str:
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
-    """The type of an option that is one of a few words."""
+    """Return the type of an option that is one of a few words."""
 
     def chosen(text: str) -> str:
         if text not in choices:

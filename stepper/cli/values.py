@@ -22,7 +22,7 @@ def described(value: Array) -> str:
 
 
 def excerpt(value: Array) -> str:
-    """The first few numbers, and how many there are in all."""
+    """Return the first few numbers, and how many there are in all."""
     flat = storable(value).reshape(-1)
     shown = " ".join(_number_text(item) for item in flat[:_SHOWN].tolist())
     return shown + (f" ... ({flat.size:,} in all)" if flat.size > _SHOWN else "")
@@ -42,7 +42,7 @@ def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:
 
 
 def error_data(error: StepperError) -> dict[str, Any]:
-    """An error as answers have it: its kind, message and exit code, and where it is, as far as that is known."""
+    """Return an error as answers have it: its kind, message and exit code, and where it is, as far as that is known."""
     found = error.place
     return {
         **failure_data(error.kind, str(error), error.exit_code),
@@ -53,7 +53,7 @@ def error_data(error: StepperError) -> dict[str, Any]:
 
 
 def failure_data(kind: str, message: str, exit_code: int) -> dict[str, Any]:
-    """An error without a place."""
+    """Return an error without a place."""
     found: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
     return {**found, "file": None, "line": None, "layer": None, "path": []}
 

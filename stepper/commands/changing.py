@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.branch_lists import branches
+from stepper.commands.lists import branches
 from stepper.commands.looking import evaluated
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, required
@@ -80,7 +80,7 @@ def _noted(answer: Answer, notes: list[str]) -> Answer:
 
 
 def _unread(machine: Machine, edit: ValueEdit | ConstantEdit, name: str) -> str:
-    """That nothing reads a value any more, and what has been taken from it."""
+    """Return the note that nothing reads a value any more, and what a loop has taken from it."""
     within = " in this iteration" if edit.program.path else ""
     note = f"  nothing that is still to come{within} reads '{name}'"
     taken = taken_by(machine, edit)
@@ -90,7 +90,7 @@ def _unread(machine: Machine, edit: ValueEdit | ConstantEdit, name: str) -> str:
 
 
 def _content(session: Session, text: str) -> Any:
-    """A literal such as [[1, 2], [3, 4]], or the value of an expression."""
+    """Return a literal such as [[1, 2], [3, 4]], or the value of an expression."""
     if not text.startswith("["):
         return evaluated(session, text)
     try:

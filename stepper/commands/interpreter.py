@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stepper.commands.breakpoint_commands import SILENT, collected
 from stepper.commands.registry import Command, command_called
 from stepper.commands.session import Answer, Session, without_arguments
-from stepper.commands.stop_commands import SILENT, collected
 from stepper.commands.stops import moved
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
@@ -20,7 +20,7 @@ _COMMENT: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
 _UNLOGGED: Final = frozenset({"source", "history", "commands"})
 """`source` is logged as the commands that it carries out, `commands` when all of them are known."""
 _MOST_STOPS: Final = 10_000
-"""How often commands of breakpoints may let the run go on before somebody is asked."""
+"""Stops at which commands of breakpoints may let the run go on before the user is asked."""
 
 
 class Interpreter:
@@ -50,7 +50,7 @@ class Interpreter:
             return self._followed(answer, before, attached)
 
     def _followed(self, answer: Answer, before: Stop, attached: Mapping[int, tuple[str, ...]]) -> Answer:
-        """The answer of a command with those of what a breakpoint does, at which it stopped; and so on from there."""
+        """Return the answer of a command with those of the commands of the breakpoints at which it stops."""
         debugger, data = self.session.debugger, dict(answer.data)
         lines, carried_out, latest = [], [], list(answer.lines)
         for _ in range(_MOST_STOPS):
@@ -124,13 +124,13 @@ class Interpreter:
 
 
 def _stopped_at(stop: Stop, before: Stop, attached: Mapping[int, tuple[str, ...]]) -> int:
-    """The breakpoint with commands at which the run has just stopped; 0 for none."""
+    """Return the breakpoint with commands at which the run has just stopped; 0 for none."""
     if stop is before or stop.reason is not Reason.BREAK:
         return 0
     return min((cause.number for cause in stop.causes if cause.number in attached), default=0)
 
 
 def without_comment(line: str) -> str:
-    """The line up to a `#` that begins a word outside of quotes."""
+    """Return the line up to a `#` that begins a word outside of quotes."""
     match = _COMMENT.match(line.strip())
     return "" if match is None else match[0].strip()

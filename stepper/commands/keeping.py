@@ -1,4 +1,4 @@
-"""Commands about the session itself: what it keeps, where commands come from, help, and the end."""
+"""Commands about the session itself: marks, files, history, help, and the end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.looking import evaluated
 from stepper.commands.registry import command, one_of
 from stepper.commands.scripts import ScriptError, script_lines
 from stepper.commands.session import Answer, Session, required
-from stepper.commands.stop_commands import ensure_complete
 from stepper.commands.stops import moved
 from stepper.commands.topics import help_answer
 from stepper.debug.stop import Mark, Reason

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.branch_lists import branches
+from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
 from stepper.commands.session import Answer, Session, required
-from stepper.commands.stopping import breaks, watches
 from stepper.debug.causes.cause import NON_FINITE
 from stepper.debug.found import Series
 from stepper.debug.inspection.text import (
     by_text,
-    edge_lines,
-    port_lines,
-    scan_lines,
     stack_lines,
     stop_lines,
     titled_lines,
-    trip_lines,
     value_lines,
 )
 from stepper.debug.inspection.values import source_text
-from stepper.debug.inspection.view_data import ViewData, levels_data, scan_data, trip_data
-from stepper.debug.inspection.views import LoopView
+from stepper.debug.inspection.view_data import ViewData, levels_data
 from stepper.debug.labels import labelled, read_labels
 from stepper.debug.watch_scopes import StopScope
 from stepper.engine.frames import Frame, Phase, place
@@ -52,7 +45,7 @@ _WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
 
 
 def evaluated(session: Session, text: str) -> Any:
-    """What an expression is at this stop."""
+    """Return the value of an expression at this stop."""
     return parse(text).evaluate(StopScope(session.debugger.timeline, session.names))
 
 
@@ -87,7 +80,7 @@ def _print(session: Session, text: str) -> Answer:
 
 
 def _left_out(address: Address, series: Series) -> list[str]:
-    """That not all iterations are there, and why."""
+    """Return notes on the iterations that are not shown, and why."""
     lines = [f"later iterations are missing: {series.stopped}"] if series.stopped else []
     if series.step > 1:
         few = replace(address, iterations=IterationRange(series.iterations[0], series.iterations[0] + 1000))
@@ -98,7 +91,7 @@ def _left_out(address: Address, series: Series) -> list[str]:
 
 
 def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
-    """The words for the numbers of a value that has labels, where the text names one."""
+    """Return the words for the numbers of a value that has labels, where the text names one."""
     if not session.debugger.labels.view() or not _is_tensor(value):
         return ()
     try:
@@ -109,7 +102,7 @@ def _label_lines(session: Session, text: str, value: Any) -> tuple[str, ...]:
 
 
 def _computed_by(session: Session, text: str) -> list[str]:
-    """The partners that compute what an expression reads, in words; each once."""
+    """Return the partners that compute what an expression reads, in words; each once."""
     debugger = session.debugger
     stack = debugger.machine.stack
     where = stack[session.depth].program if stack else debugger.machine.compiled.main
@@ -126,7 +119,7 @@ def _by_json(by: list[str]) -> dict[str, Any]:
 
 
 def _series_address(text: str) -> Address | None:
-    """The address, where the text is one of several iterations."""
+    """Return the address, where the text is one of several iterations."""
     try:
         address = parse_address(text)
     except AddressError:
@@ -150,7 +143,7 @@ def _label(session: Session, text: str) -> Answer:
 
 
 def _target_called(session: Session, name: str) -> Target:
-    """The place that a name means, seen from where the run stands."""
+    """Return the place that a name means, seen from where the run stands."""
     machine = session.debugger.machine
     where = machine.stack[-1].program if machine.stack else None
     return resolve(parse_address(name), machine.compiled, where)
@@ -264,7 +257,7 @@ def _why(session: Session, text: str) -> Answer:
 
 
 def _structure(session: Session, text: str) -> list[str]:
-    """Which operation, slice or back edge gives a value, whatever it is now."""
+    """Return which operation, slice or back edge gives a value, whatever it is now."""
     debugger, stack = session.debugger, session.debugger.machine.stack
     where = stack[-1].program if stack else debugger.machine.compiled.main
     target = resolve(parse_address(text), debugger.machine.compiled, where)
@@ -288,7 +281,7 @@ def _structure(session: Session, text: str) -> list[str]:
 
 
 def _sources(target: Target) -> list[str]:
-    """What an operation computes from, in the order of its inputs."""
+    """Return the sources of an operation's inputs, in their order."""
     graph = target.program.graph
     sources = graph.sources[target.layer.id]
     return [source_text(graph.by_id[source.layer], source.output) for source in sources if source is not None]
@@ -320,67 +313,9 @@ def _is_loop(frame: Frame) -> bool:
     return frame.activation is not None and frame.activation.operation.layer.is_loop
 
 
-# --- info -----------------------------------------------------------------------------------------------------------
-
-
-def _loop(session: Session) -> LoopView:
-    return session.debugger.loop(session.depth if session.level else None)
-
-
-def _ports(session: Session) -> Answer:
-    loop = _loop(session)
-    return Answer(tuple(port_lines(loop)), {"ports": ViewData(session.debugger.model).ports(loop)})
-
-
-def _edges(session: Session) -> Answer:
-    edges = _loop(session).back_edges
-    lines = [line for edge in edges for line in edge_lines(edge)]
-    data = ViewData(session.debugger.model)
-    return Answer(tuple(lines or ["no back edges"]), {"back_edges": [data.back_edge(edge) for edge in edges]})
-
-
-def _scans(session: Session) -> Answer:
-    scans = _loop(session).scans
-    lines = [line for scan in scans for line in scan_lines(scan)]
-    return Answer(tuple(lines or ["no scan outputs"]), {"scans": [scan_data(scan) for scan in scans]})
-
-
-def _trip(session: Session) -> Answer:
-    loop = _loop(session)
-    return Answer(tuple(trip_lines(loop)), trip_data(loop))
-
-
-def _memory(session: Session) -> Answer:
-    timeline = session.debugger.timeline
-    history = timeline.history
-    lines = [f"{len(history)} snapshots, {history.bytes:,} of {history.budget:,} bytes, {history.distance} ticks apart"]
-    lines += timeline.warnings
-    return Answer(tuple(lines), {"snapshots": len(history), "bytes": history.bytes, "budget": history.budget})
-
-
-def _marks(session: Session) -> Answer:
-    lines = [f"{name}  tick {mark.tick}, branch {mark.branch}" for name, mark in session.marks.items()]
-    data = {name: {"tick": mark.tick, "branch": mark.branch} for name, mark in session.marks.items()}
-    return Answer(tuple(lines or ["no marks"]), {"marks": data})
-
-
-_ABOUT: Final[Mapping[str, Callable[[Session], Answer]]] = {
-    "breaks": breaks,
-    "watches": watches,
-    "ports": _ports,
-    "edges": _edges,
-    "scans": _scans,
-    "trip": _trip,
-    "memory": _memory,
-    "marks": _marks,
-    "branches": branches,
-    "display": watches,
-}
-
-
-@command("info", syntax="|".join(_ABOUT), help="lists, and what there is to say about this loop")
+@command("info", syntax="|".join(LISTS), help="lists, and what there is to say about this loop")
 def _info(session: Session, text: str) -> Answer:
     if not text:
-        return Answer(tuple(f"info {name}" for name in _ABOUT), {"about": list(_ABOUT)})
+        return Answer(tuple(f"info {name}" for name in LISTS), {"about": list(LISTS)})
     is_breaks = text == "breakpoints" or "br".startswith(text)  # as everywhere, though there are branches, too
-    return _ABOUT["breaks" if is_breaks else one_of(text, tuple(_ABOUT), "info")](session)
+    return LISTS["breaks" if is_breaks else one_of(text, tuple(LISTS), "info")](session)

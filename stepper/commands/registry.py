@@ -14,7 +14,7 @@ from stepper.errors import UsageError
 from stepper.near_names import near_text
 
 Action = Callable[[Session, str], Answer]
-"""What a command does, given what stands behind its word."""
+"""Carries out a command, given the text behind its name."""
 
 
 _MOST_LISTED: Final = 10
@@ -72,12 +72,12 @@ def _all() -> dict[str, Command]:
 
 
 def commands() -> tuple[Command, ...]:
-    """All commands, group by group, in the order in which they were registered."""
+    """Return all commands, group by group, in the order in which they were registered."""
     return tuple(_all().values())
 
 
 def command_called(word: str) -> Command:
-    """The command of this name or abbreviation, or the only one that begins so. Raises UsageError."""
+    """Return the command of this name or abbreviation, or the only one that begins so. Raises UsageError."""
     known_commands = _all()
     for known in known_commands.values():
         if word == known.name or word in known.abbreviations:
@@ -86,7 +86,7 @@ def command_called(word: str) -> Command:
 
 
 def one_of(word: str, names: dict[str, Command] | tuple[str, ...], what: str) -> str:
-    """The name that this is, or the only one that begins so. Raises UsageError with the candidates."""
+    """Return the name that this is, or the only one that begins so. Raises UsageError with the candidates."""
     if word in names:
         return word
     fitting = [name for name in names if name.startswith(word)]

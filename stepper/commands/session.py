@@ -1,4 +1,4 @@
-"""What commands work on: a debugger, and what a session at its prompt has beside it; and their answers."""
+"""Session at a prompt: a debugger with history, marks and depth, on which commands work; and their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_DIGITS: Final = 30
 
 
 class Answer(Struct, frozen=True):
-    """What a command says: lines of text, and the same as data for JSON; `command` is its full name."""
+    """Answer of a command: lines of text, and the same as data for JSON; `command` is its full name."""
 
     lines: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Session:
         return debugger.depth - 1 - self.level
 
     def marked(self, name: str) -> int:
-        """The tick of a mark. Raises UsageError where there is none, or it is of another branch."""
+        """Return the tick of a mark. Raises UsageError where there is none, or it is of another branch."""
         mark = self.marks.get(name)
         if mark is None:
             raise UsageError(f"there is no mark '{name}'; there are {', '.join(self.marks) or 'none'}")
@@ -81,14 +81,14 @@ def without_arguments(text: str) -> None:
 
 
 def required(text: str, what: str) -> str:
-    """The text. UsageError where there is none."""
+    """Return the text. UsageError where there is none."""
     if not text:
         raise UsageError(f"{what} is missing")
     return text
 
 
 def number(text: str, what: str = "a number") -> int:
-    """The integer that is written there, of at most MOST_DIGITS digits. Raises UsageError."""
+    """Return the integer that is written there, of at most MOST_DIGITS digits. Raises UsageError."""
     if re.fullmatch(r"[+-]?[0-9]+", text) is None:
         raise UsageError(f"{what} is expected, not '{text}'")
     if len(text.lstrip("+-")) > MOST_DIGITS:
@@ -97,5 +97,5 @@ def number(text: str, what: str = "a number") -> int:
 
 
 def count(text: str) -> int:
-    """A repeat count, 1 if there is none. Raises UsageError."""
+    """Return a repeat count, 1 if there is none. Raises UsageError."""
     return number(text, "a repeat count") if text else 1

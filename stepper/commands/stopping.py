@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from stepper.commands.breakpoint_commands import command_lines, parts_of, put_commands
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, number, required
-from stepper.commands.stop_commands import command_lines, parts_of, put_commands
 from stepper.commands.stops import watch_text
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.checks import BEGUN, closed
@@ -84,7 +84,7 @@ def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
 
 
 def _place_data(program: Program, index: int, model: Model) -> dict[str, Any]:
-    """Where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed."""
+    """Return where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed."""
     path = [layer_data(layer, model) for layer in program.path]
     if 0 <= index < closed(program):
         return {"when": "after", "layer": layer_data(program.operations[index].layer, model), "path": path}
@@ -110,7 +110,7 @@ def _commands(session: Session, text: str) -> Answer:
 
 
 def breaks(session: Session) -> Answer:
-    """The list of breakpoints."""
+    """Return the list of breakpoints."""
     found = list(session.debugger.breakpoints)
     lines = []
     for one in found:
@@ -154,7 +154,7 @@ def _display(session: Session, text: str) -> Answer:
 
 
 def _is_value(session: Session, name: str) -> bool:
-    """Whether something has the name of a format."""
+    """Return True if something has the name of a format."""
     machine = session.debugger.machine
     try:
         session.names.target(parse_address(name), machine.stack[-1].program if machine.stack else machine.compiled.main)
@@ -176,7 +176,7 @@ def _unwatch(session: Session, text: str) -> Answer:
 
 
 def watches(session: Session) -> Answer:
-    """The list of watches with what they were at the last stops."""
+    """Return the list of watches with what they were at the last stops."""
     found = list(session.debugger.watches)
     lines = [f"{watch.number}  {watch_text(watch)}" for watch in found]
     data = [

@@ -23,13 +23,13 @@ _UNSAID = (Reason.MOVED, Reason.BREAK)
 
 
 def moved(session: Session, stop: Stop) -> Answer:
-    """The answer of a movement; the innermost frame is looked at again."""
+    """Return the answer of a movement; the innermost frame is looked at again."""
     session.level = 0
     return Answer(tuple(stop_lines(session.debugger, session.width)), {"reason": str(stop.reason)})
 
 
 def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
-    """The present stop: its place, what has just happened and what comes next, why it stopped, and the watches.
+    """Return the present stop: place, last and next operation, why it stopped, and the watches.
 
     Values are shown as far as there is room for them in lines of `width`.
     """
@@ -54,7 +54,7 @@ def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
 
 
 def searched_text(searched: SearchedRange) -> str:
-    """How far a search backward had looked when it was paused, and how it goes on."""
+    """Return how far a search backward had looked when it was paused, and how it goes on."""
     there = f"iteration {searched.iteration:,}" if searched.iteration is not None else searched.place
     if searched.passed is None:
         found = f"no stop found between {there} and here"
@@ -64,7 +64,7 @@ def searched_text(searched: SearchedRange) -> str:
 
 
 def watch_text(watch: Watch, room: int = WIDTH) -> str:
-    """A watched expression with what it is now, or why it has no value."""
+    """Return a watched expression with what it is now, or why it has no value."""
     now = watch.now
     if now is None:
         return watch.title
@@ -109,7 +109,7 @@ def _results(debugger: Debugger, operation: Operation, room: int) -> str:
 
 
 def stop_data(debugger: Debugger) -> dict[str, Any]:
-    """The present stop as data."""
+    """Return the present stop as data."""
     stop, branches = debugger.stop, debugger.branches
     return {
         "tick": stop.tick,

@@ -1,4 +1,4 @@
-"""Which run of which body is under way: the numbers that activations have in the file, and what became of them."""
+"""Activations: the runs of bodies that are under way, with their numbers in the file, and how they ended."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Activations:
         return self._levels[id(frame.program)]
 
     def close(self, tick: int) -> RecordedActivation:
-        """The innermost activation has been left."""
+        """Return the innermost activation has been left."""
         entry = self.open.pop()
         entry.closed = tick
         activation = entry.frame.activation

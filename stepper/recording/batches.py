@@ -42,7 +42,7 @@ Run = tuple[int, int, int | None, int]
 class Batch:
     """Iterations of one level that wait to be written: the values of the level's ports, their ticks, and their runs.
 
-    Whoever appends to `values` and `ticks` has told, by `begin`, of which run it is.
+    `begin` says of which run it is that `values` and `ticks` are appended to.
     """
 
     __slots__ = ("_changes", "_keeps_shapes", "form", "full", "level", "runs", "take", "ticks", "values")
@@ -73,13 +73,13 @@ class Batch:
         self._keeps_shapes &= self._changes < _MOST_CHANGES
 
     def stacks(self) -> Iterator[Iterable[Stack]]:
-        """For each port the values, joined."""
+        """Return for each port the values, joined."""
         if self.form is None:
             return map(stacks, zip(*self.values, strict=True))
         return ((Stack(0, len(column), column, False),) for column in self.form.columns(self.values))
 
     def begin(self, activation: int, iteration: int | None, tick: int) -> None:
-        """What comes next is this iteration, and those after it."""
+        """Have what comes next be this iteration, and those after it."""
         following = self._next()
         if iteration is None or following is None or following[:2] != (activation, iteration):
             self.runs.append((len(self.values), activation, iteration, tick))
@@ -97,7 +97,7 @@ class Batch:
         return len(self.level.program.code) + 2
 
     def _next(self) -> tuple[int, int | None, int] | None:
-        """The activation and iteration that continue the last run; its tick, if all are `step` apart."""
+        """Return the activation and iteration that continue the last run; its tick, if all are `step` apart."""
         if not self.runs:
             return None
         first, activation, iteration, tick = self.runs[-1]
@@ -105,7 +105,7 @@ class Batch:
         return activation, None if iteration is None else iteration + count, tick + count * self.step
 
     def is_full(self) -> bool:
-        """Whether to write now. As values may grow, the question comes again after as many rows as there are."""
+        """Return True if to write now. As values may grow, the question comes again after as many rows as there are."""
         count, row = len(self.values), self.values[-1]
         most = _MOST_ROWS if self.form is None else _MOST_ROWS_OF_NUMBERS
         size = len(row) if self.form is not None else sum(value.nbytes for value in row if value is not None)
@@ -187,12 +187,12 @@ class BatchWriter:
         return form
 
     def forget(self) -> None:
-        """What was written was taken back: ids of forms may be free again."""
+        """Forget the ids of forms: the transaction that wrote them was rolled back."""
         self._forms.clear()
 
 
 def _even_runs(first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
-    """The runs of a batch as rows of the table, parted where the ticks between two iterations are others."""
+    """Yield the runs of a batch as rows of the table, parted where the ticks between two iterations are others."""
     ticks = batch.ticks
     ends = [*(run[0] for run in batch.runs[1:]), len(batch.values)]
     for (begin, activation, iteration, tick), end in zip(batch.runs, ends, strict=True):
@@ -209,7 +209,7 @@ def _even_runs(first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
 
 
 def _even(ticks: list[int], begin: int, end: int, step: int) -> int:
-    """How many ticks, from the first on, are `step` apart."""
+    """Return how many ticks, from the first on, are `step` apart."""
     if step and ticks[end - 1] - ticks[begin] == step * (end - 1 - begin):
         whole = range(ticks[begin], ticks[end - 1] + 1, step)
         if ticks[begin:end] == list(whole):
@@ -226,7 +226,7 @@ def _is_number(stack: Array) -> bool:
 
 
 def _numbers(stack: Array) -> Array:
-    """The numbers of a type that Python has, and sqlite3 takes without asking what it is (a bool it does not)."""
+    """Return the numbers in a type that sqlite3 takes at once (a bool it does not)."""
     flat = stack.reshape(-1)
     if not is_of_numpy(flat.dtype):
         return flat.astype(np.float32)

@@ -48,7 +48,7 @@ class BlobWriter:
         self._known: dict[int, tuple[Any, Reference]] = {}
 
     def store(self, array: Array) -> int:
-        """The id of the blob with this tensor, which is added if there is none."""
+        """Return the id of the blob with this tensor, which is added if there is none."""
         content = encoded(array)
         digest = content_hash(content)
         row = self._connection.execute(self._find, (digest,)).fetchone()
@@ -59,7 +59,7 @@ class BlobWriter:
         return identity
 
     def refer(self, value: Any) -> Reference:
-        """A reference to a machine's value, its layout included; one that was stored shortly before is not again."""
+        """Return a reference to a machine's value, layout included; stores no value twice in a row."""
         known = self._known.get(id(value))
         if known is not None and known[0] is value:
             return known[1]
@@ -93,7 +93,7 @@ class BlobReader:
         self._known: dict[int, Array] = {}
 
     def tensor(self, identity: Any) -> Array:
-        """The tensor of a blob. SessionError or ValueError where there is none, or a damaged one."""
+        """Return the tensor of a blob. SessionError or ValueError where there is none, or a damaged one."""
         if type(identity) is not int:
             raise SessionError("names a blob by something that is no number")
         if identity not in self._known:
@@ -107,7 +107,7 @@ class BlobReader:
         return self._known[identity]
 
     def value(self, reference: Any) -> Any:
-        """The value that a reference names, in its layout."""
+        """Return the value that a reference names, in its layout."""
         if not isinstance(reference, dict) or not reference.keys() <= {"blob", "scalar", "strides", "recorded"}:
             raise SessionError("has a reference to a tensor that is none")
         strides = reference.get("strides")
@@ -126,7 +126,7 @@ _SMALL_SPAN: Final = 1024
 
 
 def encoded(array: Array) -> bytes:
-    """The bytes of a tensor, in row-major order whatever its layout."""
+    """Return the bytes of a tensor, in row-major order whatever its layout."""
     if array.dtype.kind in "biuf" and is_of_numpy(array.dtype):
         buffer = io.BytesIO()
         header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
@@ -138,7 +138,7 @@ def encoded(array: Array) -> bytes:
 
 
 def decoded(content: bytes) -> Array:
-    """The tensor in bytes that nobody vouches for. ValueError for anything but what `encoded` gives."""
+    """Return the tensor in bytes that nobody vouches for. ValueError for anything but what `encoded` gives."""
     if content.startswith(_MAGIC):
         return _decoded_own(content[len(_MAGIC) :])
     buffer = io.BytesIO(content)
@@ -209,7 +209,7 @@ class MemoryLayout(NamedTuple):
 
 
 def layout_of(value: Any) -> MemoryLayout:
-    """The layout of a value. Strides that leave most of the memory unused are closed up, in the same order."""
+    """Return the layout of a value. Strides that leave most of the memory unused are closed up, in the same order."""
     if isinstance(value, np.generic):
         return MemoryLayout(True, None)
     if value.size == 0 or value.dtype == STRING_DTYPE or is_row_major(value):
@@ -222,7 +222,7 @@ def layout_of(value: Any) -> MemoryLayout:
 
 
 def is_row_major(array: Array) -> bool:
-    """Whether the strides are those of a new array; dimensions of 1 count too, for a concatenation may stretch them."""
+    """Return True if strides are those of a new array, also of dimensions of 1: a concatenation may stretch them."""
     step = array.dtype.itemsize
     for size, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
         if stride != step:
@@ -232,7 +232,7 @@ def is_row_major(array: Array) -> bool:
 
 
 def laid_out(array: Array, layout: MemoryLayout) -> Any:
-    """A tensor in row-major order as the value of this layout. ValueError for a layout that does not fit."""
+    """Return a tensor in row-major order as the value of this layout. ValueError for a layout that does not fit."""
     if layout.scalar:
         if array.ndim:
             raise ValueError("a scalar that has dimensions")

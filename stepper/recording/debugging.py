@@ -45,7 +45,7 @@ class RecordingWatcher(BreakpointWatcher):
         return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
-        """An iteration has been closed; whether to stop. Where the stop is before its end, it is not recorded."""
+        """Record an iteration that has been closed, unless the stop is before its end. Return True to stop."""
         stops, tick = super().after_iteration(frame), self.machine.tick
         if tick > self._recorded and (not stops or self.found_at == tick):
             self._recorded = tick

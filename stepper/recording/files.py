@@ -68,12 +68,12 @@ def is_about_writing(error: Exception) -> bool:
 
 
 def writing_error(path: Path, error: sqlite3.Error) -> StepperError:
-    """What an error of SQLite becomes while a file is written."""
+    """Return the error for one that SQLite raises while a file is written."""
     return cannot_be_written(path, writing_reason(error))
 
 
 def writing_reason(error: Exception) -> str:
-    """Why a file cannot be written."""
+    """Return why a file cannot be written."""
     code = getattr(error, "sqlite_errorcode", None)
     return _reason(error) if code is None else _SAID.get(code & 0xFF, _reason(error))
 
@@ -83,7 +83,7 @@ def _reason(error: Exception) -> str:
 
 
 def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
-    """A connection to a recording whose schema has been checked. Raises SessionError."""
+    """Return a connection to a recording whose schema has been checked. Raises SessionError."""
     with errors_named(path):
         _check_beginning(path)
         mode = "rw" if writable or _was_left(path) else "ro"
@@ -104,7 +104,7 @@ def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
 
 
 def _was_left(path: Path) -> bool:
-    """Whether a process that writes, or one that was killed, has a log beside the file.
+    """Return True if a process that writes, or one that was killed, has a log beside the file.
 
     What such a one left only a connection that may write can put in order.
     """

@@ -1,4 +1,4 @@
-"""What tells contents apart: of a file, and of what a recording or a session holds. Needs no SQLite."""
+"""Hashes of files, and of the contents of recordings and sessions. Needs no SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGE: Final = 2**24
 
 
 def content_hash(content: bytes) -> bytes:
-    """What tells contents apart, and whether one was damaged."""
+    """Return the BLAKE2b hash, 16 bytes, by which contents are told apart and damage is found."""
     return hashlib.blake2b(content, digest_size=16).digest()
 
 

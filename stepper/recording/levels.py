@@ -1,4 +1,4 @@
-"""What can be recorded of a compiled model: its graphs as levels, the outputs of their layers as ports."""
+"""Levels and ports: the graphs of a compiled model, and the outputs of their layers that can be recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecordedPort(NamedTuple):
     computed_by: str
 
     def row(self, level: int) -> tuple[Any, ...]:
-        """The columns of the table ports."""
+        """Return the columns of the table ports."""
         layer = self.layer
         names = json.dumps(layer.outputs[self.output].names)
         results = json.dumps([(result.id, result.name) for result in self.results])
@@ -65,7 +65,7 @@ class GraphLevel(Struct, frozen=True):
 
 
 def levels_of(compiled: CompiledModel, options: RecordingOptions) -> list[GraphLevel]:
-    """The levels of a model, the same ones in the same order every time; the first is its own graph."""
+    """Return the levels of a model, the same ones in the same order every time; the first is its own graph."""
     places = {
         id(plan.program): _Place(parent, position, plan)
         for parent, program in enumerate(compiled.programs)
@@ -112,7 +112,7 @@ def _ports(
 
 
 def _outputs(program: Program) -> Iterator[tuple[Layer, int, int, int, str]]:
-    """What is computed anew in each run of a body; constants, and what follows from them alone, are the model's."""
+    """Yield what each run of a body computes anew: no constants, and nothing that follows from them alone."""
     for layer, slot in zip(program.graph.parameters, program.parameters, strict=True):
         yield layer, 0, slot, -1, ""
     for position, operation in enumerate(program.operations):
@@ -121,7 +121,7 @@ def _outputs(program: Program) -> Iterator[tuple[Layer, int, int, int, str]]:
 
 
 def _stored_slots(plan: LoopPlan | BranchPlan, amount: Amount) -> set[int] | None:
-    """The slots whose values are stored; None: all of them."""
+    """Return the slots whose values are stored; None: all of them."""
     if amount is Amount.ALL:
         return None
     if amount is not Amount.CARRIED or not isinstance(plan, LoopPlan):

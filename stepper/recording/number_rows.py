@@ -91,14 +91,14 @@ _SHAPE: Final = attrgetter("shape")
 
 
 class NumberRows(Struct, frozen=True):
-    """What the numbers of an iteration are: a record of numpy's, without gaps, and type and shape of each."""
+    """Form of the numbers of an iteration: a record of numpy's, without gaps, and type and shape of each."""
 
     record: np.dtype[Any]
     types: tuple[np.dtype[Any], ...]
     shapes: tuple[tuple[int, ...], ...]
 
     def columns(self, rows: Sequence[bytes]) -> list[Array]:
-        """For each value a tensor of those of all iterations."""
+        """Return for each value a tensor of those of all iterations."""
         whole = np.frombuffer(b"".join(rows), self.record)
         return [
             np.ascontiguousarray(whole[name]).reshape(len(rows), *shape)
@@ -109,7 +109,7 @@ class NumberRows(Struct, frozen=True):
 def number_rows(
     frame: Frame, take: Callable[[Sequence[Any]], tuple[Any, ...]], usual: NumberRows | None
 ) -> NumberRows | None:
-    """The form of the rows that a frame, which has just closed an iteration, gives from now on; `take` chooses values.
+    """Return the form of the rows of a frame that has just closed an iteration; `take` chooses values.
 
     It is the `usual` one again in most cases. None where the values are no single numbers, or their types or shapes may
     change. Asked only of a body for which `keeps_shapes` holds.
@@ -134,7 +134,7 @@ def number_rows(
 
 
 def keeps_shapes(program: Program) -> bool:
-    """Whether types and shapes of a body's values follow from those of its Parameters alone."""
+    """Return True if types and shapes of a body's values follow from those of its Parameters alone."""
     return all(_keeps_shapes(program, operation) for operation in program.operations)
 
 

@@ -67,7 +67,7 @@ def record(
 
 
 def open_recording(path: str | Path) -> Recording:
-    """A recording to look at; SessionError where it is none."""
+    """Return a recording to look at; SessionError where it is none."""
     return Recording(path)
 
 

@@ -1,4 +1,4 @@
-"""What of a run is recorded: how much of each value, of which operations, in which iterations."""
+"""Options of a recording: how much of each value, of which operations, in which iterations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Iterations(Struct, frozen=True):
 
     @property
     def everything(self) -> bool:
-        """Whether all iterations are chosen."""
+        """True if all iterations are chosen."""
         return not self.ranges
 
     @property
@@ -63,7 +63,7 @@ class Iterations(Struct, frozen=True):
         return max((-bound for pair in self.ranges for bound in pair if bound is not None and bound < 0), default=0)
 
     def includes(self, iteration: int, count: int) -> bool:
-        """Whether an iteration of a loop that ran `count` of them is chosen."""
+        """Return True if an iteration of a loop that ran `count` of them is chosen."""
         return not self.ranges or any(_within(iteration, count, *pair) for pair in self.ranges)
 
 
@@ -74,9 +74,9 @@ def _within(iteration: int, count: int, first: int | None, last: int | None) -> 
 
 
 class RecordingOptions(Struct, frozen=True):
-    """What to record. `operations` is searched for in the names of layers (None: all).
+    """Values to record. `operations` is searched for in the names of layers (None: all).
 
-    Iterations counted from the end are told from the others only when the loop has ended: of those, a run that goes on
+    Iterations counted from the end are known only when the loop has ended: of those, a run that goes on
     from a snapshot records what comes after it.
     """
 
@@ -98,7 +98,7 @@ class RecordingOptions(Struct, frozen=True):
         return cls(Amount(amount), pattern, Iterations.parse(iterations))
 
     def names(self, layer: str) -> bool:
-        """Whether the layer of this name is chosen."""
+        """Return True if the layer of this name is chosen."""
         return self.operations is None or self.operations.found_in(layer)
 
     def to_json(self) -> str:

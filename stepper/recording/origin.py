@@ -1,4 +1,4 @@
-"""Of which model, under which rules, with which inputs a recording is: the tables meta, inputs and outputs."""
+"""Origin of a recording: its model, rules and inputs, in the tables meta, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_META: Final = 100_000
 
 
 class RunOrigin(Struct, frozen=True):
-    """What a run comes from. `model` is the path of the .xml as seen from the recording's folder.
+    """Origin of a run: model, rules, way of running. `model` is the path of the .xml from the recording's folder.
 
     `engine` says which partner computed what; empty where all kernels were our own.
     """
@@ -50,7 +50,7 @@ class RunOrigin(Struct, frozen=True):
 
     @classmethod
     def of(cls, machine: Machine, options: RecordingOptions, folder: Path) -> RunOrigin:
-        """The origin of the run of a machine, for a recording in a folder."""
+        """Return the origin of the run of a machine, for a recording in a folder."""
         model = machine.compiled.model
         opened = has_opened(model)
         hashes = file_hashes(model.path)
@@ -92,11 +92,11 @@ class RunOrigin(Struct, frozen=True):
         Rules(self.rules)
 
     def options(self) -> RecordingOptions:
-        """What is recorded."""
+        """Return which values are recorded."""
         return RecordingOptions.from_json(json.loads(self.choice))
 
     def model_path(self, folder: Path) -> Path:
-        """Where the model should be, for a recording in this folder."""
+        """Return where the model should be, for a recording in this folder."""
         written = PurePosixPath(self.model)
         if written.is_absolute() or written.suffix != ".xml" or "\0" in self.model:
             raise SessionError("names no .xml as its model")
@@ -143,7 +143,7 @@ def _checksum(rows: Mapping[str, str]) -> str:
 
 
 def _seen_from(folder: Path, model: Path) -> str:
-    """A path that says as little as possible about the machine: relative, or the name alone on another drive."""
+    """Return a path that says as little as possible about the machine: relative, or the name alone on another drive."""
     try:
         return PurePath(os.path.relpath(model.resolve(), folder.resolve())).as_posix()
     except ValueError:
@@ -172,7 +172,7 @@ def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blob
 
 
 def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
-    """The variables that a run began with, by name."""
+    """Return the variables that a run began with, by name."""
     reader = BlobReader(connection, RECORDED)
     rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
@@ -189,7 +189,7 @@ def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> No
 
 
 def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
-    """The tensors of inputs or outputs by name, in order."""
+    """Return the tensors of inputs or outputs by name, in order."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
     reader = BlobReader(connection, RECORDED)
     rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
@@ -197,7 +197,7 @@ def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]
 
 
 def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Array:
-    """One of them. SessionError where there is none at this position."""
+    """Return one of them. SessionError where there is none at this position."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
     row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
     if row is None:

@@ -53,7 +53,7 @@ class Pace(Struct, frozen=True):
 class Recorder:
     """Records the run of a machine into a file; made by `record` and `resume`, to be used as a context manager.
 
-    It is the machine's watcher, and wants to be told of events (`after`) by whoever drives the machine; `run` does
+    It is the machine's watcher; whatever drives the machine passes events to `after`; `run` does
     both. It follows a run that goes forward.
     """
 
@@ -96,7 +96,7 @@ class Recorder:
         self._snapshots.share(tensors, references)
 
     def begin(self, iterations: int, activations: Activations) -> None:
-        """Take the file, which holds so much already; whoever else writes to it will notice."""
+        """Take the file, which holds so much already; any other writer notices."""
         self._rows.iterations = iterations
         self._activations = activations
         self._snapshots.resume(activations)
@@ -146,7 +146,7 @@ class Recorder:
         return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
-        """An iteration has been closed: remember its values; from time to time write them. Never stops the run."""
+        """Keep the values of a closed iteration; write them from time to time. Return False: never stop."""
         if frame is not self._frame:
             self._turn_to(frame)
         batch = self._batch
@@ -209,7 +209,7 @@ class Recorder:
     def halt(self) -> None:
         """A debugger has stopped the run here, perhaps by going back a little: the file ends with this moment.
 
-        Of the frames around it each is known, but that the innermost was entered or left may not have been told.
+        Every frame around it is known, but the event that the innermost was entered or left may be missing.
         """
         machine, known = self.machine, self._activations.open
         if len(known) == len(machine.stack):
@@ -250,7 +250,7 @@ class Recorder:
         if self.machine.watcher is self:
             self.machine.watcher = None
         with contextlib.suppress(sqlite3.Error):
-            # Where somebody else is reading, the log stays until the file is opened the next time.
+            # Where another program is reading, the log stays until the file is opened the next time.
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()

@@ -28,7 +28,7 @@ Rows = Mapping[str, Sequence[Any]]
 
 
 def read_kept(connection: sqlite3.Connection, kind: str) -> list[Any]:
-    """The rows of one kind. SessionError for more, or longer ones, than anybody keeps."""
+    """Return the rows of one kind. SessionError for more, or longer ones, than anybody keeps."""
     query = "SELECT length(content), content FROM kept WHERE kind = ? ORDER BY position"
     rows: list[Any] = []
     for length, content in connection.execute(f"{query} LIMIT {MOST_ROWS + 1}", (kind,)):
@@ -92,7 +92,7 @@ def _forget_values(connection: sqlite3.Connection, rows: Rows) -> None:
 
 
 def _blobs(data: Any) -> set[int]:
-    """The blobs that JSON names."""
+    """Return the blobs that JSON names."""
     found: set[int] = set()
     waiting = [data]
     while waiting:

@@ -71,7 +71,7 @@ def _scans(activation: Any) -> list[Scan]:
 
 
 def _stacked(part: Any) -> Iterator[tuple[int, Array]]:
-    """How many pieces, and they as one tensor."""
+    """Yield how many pieces, and they as one tensor."""
     if isinstance(part, np.ndarray):
         yield len(part), part
         return
@@ -80,7 +80,7 @@ def _stacked(part: Any) -> Iterator[tuple[int, Array]]:
 
 
 def pieces_from(connection: sqlite3.Connection, activation: int, index: int, count: int) -> Iterator[Any]:
-    """The first `count` pieces of a scan that are in the file. SessionError where some are missing."""
+    """Yield the first `count` pieces of a scan that are in the file. SessionError where some are missing."""
     query = "SELECT first, count, blob FROM scan_pieces WHERE activation = ? AND scan = ? ORDER BY first"
     done = 0
     for first, number, blob in connection.execute(query, (activation, index)).fetchall():
@@ -110,5 +110,5 @@ def thin_out(connection: sqlite3.Connection) -> None:
 
 
 def checksum(tick: int, text: str) -> str:
-    """What tells a snapshot from a damaged one."""
+    """Return the hash by which a damaged snapshot is found."""
     return content_hash(f"{tick}\n{text}".encode()).hex()

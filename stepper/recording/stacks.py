@@ -26,7 +26,7 @@ class Stack(Struct, frozen=True):
 
 
 def stacks(column: Sequence[Any]) -> Iterator[Stack]:
-    """The stacks of a column of arrays and numpy scalars; one as a rule. Where there is no value (None), none is."""
+    """Yield the stacks of a column of arrays and numpy scalars: one as a rule; none where there is no value (None)."""
     value = column[0]
     if value is not None and column[-1] is value and all(other is value for other in column):
         yield Stack(0, len(column), np.asarray(value)[None], len(column) > 1)
@@ -48,7 +48,7 @@ def _kind(value: Any) -> Any:
 
 
 def _alike(column: Sequence[Any]) -> Array | None:
-    """All values joined, if they are of one type and shape. A few numpy calls, for this is done for each slot."""
+    """Return all values joined, None unless they are of one type and shape. Few numpy calls: asked for each slot."""
     value, count = column[0], len(column)
     if isinstance(value, np.ndarray):
         if not value.ndim or value.dtype.kind == "T":
@@ -89,7 +89,7 @@ class WrittenStacks:
         self._ahead: dict[Any, WrittenStack] = {}
 
     def column(self, stack: Array) -> WrittenStack:
-        """The column of a stack: one that there was before, where all elements are the same, whatever their shape."""
+        """Return what is known of a stack, as of an earlier one with the same elements in whatever shape."""
         if stack.nbytes < _WORTH_IT or not is_of_numpy(stack.dtype):
             return WrittenStack(stack, recorded_rows(stack))
         flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
@@ -110,6 +110,6 @@ class WrittenStacks:
 
 
 def _same_bytes(a: Array, b: Array) -> bool:
-    """Whether two stacks of one type and shape in row-major order are the same to the last bit."""
+    """Return True if two stacks of one type and shape in row-major order are the same to the last bit."""
     words = np.uint64 if a.nbytes % 8 == 0 else np.uint8
     return bool((a.reshape(-1).view(words) == b.reshape(-1).view(words)).all())

@@ -40,7 +40,7 @@ _MOST_NOTES: Final = 10_000
 
 
 def state_of(machine: Machine, activations: Sequence[int], writer: BlobWriter) -> State:
-    """The state of a machine now. `activations` are the numbers in the file of all frames but the first."""
+    """Return the state of a machine now. `activations` are the numbers in the file of all frames but the first."""
     numbers: list[int | None] = [None, *activations]
     outputs = machine.outputs
     return {
@@ -75,18 +75,18 @@ def _activation(activation: Activation, number: int | None) -> State:
 
 
 def _variable(value: Any, writer: BlobWriter) -> Any:
-    """A variable is a tensor, the stream of a random operation a number."""
+    """Return a variable is a tensor, the stream of a random operation a number."""
     return value if value is None or isinstance(value, int) else writer.refer(value)
 
 
 def values_of(machine: Machine) -> list[Any]:
-    """All values that a state refers to."""
+    """Return all values that a state refers to."""
     found = [value for frame in machine.stack for value in frame.values if value is not None]
     return [*found, *machine.states.values()]
 
 
 def blobs_of(state: Any) -> set[int]:
-    """The blobs of its own that a state names, wherever in it."""
+    """Return the blobs of its own that a state names, wherever in it."""
     if isinstance(state, list):
         return set().union(*map(blobs_of, state))
     if not isinstance(state, dict):
@@ -207,7 +207,7 @@ class _Restoring:
 
 
 def _operation_at(outer: Frame) -> Operation:
-    """The loop or branch that a frame is in the middle of."""
+    """Return the loop or branch that a frame is in the middle of."""
     if outer.phase is Phase.RUNNING and outer.pc < len(outer.program.operations):
         operation = outer.program.operations[outer.pc]
         if operation.plans:
@@ -270,7 +270,7 @@ def _dtype(name: Any) -> np.dtype[Any]:
 
 
 def missing_slots(frame: Frame) -> set[int]:
-    """The slots that are empty and will be read before anything is written to them."""
+    """Return the slots that are empty and will be read before anything is written to them."""
     program, activation = frame.program, frame.activation
     present = {slot for slot, value in enumerate(frame.values) if value is not None}
     if frame.phase is Phase.LEAVING:
@@ -294,14 +294,14 @@ def _read_at_the_end(activation: Activation | None) -> set[int]:
 
 
 def _carried(activation: Activation | None) -> set[int]:
-    """What back edges read when the next iteration begins."""
+    """Return the slots that back edges read when the next iteration begins."""
     if activation is None or not isinstance(activation.plan, LoopPlan) or activation.iteration < 0:
         return set()
     return {entry.result for entry in activation.plan.merged}
 
 
 def _renewed(activation: Activation | None) -> set[int]:
-    """What the beginning of the next iteration writes."""
+    """Return the slots that the beginning of the next iteration writes."""
     if activation is None or not isinstance(activation.plan, LoopPlan):
         return set()
     plan = activation.plan

@@ -1,1 +1,1 @@
-"""What a user has set up, kept in a file: breakpoints, watches, marks, branches, place."""
+"""Sessions in files: breakpoints, watches, marks, branches, labels, and the place."""

@@ -1,4 +1,4 @@
-"""What there is of a debugging session, looked up in its model: from a debugger, to rows of JSON, and from them."""
+"""Content of a debugging session, resolved in its model: from a debugger, to rows of JSON, and from them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ VERSION: Final = 1
 
 
 class Values(Protocol):
-    """Where the values of a session go: a file's blobs."""
+    """Store of the values of a session: a file's blobs."""
 
     def refer(self, value: Any, /) -> Any:
-        """Keep a value; what stands for it in JSON."""
+        """Store a value; return the JSON that refers to it."""
 
 
 _LARGEST: Final = 2**62
@@ -110,7 +110,7 @@ class Kept(Struct, frozen=True):
 
 
 def present(debugger: Debugger) -> Kept:
-    """The session as it is now."""
+    """Return the session as it is now."""
     branches = debugger.branches
     return Kept(
         branches.name,
@@ -148,7 +148,7 @@ def _labels_now(debugger: Debugger) -> Iterator[KeptLabels]:
 
 
 class Stamp(Struct, frozen=True):
-    """What a session was like at a moment, to be compared with what it is later.
+    """State of a session at a moment, to be compared with a later one.
 
     `setup` is what the user has made of it: breakpoints, watches, marks, branches, edits; `place` all else.
     """
@@ -156,11 +156,11 @@ class Stamp(Struct, frozen=True):
     setup: str
     place: str
     values: tuple[Any, ...]
-    """Held, for they are told apart by identity."""
+    """Held, because values are compared by identity."""
 
 
 def stamp(debugger: Debugger) -> Stamp:
-    """The session as it is now; reads no tensor."""
+    """Return the session as it is now; reads no tensor."""
     seen = _Identities()
     rows = to_rows(present(debugger), debugger.machine.compiled, seen)
     setup = {
@@ -173,13 +173,13 @@ def stamp(debugger: Debugger) -> Stamp:
 
 
 class _Identities:
-    """Takes the place of what writes values into a file."""
+    """Stands for a writer of blobs; writes nothing."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
 
     def refer(self, value: Any) -> dict[str, Any]:
-        """A value, by its identity; labels are new each time and have their words."""
+        """Return a value, by its identity; labels are new each time and have their words."""
         self.values.append(value)
         is_text = value.dtype.kind == "T"
         return {"value": value.tolist() if is_text else id(value)}
@@ -189,7 +189,7 @@ class _Identities:
 
 
 def to_rows(kept: Kept, compiled: CompiledModel, blobs: Values) -> Rows:
-    """The session as JSON, by kind; values go into blobs."""
+    """Return the session as JSON, by kind; values go into blobs."""
     numbers = {id(program): number for number, program in enumerate(compiled.programs)}
     session = {
         "version": VERSION,
@@ -238,7 +238,7 @@ def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: Val
 
 
 def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
-    """The session that a file keeps, if it does. SessionError, or UsageError for a name that the model has not."""
+    """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name."""
     with recording.reading():
         rows = recording.kept("session")
         if not rows:
@@ -266,7 +266,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
 
 
 class KeptStops(Struct, frozen=True):
-    """What a session keeps that does not depend on the inputs; `problems` are sentences on what does not fit."""
+    """Part of a session that does not depend on the inputs; `problems` are sentences on rows that do not fit."""
 
     breakpoints: tuple[KeptBreakpoint, ...]
     expected: tuple[Expected, ...]

@@ -1,4 +1,4 @@
-"""The keeper: what makes a session durable. It is kept by model, or in a file that the user names, and put back.
+"""Keeper of a session: saves it by model, or in a file that the user names, and restores it.
 
 By model means in the user's state folder, under the hashes of the model and of the inputs: on the same inputs all comes
 back, on others the breakpoints, watches and layout of the last session on this model. Nothing is written elsewhere.
@@ -34,7 +34,7 @@ EVERY: Final = 2.0
 
 
 class Back(Struct, frozen=True):
-    """What restoring found: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
+    """Result of restoring: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
 
     layout: Mapping[str, Any] | None = None
     sentence: str = ""
@@ -42,7 +42,7 @@ class Back(Struct, frozen=True):
 
 
 def state_folder() -> Path:
-    """Where sessions are kept by model."""
+    """Return where sessions are kept by model."""
     folder = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(folder).expanduser() / "stepper" / "sessions"
 
@@ -50,7 +50,7 @@ def state_folder() -> Path:
 class Keeper:
     """Saves and restores the session of a debugger. With a `file` there, else by model in `folder`.
 
-    `only_stops`: the place is left as it is, as somebody has asked for another one. `fresh`: nothing is put back.
+    `only_stops`: the place stays, because the user asked for another one. `fresh`: nothing is put back.
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class Keeper:
         self._stamp: Stamp | None = None
         """The session as it was saved or begun; None where it has not begun."""
         self._is_ours = False
-        """Whether what is in the file was saved by this keeper."""
+        """True if this keeper saved what is in the file."""
         self._aside: Path | None = None
         self._saved_at = 0.0
         self._trouble = ""
 
     @property
     def name(self) -> str:
-        """The file, to be told; empty where none is chosen yet."""
+        """The path of the file; empty where none is chosen yet."""
         return "" if self._path is None else str(self._path)
 
     def path(self, debugger: Debugger) -> Path:
-        """The file of this run; reads the model's files once."""
+        """Return the file of this run; reads the model's files once."""
         if self._path is None:
             self._path = (self._folder or state_folder()) / f"{_model_name(debugger)}-{_run_name(debugger)}.session"
         return self._path
@@ -217,14 +217,16 @@ class Keeper:
             # A model that has changed on the disk since is not the one that ran.
             if self._file is not None or named.startswith(_model_name(debugger)):
                 self.save(debugger, layout)
-            told = f"{self._file} keeps the session before, this one is kept by model" if self._file is not None else ""
+            message = (
+                f"{self._file} keeps the session before, this one is kept by model" if self._file is not None else ""
+            )
         except StepperError as error:
-            told = f"the session before is not saved: {error}"
+            message = f"the session before is not saved: {error}"
         self._file = self._path = self._stamp = None
         self._is_ours = False
         self._closed = ""
         self.close()
-        return told
+        return message
 
     def _thin(self, folder: Path) -> None:
         for path in sorted(folder.glob("*-*.session"), key=_time, reverse=True)[MOST_KEPT:]:
@@ -232,7 +234,7 @@ class Keeper:
 
 
 def where(debugger: Debugger) -> str:
-    """Where a run stands, in a few words: the tick, the place, and the branch where there is another than the first."""
+    """Return where a run stands, in a few words: tick, place, and the branch unless it is the original."""
     branch = debugger.branches.name
     named = "" if branch == ORIGINAL else f", branch {branch}"
     return f"tick {debugger.machine.tick}, {debugger.stop.place}{named}"
@@ -257,7 +259,7 @@ def _model_name(debugger: Debugger) -> str:
 
 
 def _run_name(debugger: Debugger) -> str:
-    """Of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
+    """Return of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
     machine = debugger.machine
     parts = [str(machine.rules).encode()]
     parts.append(str(has_opened(debugger.model)).encode())

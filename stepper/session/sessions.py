@@ -59,11 +59,11 @@ _LONGEST_WAIT: Final = 2.0
 """Seconds for another program to finish its own saving."""
 
 Progress = Callable[[int, int], object]
-"""Told several times a second: how many ticks have been run again, of how many."""
+"""Called several times a second with the number of ticks that have been run again, and of how many."""
 
 
 class Restored(Struct, frozen=True):
-    """What restoring found. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
+    """Result of restoring. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
 
     empty: bool
     layout: dict[str, Any] | None
@@ -101,7 +101,7 @@ def save_session(
 
 
 def session_target(path: Path, protected: ProtectedFiles) -> Target:
-    """A file as one to keep a session in: none that the run reads, unless it is a session or a recording itself."""
+    """Return a file as target of a session: none that the run reads, unless it is a session or a recording."""
     return Target(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
 
 
@@ -182,7 +182,7 @@ def _not_fitting(recording: Recording, error: UsageError) -> SessionError:
 
 
 def read_layout(recording: Recording) -> dict[str, Any] | None:
-    """The layout in a file, of which nothing is known but that it is a JSON object."""
+    """Return the layout in a file, of which nothing is known but that it is a JSON object."""
     with recording.reading():
         rows = recording.kept("layout")
         if not rows:

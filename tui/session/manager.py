@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.commands import Interpreter
-from stepper.commands.start_up import start_up
+from stepper.commands.scripts import start_up
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
 from stepper.session.keeper import Back, Keeper

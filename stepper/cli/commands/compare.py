@@ -10,8 +10,7 @@ from typing import Final
 
 from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import say
-from stepper.cli.progress import Progress
+from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
 from stepper.compare.alignment.file import read_pairs
 from stepper.compare.references.archive import ArchiveReference
@@ -94,13 +93,13 @@ def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace
 
 
 def _title(model: str, reference: str) -> str:
-    """The reference's name; with its folder where both files have the same one."""
+    """Return the reference's name; with its folder where both files have the same one."""
     ours, theirs = Path(model), Path(reference)
     return str(theirs) if ours.name == theirs.name else theirs.name
 
 
 def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
-    """The pairs of --align, every name of which must be there."""
+    """Return the pairs of --align, every name of which must be there."""
     pairs = {} if options.align is None else read_pairs(Path(options.align))
     for model, names in ((ours, pairs.keys()), (theirs, pairs.values())):
         known = {layer.name for _path, graph in model.graphs() for layer in graph.layers}
@@ -111,7 +110,7 @@ def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[s
 
 
 def _tolerances(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
-    """Those of the options. UsageError for a name that is neither an element type nor one of the model."""
+    """Return those of the options. UsageError for a name that is neither an element type nor one of the model."""
     by_name = dict(parse_tolerance(text) for text in options.tolerance)
     layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
     known = {*ELEMENT_TYPES, *(layer.type for layer in layers), *(layer.name for layer in layers)}

@@ -19,9 +19,9 @@ from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import output_width, say, wrapped
 from stepper.cli.values import error_data, print_json
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
+from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.registry import commands
-from stepper.commands.start_up import start_up
-from stepper.commands.stop_commands import ensure_complete
+from stepper.commands.scripts import start_up
 from stepper.commands.stops import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -78,10 +78,10 @@ def _debug(options: argparse.Namespace) -> int:
             if not interruptions.forced:
                 session.keep()
             raise
-        told = session.keep()
+        session.keep()
     _save_states(debugger, states)
-    if is_terminal and told.startswith("the session is not saved"):
-        say(f"stepper: {told}", file=sys.stderr)
+    if is_terminal and session.failure:
+        say(f"stepper: {session.failure}", file=sys.stderr)
     return code
 
 
@@ -92,10 +92,10 @@ def _save_states(debugger: Debugger, target: Target | None) -> None:
 
 
 def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:
-    """End in order, once the session is kept: the terminal may be gone, so that nothing can be told."""
-    told = "the session is as it was saved last" if interruptions.forced else session.keep()
+    """End in order, once the session is kept. The terminal may be gone, and nothing can be printed."""
+    kept = "the session is as it was saved last" if interruptions.forced else session.keep()
     with contextlib.suppress(OSError):
-        say(f"stepper: ended by {ended}; {told}", file=sys.stderr)
+        say(f"stepper: ended by {ended}; {kept}", file=sys.stderr)
         sys.stderr.flush()
         sys.stdout.flush()
     return ended.code
@@ -171,17 +171,17 @@ def _converse(
     `begins`: where no session is put back, the start-up file comes first.
     """
     _prepare_editing()
-    told = ""
+    restored = ""
     if restores:
         try:
             with interruptions.while_busy():
-                told = session.restore()
+                restored = session.restore()
         except Ended:
             interruptions.forced = True  # what is kept is to stay
             raise
-        if told:
-            say(told, file=sys.stderr)
-    if begins and not told:
+        if restored:
+            say(restored, file=sys.stderr)
+    if begins and not restored:
         with interruptions.while_busy():
             _run_init(interpreter)
     session.keep_up()
@@ -270,15 +270,15 @@ class _Printer:
     """Answers and errors on the streams."""
 
     def answer(self, line: str, answer: Answer) -> None:
-        """What a command said."""
+        """Write the answer of a command."""
         raise NotImplementedError
 
     def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
-        """That a command failed; `number` is its line where commands come from a pipe."""
+        """Write that a command failed; `number` is its line where commands come from a pipe."""
         raise NotImplementedError
 
     def log(self, line: LogMessage) -> None:
-        """A line of a logpoint."""
+        """Write a line of a logpoint."""
         raise NotImplementedError
 
 

@@ -88,7 +88,7 @@ Subject = tuple[Model, Callable[[], Machine] | None]
 
 
 def _subject(options: argparse.Namespace) -> Subject:
-    """The model and what makes a run of it at its beginning; None for that where no inputs are given."""
+    """Return the model and what makes a run of it at its beginning; None for that where no inputs are given."""
     path = Path(options.model)
     if not is_model_path(options.model) and path.suffix.lower() != ".bin" and path.is_file():
         return _recorded(options)
@@ -105,7 +105,7 @@ def _subject(options: argparse.Namespace) -> Subject:
 
 
 def _recorded(options: argparse.Namespace) -> Subject:
-    """The model of a recording, and its run again on the recorded inputs, under the recorded rules."""
+    """Return the model of a recording, and its run again on the recorded inputs, under the recorded rules."""
     own = options.input or options.inputs is not None or options.state or options.states is not None
     if own or options.open_sequences or not is_usual(options):
         raise UsageError("a recording has its own inputs and its own way of running")
@@ -167,7 +167,7 @@ def _written(
 
 
 def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
-    """The operation, and the iteration of the loop around it, that an address names."""
+    """Return the operation, and the iteration of the loop around it, that an address names."""
     target = resolve(parse_address(options.highlight), _compiled(model, options))
     asked = target.iterations[-1] if target.iterations else None
     return Highlight(target.program.graph, target.named.id, asked if isinstance(asked, int) else None)

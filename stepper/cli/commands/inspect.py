@@ -118,7 +118,7 @@ def _entry(entry: Entry) -> str:
 
 
 def _inner(layer: LayerSite) -> str:
-    """A layer of a body, with its id; one that the body lacks has no type."""
+    """Return a layer of a body, with its id; one that the body lacks has no type."""
     return f"{layer.type} {layer.id} '{layer.name}'" if layer.type else f"{layer.id} (no layer of the body)"
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from shutil import get_terminal_size
 from typing import Any
 
 from stepper.cli.options.engine import opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs
-from stepper.cli.printing import say
+from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
 from stepper.compare.passes.passes import PassReport, Verdict, counts, pass_reports, runtime_difference
 from stepper.compare.run.tolerances import Tolerance
@@ -48,19 +47,16 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _shown(reports: Iterator[PassReport], *, wanted: bool) -> Iterator[PassReport]:
-    """The reports, each on the terminal for a moment."""
+    """Yield the reports, each on the terminal for a moment."""
     shown = wanted and sys.stderr.isatty()
     try:
         for report in reports:
             if shown:
-                text = "".join(letter if letter.isprintable() else "?" for letter in f"{report.number} {report.name}")
-                sys.stderr.write(f"\r\x1b[2K{text[: get_terminal_size().columns - 1]}")
-                sys.stderr.flush()
+                show_progress(f"{report.number} {report.name}")
             yield report
     finally:
         if shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+            show_progress("")
 
 
 def _json(options: argparse.Namespace, reports: list[PassReport], first: PassReport | None) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def _loops_text(selection: ValueSelection) -> str:
 
 
 def _ends(selection: ValueSelection, *, statistics: bool) -> tuple[list[RecordedValue], int, bool]:
-    """The first and last moments, how many are between them, and whether all had values."""
+    """Yield the first and last moments, how many are between them, and whether all had values."""
     walk = selection.walk(statistics=statistics)
     is_whole = True
 

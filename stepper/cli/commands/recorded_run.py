@@ -45,7 +45,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace) -> Recorder | None:
-    """The recorder that the options ask for."""
+    """Return the recorder that the options ask for."""
     if options.trace is None:
         return None
     from stepper.recording import Amount, RecordingOptions, record
@@ -55,7 +55,7 @@ def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace
 
 
 def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
-    """The recorder of the file to go on with, and what loops did before."""
+    """Return the recorder of the file to go on with, and what loops did before."""
     from stepper.recording import resume
 
     path, inputs = origin(options)
@@ -64,7 +64,7 @@ def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
 
 
 def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
-    """The model of the recording to go on with, which the options need not name."""
+    """Return the model of the recording to go on with, which the options need not name."""
     if options.resume is None:
         return ProtectedFiles()
     from stepper.recording import open_recording
@@ -74,7 +74,7 @@ def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
 
 
 def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:
-    """The path of the model of the file to go on with, and the inputs that the options give (None: not any)."""
+    """Return the path of the model of the file to go on with, and the inputs that the options give (None: not any)."""
     from stepper.recording import open_recording
 
     with open_recording(options.resume) as recording:
@@ -86,7 +86,7 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
 
 @contextlib.contextmanager
 def reported_all_the_same(machine: Machine, options: argparse.Namespace) -> Iterator[None]:
-    """Where the end of a run cannot be recorded, that is told after its report (`options.troubles`)."""
+    """Where the end of a run cannot be recorded, raise that after its report (`options.troubles`)."""
     try:
         yield
     except OutputError as error:
@@ -105,7 +105,7 @@ def drive(recorder: Recorder) -> None:
 
 
 def go_on_with(recorder: Recorder) -> str:
-    """How the run goes on from its file."""
+    """Return how the run goes on from its file."""
     return f"go on with: stepper run --resume {recorder.path}"
 
 

@@ -13,8 +13,7 @@ from stepper.cli.commands import recorded_run
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import say
-from stepper.cli.progress import Progress
+from stepper.cli.printing import Progress, say
 from stepper.cli.values import as_json, described, excerpt, print_json
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -70,7 +69,7 @@ def _together(troubles: list[OutputError]) -> OutputError:
 
 
 def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]:
-    """Where the outputs and the variables go; None for nowhere and for stdout.
+    """Return where the outputs and the variables go; None for nowhere and for stdout.
 
     OutputError where a file of the run may not be written.
     """
@@ -85,7 +84,7 @@ def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]
 
 
 def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[str, Array], *, wanted: bool) -> None:
-    """Write arrays. What is wrong with their file is told at the end: there is a report to be printed before."""
+    """Write arrays. What is wrong with their file is raised at the end: the report is printed before."""
     if wanted:
         try:
             write_archive(target, arrays)

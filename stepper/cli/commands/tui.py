@@ -60,7 +60,7 @@ def _open(options: argparse.Namespace) -> int:
     models = [model]
 
     def make(inputs: Mapping[int, Array]) -> Debugger:
-        """Of the model as it was opened, later as it is on the disk."""
+        """Return of the model as it was opened, later as it is on the disk."""
         opened = models.pop() if models else opened_model(options)
         return _compared(debugger_on(opened, inputs, options, memory), options)
 
@@ -70,7 +70,7 @@ def _open(options: argparse.Namespace) -> int:
         return int(launch.open_inputs(model, given, lines, **look))
 
     def opened() -> Debugger:
-        """Of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
+        """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
         return _compared(debugger_of(options, memory, kept_session.take_up(options)), options)
 
     # What a session keeps has no words by which it could be chosen.
@@ -81,7 +81,7 @@ def _open(options: argparse.Namespace) -> int:
 def _all_inputs(
     model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
 ) -> dict[int, Array] | None:
-    """The inputs by position; None where one is missing or does not fit. Files are read only where none is missing."""
+    """Return the inputs by position; None where one is missing or does not fit. Reads files if none is missing."""
     if len({*texts, *kept}) < len(model.graph.parameters):
         return None
     try:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from stepper.cli.commands import recorded_run
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.options.engine import partner_of
-from stepper.cli.printing import say
-from stepper.cli.progress import Progress
+from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
 from stepper.commands.stops import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> Outputs | None:
-    """The outputs; None where a breakpoint stopped the run before its end, which is then reported."""
+    """Return the outputs; None where a breakpoint stopped the run before its end, which is then reported."""
     descriptions = [break_description(text) for text in options.breaks]
     begin = _begun if options.resume is None else _resumed
     debugger, recorder, log = begin(options, descriptions)
@@ -76,7 +75,7 @@ def _is_stopped(debugger: Debugger) -> bool:
 
 
 def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argparse.Namespace) -> bool:
-    """The same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
+    """Return the same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
     from stepper.recording.debugging import continue_recorded, recorded
 
     told_later = recorded_run.reported_all_the_same(debugger.machine, options)

@@ -1,1 +1,1 @@
-"""What options of several commands mean."""
+"""From options to what they mean: models, inputs, variables, engines, files."""

@@ -14,10 +14,10 @@ from stepper.openvino.runtime import Runtime
 
 
 def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
-    """The model that is named (or another one); converted where it is no IR, which is told on stderr."""
+    """Return the model that is named (or another one); converted where it is no IR, with a message on stderr."""
     quiet = getattr(options, "quiet", False)
-    told = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
-    return open_model(options.model if path is None else path, told, getattr(options, "timeout", None))
+    notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
+    return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None))
 
 
 def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
@@ -31,12 +31,12 @@ def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
 
 
 def is_usual(options: argparse.Namespace) -> bool:
-    """Whether the options leave it to numpy to compute, and to OpenVINO only what has no kernel."""
+    """Return True if the options leave it to numpy to compute, and to OpenVINO only what has no kernel."""
     return options.engine == NUMPY and not (options.engine_for or options.device or options.precision)
 
 
 def fallback_of(options: argparse.Namespace, engine: str = NUMPY) -> OpenVINOPartner:
-    """What computes operations without a kernel where every other is numpy's; on the CPU, in f32."""
+    """Return the partner for operations without a kernel where numpy computes all others; on the CPU, in f32."""
     return OpenVINOPartner(engine, runtime=Runtime(extensions=options.extension, timeout=options.timeout))
 
 

@@ -1,4 +1,4 @@
-"""What the options of a command name to be read: no command writes over it."""
+"""Files that the options of a command name to be read: no command writes over them."""
 
 from __future__ import annotations
 

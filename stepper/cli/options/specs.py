@@ -1,4 +1,4 @@
-"""What a user writes after `--input NAME=`, `--inputs` and `--shape`, by the inputs that are meant."""
+"""Values of inputs and variables from the options `--input`, `--inputs`, `--shape`, `--state` and `--states`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def given_states(model: Model, specs: list[str], archive: str | None) -> dict[st
 
 
 def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
-    """One array for each Parameter, as `bind_inputs` has it; what is missing is asked for in the words of options."""
+    """Return one array for each Parameter, as `bind_inputs` does. MissingInputs names the options that give them."""
     try:
         return bind_inputs(model, given)
     except MissingInputs as error:
@@ -106,7 +106,7 @@ def given_texts(
 
 
 def _plain_key(parameters: tuple[Layer, ...], key: str) -> str:
-    """The key of an archive; one that is no name and only counts (`in_0`, numpy's own `arr_0`) as the position."""
+    """Return the key of an archive; of one that is no name and only counts (`in_0`, numpy's `arr_0`) the position."""
     number = _COUNTED.fullmatch(key)
     if number is None or any(key in input_names(parameter) for parameter in parameters):
         return key
@@ -114,7 +114,7 @@ def _plain_key(parameters: tuple[Layer, ...], key: str) -> str:
 
 
 def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[int, T]:
-    """By position of the input what is there by one of its names; UsageError for two names of one input."""
+    """Return by position of the input what is there by one of its names; UsageError for two names of one input."""
     found: dict[int, T] = {}
     for name, value in named.items():
         position = position_of(parameters, name)

@@ -1,1 +1,1 @@
-"""What a recording answers: values, statistics, searches."""
+"""Reading a recording: values, statistics, searches."""

@@ -1,4 +1,4 @@
-"""What a recording has values of, in the form in which addresses are resolved: a compiled model's names alone.
+"""Names in a recording, in the form in which addresses are resolved: a compiled model that only has names.
 
 The file knows the model's graphs, and the layers of which something was recorded. From that a `CompiledModel` is put
 together that nothing can run: its slots are the ids of ports, and in the model's own graph the inputs and outputs. So
@@ -88,13 +88,13 @@ class Catalogue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of what the bodies compute was recorded."""
+        """True if nothing of what the bodies compute was recorded."""
         return not self.positions
 
     # --- addresses -----------------------------------------------------------------------------------------------
 
     def targets(self, text: str) -> list[Target]:
-        """What an address means; several for a pattern, and for one that says nothing but iterations.
+        """Return what an address means; several for a pattern, and for one that says nothing but iterations.
 
         AddressError for what is no address, ResolutionError for what is nothing or ambiguous, as `resolve` has it.
         """
@@ -106,7 +106,7 @@ class Catalogue:
         return [self.target(address)]
 
     def target(self, address: Address) -> Target:
-        """The one thing that an address means; an input or output of the model before a layer of the same name."""
+        """Return the one value that an address means; an input or output of the model before a layer of its name."""
         found = self._whole_called(address)
         if found is not None:
             return found
@@ -116,13 +116,13 @@ class Catalogue:
             raise ResolutionError(f"{error}{self._hint()}") from None
 
     def address(self, target: Target) -> str:
-        """The full address of a value, without iterations."""
+        """Return the full address of a value, without iterations."""
         if not target.program.path:
             return f"{MAIN}::{exact_name(target.layer.outputs[0].names[0])}"
         return str(address_of(target, self.compiled))
 
     def location(self, target: Target, numbers: Sequence[int | None]) -> Location:
-        """The place of a value, in these iterations of the loops around it (None: of an If)."""
+        """Return the place of a value, in these iterations of the loops around it (None: of an If)."""
         path: list[Enclosure] = []
         program = target.program
         for number in reversed(numbers):
@@ -157,11 +157,11 @@ class Catalogue:
     # --- places --------------------------------------------------------------------------------------------------
 
     def level(self, program: Program) -> int:
-        """The number of a graph in the file."""
+        """Return the number of a graph in the file."""
         return self._levels[id(program)].number
 
     def way(self, program: Program) -> tuple[int, ...]:
-        """Where, in the model's graph and each one on the way, the operation is inside of which this graph is."""
+        """Return the indices of the operations that hold this graph, from the model's own graph inwards."""
         positions: list[int] = []
         level = self._levels[id(program)]
         while level.parent is not None:
@@ -170,17 +170,17 @@ class Catalogue:
         return tuple(reversed(positions))
 
     def whole(self, target: Target) -> Whole | None:
-        """Which of the model's inputs or outputs this is; None for what is computed in a body."""
+        """Return which of the model's inputs or outputs this is; None for what is computed in a body."""
         return self._wholes.get(target.slot) if not target.program.path else None
 
     def wholes(self) -> list[tuple[Target, Whole]]:
-        """The model's inputs and outputs."""
+        """Return the model's inputs and outputs."""
         main = self.compiled.main
         layers = {slot: main.graph.by_id[layer] for (layer, _), slot in main.slots.items()}
         return [(Target(main, layers[slot], 0, slot, layers[slot], ()), whole) for slot, whole in self._wholes.items()]
 
     def port(self, number: int) -> Target:
-        """What a port is. SessionError for one that there is none of."""
+        """Return the value that a port is of. SessionError for a number that no port has."""
         if number not in self._ports:
             raise SessionError("has values of a port that it has not")
         level, (layer, output) = self._ports[number]
@@ -196,7 +196,7 @@ def _enclosure(program: Program, number: int | None, file: str) -> Enclosure:
 
 
 def place_text(path: Sequence[Layer], numbers: Sequence[int | None]) -> str:
-    """Where something was computed: `model > Loop 'decoder' #17`."""
+    """Return where something was computed: `model > Loop 'decoder' #17`."""
     parts = [
         f"{layer.type} '{layer.name}'{'' if number is None else f' #{number}'}"
         for layer, number in zip(path, numbers, strict=True)
@@ -262,7 +262,7 @@ def _layer(number: int, name: str, kind: str, outputs: tuple[Port, ...], bodies:
 
 
 def _add_wholes(recording: Recording, main: _GraphRecord) -> dict[int, Whole]:
-    """The model's inputs and outputs as layers of its own graph, with ids that no layer has."""
+    """Return the model's inputs and outputs as layers of its own graph, with ids that no layer has."""
     wholes: dict[int, Whole] = {}
     for table in _TABLES:
         for position, name in recording.query(f"SELECT position, name FROM {table} ORDER BY position LIMIT 10000"):

@@ -45,7 +45,7 @@ class Column:
         self._opened: tuple[Any, Array] | None = None
 
     def value(self, moment: int) -> Any:
-        """The value at a moment, an ndarray or a numpy scalar; None where it was not recorded."""
+        """Return the value at a moment, an ndarray or a numpy scalar; None where it was not recorded."""
         try:
             found = self._stacked(moment)
             return self._number(moment) if found is None else found
@@ -54,7 +54,7 @@ class Column:
                 raise
 
     def summary(self, moment: int) -> Summary | None:
-        """The statistics of the value at a moment; None where it was not computed, or nothing of it was recorded."""
+        """Return the statistics of the value at a moment; None where it was not computed, or not recorded at all."""
         try:
             row = self._tensors.at(moment)
             if row is not None:
@@ -68,7 +68,7 @@ class Column:
                 raise
 
     def known(self, moment: int) -> Any:
-        """The value, else its statistics, else None."""
+        """Return the value, else its statistics, else None."""
         found = self.value(moment)
         return self.summary(moment) if found is None else found
 
@@ -96,7 +96,7 @@ class Column:
 
 
 def form_of(recording: Recording, identity: Any) -> TensorType:
-    """The form of this id. SessionError where there is none, or one that cannot be."""
+    """Return the form of this id. SessionError where there is none, or one that cannot be."""
     rows = recording.query("SELECT dtype, shape FROM forms WHERE id = ?", (identity,))
     with recording.reading():
         if not rows:
@@ -119,7 +119,7 @@ class _Runs:
         self._row: tuple[Any, ...] | None = None
 
     def at(self, moment: int) -> tuple[Any, ...] | None:
-        """The row that holds the moment, if one does."""
+        """Return the row that holds the moment, if one does."""
         if self._rows is None:
             self._rows = self._recording.stream(self._query, (self._port,))
             self._row = self._next(0)
@@ -136,7 +136,7 @@ class _Runs:
 
 
 def summary_of(value: Any) -> Summary:
-    """The statistics of a tensor, the ones that recordings have."""
+    """Return the statistics of a tensor, the ones that recordings have."""
     array = np.asarray(value)
     numbers = {name: as_sql(number) for name, number in recorded_statistics(array).items()}
     return Summary(array.dtype, array.shape, numbers)

@@ -1,4 +1,8 @@
-"""What an address means in a recording: its moments, with the value at each, or what is known of it."""
+"""Values of a recording by address: the moments of each, with the value, or its statistics.
+
+A Parameter that a back edge feeds is in iteration i what the Result was in iteration i - 1, in iteration 0 what the
+loop was entered with. Which Result feeds it only the model says; without the model its values are not known.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ class RecordedValue(Struct, frozen=True, eq=False):
         return " ".join(f"@{number}" for number in self.numbers if number is not None)
 
     def statistics(self) -> Summary:
-        """The statistics, of the value itself where it is there."""
+        """Return the statistics, of the value itself where it is there."""
         return summary_of(self.value) if self.summary is None else self.summary
 
 
@@ -69,18 +73,18 @@ class ValueSelection:
 
     @property
     def is_single(self) -> bool:
-        """Whether the address means one moment alone, whatever the run was."""
+        """True if the address means one moment alone, whatever the run was."""
         asked = zip(self.target.program.path, self.target.iterations, strict=True)
         return all(isinstance(iterations, int) for layer, iterations in asked if layer.is_loop)
 
     def count(self) -> int:
-        """How many moments it may have a value at."""
+        """Return how many moments it may have a value at."""
         if self._whole is not None:
             return 1
         return moments.count(self._recording, self._level, self.target.program.path, self.target.iterations)
 
     def walk(self, *, statistics: bool = False) -> Iterator[RecordedValue]:
-        """The moments with what was recorded; those at which nothing computed the value are left out.
+        """Yield the moments with what was recorded; those at which nothing computed the value are left out.
 
         With `statistics` these are read rather than values, where they are in the file. UsageError for a part that the
         value has not.
@@ -123,7 +127,7 @@ class ValueSelection:
 
 
 def select(recording: Recording, addresses: list[str]) -> list[ValueSelection]:
-    """What the addresses mean. AddressError, or ResolutionError for what is unknown or ambiguous."""
+    """Return the values that the addresses mean. AddressError; ResolutionError for a name unknown or ambiguous."""
     catalogue = Catalogue(recording)
     return [
         ValueSelection(recording, catalogue, target, parse_address(text))
@@ -133,7 +137,7 @@ def select(recording: Recording, addresses: list[str]) -> list[ValueSelection]:
 
 
 def nothing_there(recording: Recording, selection: ValueSelection, address: str) -> str:
-    """Why there is no moment: a sentence."""
+    """Return why there is no moment: a sentence."""
     path = selection.target.program.path
     if not path:
         return f"'{address}': the run did not come to its end, so it has no outputs"
@@ -196,7 +200,7 @@ class CarriedIn:
         return CarriedValue(self._recording.whole("inputs", position), f"input '{layer.name}'")
 
     def value(self, moment: RecordedMoment, known: Summary) -> CarriedValue | None:
-        """What the Parameter was at a moment of which the statistics are known; None where that was not recorded."""
+        """Return the Parameter's value at a moment whose statistics are known; None where it was not recorded."""
         activation, iteration = moment.innermost
         if activation is None:
             return None
@@ -212,7 +216,7 @@ class CarriedIn:
         return CarriedValue(value, found.source) if _is_that(value, known) else None
 
     def _moment(self, activation: int, iteration: int) -> int | None:
-        """The id of an iteration of a run of the body; None where it was not recorded."""
+        """Return the id of an iteration of a run of the body; None where it was not recorded."""
         query = "SELECT id, iteration, count FROM runs WHERE activation = ? AND iteration <= ? ORDER BY iteration DESC"
         for first, begin, count in self._recording.query(f"{query} LIMIT 1", (activation, iteration)):
             if iteration < begin + count:
@@ -221,7 +225,7 @@ class CarriedIn:
 
 
 def _is_that(value: Any, known: Summary) -> bool:
-    """Whether a value has the statistics that were recorded."""
+    """Return True if a value has the statistics that were recorded."""
     found = summary_of(value)
     same = (found.dtype, found.shape) == (known.dtype, known.shape)
     return same and all(found.numbers[name] == known.numbers[name] for name in ("min", "max", "nan", "inf"))

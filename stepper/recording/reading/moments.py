@@ -19,7 +19,7 @@ _LONGEST_RUN: Final = 2**20
 """Far more iterations than are written at once."""
 
 Asked = int | IterationRange | None
-"""Which iterations of one loop: one, several, or all."""
+"""Iterations of one loop that are asked for: one, several, or all."""
 
 
 class RecordedMoment(NamedTuple):
@@ -36,7 +36,7 @@ class RecordedMoment(NamedTuple):
 
     @property
     def iteration(self) -> int | None:
-        """That of the innermost loop; None outside of all."""
+        """Iteration of the innermost loop; None outside of all."""
         run, number = self.innermost
         return None if run is None else number
 
@@ -50,21 +50,21 @@ class RecordedMoment(NamedTuple):
 def moments(
     recording: Recording, level: int, path: Sequence[Layer], asked: Sequence[Asked]
 ) -> Iterator[RecordedMoment]:
-    """All moments of a level that were asked for. `path` are the layers that lead to it."""
+    """Return all moments of a level that were asked for. `path` are the layers that lead to it."""
     within, where = _conditions(recording, path, asked)
     query = f"{_selection(path, within)} WHERE a{len(path)}.level = ?{where} ORDER BY r.id"
     return (one for row in recording.stream(query, (level,)) for one in _run(row, path))
 
 
 def count(recording: Recording, level: int, path: Sequence[Layer], asked: Sequence[Asked]) -> int:
-    """How many there are."""
+    """Return how many there are."""
     within, where = _conditions(recording, path, asked)
     query = f"SELECT sum({within.stop} - {within.start}) FROM {_tables(path)} WHERE a{len(path)}.level = ?{where}"
     return int(recording.query(query, (level,))[0][0] or 0)
 
 
 def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> RecordedMoment:
-    """The moment of this id. SessionError where there is none."""
+    """Return the moment of this id. SessionError where there is none."""
     run = "(SELECT max(id) FROM runs WHERE id <= ?)"
     for row in recording.query(f"{_selection(path, _WHOLE)} WHERE r.id = {run}", (identity,)):
         for one in _run(row, path):
@@ -74,7 +74,7 @@ def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> Record
 
 
 def most_iterations(recording: Recording, level: int) -> int:
-    """How many iterations the longest run of this level's loop had, as far as it was recorded."""
+    """Return how many iterations the longest run of this level's loop had, as far as it was recorded."""
     finished = recording.query("SELECT max(iterations) FROM activations WHERE level = ?", (level,))[0][0]
     return max([finished or 0, *_unfinished(recording, level).values()])
 
@@ -85,7 +85,7 @@ def most_iterations(recording: Recording, level: int) -> int:
 
 
 class _Within(NamedTuple):
-    """Which iterations of a run of them, as terms: from one up to another."""
+    """Terms of SQL for the first iteration of a run that is wanted, and the one behind the last."""
 
     start: str
     stop: str
@@ -110,7 +110,7 @@ def _selection(path: Sequence[Layer], within: _Within) -> str:
 
 
 def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[RecordedMoment]:
-    """The moments of one row."""
+    """Yield the moments of one row."""
     identity, tick, step, first, start, stop = row[:6]
     activations, outer = row[6 : 6 + len(path)], row[6 + len(path) :]
     around = tuple(number if layer.is_loop else None for layer, number in zip(path[:-1], outer, strict=True))
@@ -125,7 +125,7 @@ def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[RecordedMoment
 
 
 def _conditions(recording: Recording, path: Sequence[Layer], asked: Sequence[Asked]) -> tuple[_Within, str]:
-    """What is wanted of each run of iterations, and which runs have any of it."""
+    """Return which iterations of each run are wanted, and the condition for the runs that have any of them."""
     conditions: list[str] = []
     starts, stops = [_WHOLE.start], [_WHOLE.stop]
     unfinished: dict[int, int] | None = None
@@ -160,7 +160,7 @@ def _bounds(iterations: int | IterationRange) -> tuple[int | None, int | None]:
 
 
 def _count(depth: int, unfinished: dict[int, int]) -> str:
-    """How many iterations an activation ran."""
+    """Return how many iterations an activation ran."""
     if not unfinished:
         return f"a{depth}.iterations"
     cases = " ".join(f"WHEN {activation} THEN {count}" for activation, count in unfinished.items())
@@ -168,7 +168,7 @@ def _count(depth: int, unfinished: dict[int, int]) -> str:
 
 
 def _unfinished(recording: Recording, level: int | None = None) -> dict[int, int]:
-    """How many iterations the activations (of a level) have run that were under way when the recording ended."""
+    """Return how many iterations the activations (of a level) have run that were under way when the recording ended."""
     query = "SELECT id FROM activations WHERE closed IS NULL AND level = coalesce(?, level)"
     rows = recording.query(f"{query} LIMIT {_MOST_UNFINISHED + 1}", (level,))
     if len(rows) > _MOST_UNFINISHED:

@@ -55,7 +55,7 @@ _Key = tuple[int, ...]
 
 
 def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: int) -> NonFiniteValues:
-    """The first, the last, or all values (up to a limit) with NaN or infinite elements."""
+    """Return the first, the last, or all values (up to a limit) with NaN or infinite elements."""
     catalogue = Catalogue(recording)
     wanted = limit if which is Which.ALL else 1
     kept: dict[int, list[_NonFiniteRow]] = {}
@@ -141,7 +141,7 @@ def _finding(
 
 
 def _way(catalogue: Catalogue, program: Program, moment: moments.RecordedMoment) -> Iterator[int]:
-    """The sort key of a moment, but for the place in its graph. What is inside an operation comes before its output."""
+    """Yield the sort key of a moment, but for the place in its graph. An operation's body comes before its output."""
     for depth, (activation, number) in enumerate(zip(moment.activations, moment.numbers, strict=True), 1):
         yield activation
         yield -1 if number is None else number
@@ -150,7 +150,7 @@ def _way(catalogue: Catalogue, program: Program, moment: moments.RecordedMoment)
 
 
 def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> Iterator[tuple[_Key, NonFiniteValue]]:
-    """The model's inputs come before everything, its outputs after."""
+    """Yield the model's inputs come before everything, its outputs after."""
     for target, (table, position) in catalogue.wholes():
         summary = summary_of(recording.whole(table, position))
         count = int(summary.numbers[word] or 0)

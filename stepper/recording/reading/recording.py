@@ -73,12 +73,12 @@ class Recording:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT over the tables and views that schema.py describes; a million at most."""
+        """Return the rows of a SELECT over the tables and views that schema.py describes; a million at most."""
         with self.reading():
             return self._connection.execute(statement, parameters).fetchmany(_MOST_ROWS)
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a SELECT one after the other, however many there are; they are never in memory together."""
+        """Yield the rows of a SELECT one after the other, however many there are; they are never in memory together."""
         with self.reading():
             cursor = self._connection.execute(statement, parameters)
         while True:
@@ -89,12 +89,12 @@ class Recording:
             yield from rows
 
     def tensor(self, blob: Any) -> Array:
-        """The tensor of a blob."""
+        """Return the tensor of a blob."""
         with self.reading():
             return BlobReader(self._connection, RECORDED).tensor(blob)
 
     def statistics(self, name: str) -> list[dict[str, Any]]:
-        """The statistics of the outputs of all layers of this name, in the order of time; columns by name."""
+        """Return the statistics of the outputs of all layers of this name, in the order of time; columns by name."""
         with self.reading():
             rows: list[dict[str, Any]] = []
             for (port,) in self._connection.execute("SELECT id FROM ports WHERE name = ?", (name,)).fetchall():
@@ -105,7 +105,7 @@ class Recording:
         return sorted(rows, key=lambda row: (str(row["tick"]).zfill(20), str(row["output"])))
 
     def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
-        """The recorded values of the layers of this name, in the order of time: iteration and tensor."""
+        """Yield the recorded values of the layers of this name, in the order of time: iteration and tensor."""
         with self.reading():
             rows = self._connection.execute(
                 "SELECT s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
@@ -119,7 +119,7 @@ class Recording:
             yield from members
 
     def _members(self, row: tuple[Any, ...], iteration: int | None) -> list[tuple[int | None, Array]]:
-        """The values of one stack, of all iterations or of one."""
+        """Return the values of one stack, of all iterations or of one."""
         first, count, repeated, blob, shape = row
         if (
             type(first) is not int
@@ -139,7 +139,7 @@ class Recording:
         ]
 
     def _numbers(self, first: int, count: int) -> list[int | None]:
-        """The numbers that recorded iterations have in their loops (None: of a branch), from one id on."""
+        """Return the numbers that recorded iterations have in their loops (None: of a branch), from one id on."""
         query = (
             "SELECT id, count, iteration FROM runs WHERE id < ? AND id >= (SELECT max(id) FROM runs WHERE id <= ?) "
             "ORDER BY id"
@@ -154,32 +154,32 @@ class Recording:
         return found
 
     def inputs(self) -> dict[str, Array]:
-        """The model's inputs by the names of its Parameters."""
+        """Return the model's inputs by the names of its Parameters."""
         with self.reading():
             return read_tensors(self._connection, "inputs")
 
     def states(self) -> dict[str, Array]:
-        """The variables of an earlier run that this one began with, by name."""
+        """Return the variables of an earlier run that this one began with, by name."""
         with self.reading():
             return read_states(self._connection)
 
     def whole(self, table: str, position: int) -> Array:
-        """One of the model's inputs or outputs, by its position."""
+        """Return one of the model's inputs or outputs, by its position."""
         with self.reading():
             return read_tensor(self._connection, table, position)
 
     def outputs(self) -> dict[str, Array]:
-        """The model's outputs by name; none where the run did not come to its end."""
+        """Return the model's outputs by name; none where the run did not come to its end."""
         with self.reading():
             return read_tensors(self._connection, "outputs")
 
     def kept(self, kind: str) -> list[Any]:
-        """The rows of JSON that were kept of this kind."""
+        """Return the rows of JSON that were kept of this kind."""
         with self.reading():
             return read_kept(self._connection, kind)
 
     def kept_value(self, reference: Any) -> Any:
-        """The tensor that a kept row names, as a machine has it."""
+        """Return the tensor that a kept row names, as a machine has it."""
         with self.reading():
             return BlobReader(self._connection, RECORDED).value(reference)
 
@@ -196,7 +196,7 @@ class Recording:
     # --- going on ------------------------------------------------------------------------------------------------
 
     def model_path(self, moved: str | Path | None = None) -> Path:
-        """The path of the model, which is found to be the recorded one; `moved` where it is elsewhere now."""
+        """Return the path of the model, which is found to be the recorded one; `moved` where it is elsewhere now."""
         with self.reading():
             path = self.origin.model_path(self.path.parent) if moved is None else Path(moved)
             self.origin.check_model(path)
@@ -205,7 +205,7 @@ class Recording:
     def machine(
         self, model: str | Path | None = None, tick: int | None = None, *, partner: Partner | None = None
     ) -> Machine:
-        """A machine in the state of the last snapshot (with `tick`: of the last one not after it), ready to go on.
+        """Return a machine in the state of the last snapshot (with `tick`: of the last one not after it).
 
         `model` is the path of the .xml where it is not found beside the recording. SessionError for another model.
         """
@@ -239,7 +239,7 @@ class Recording:
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
     def model(self, path: str | Path | None = None) -> Model:
-        """The model of the run, with its sequences opened where they were. SessionError for another model."""
+        """Return the model of the run, with its sequences opened where they were. SessionError for another model."""
         model = read(self.model_path(path))
         return open_sequences(model) if self.origin.open_sequences else model
 
@@ -265,12 +265,12 @@ class Recording:
         return RestoredMachine(machine, inputs, machine.tick, tuple(numbers), iterations, activations)
 
     def options(self) -> RecordingOptions:
-        """What the run records."""
+        """Return which values the run records."""
         with self.reading():
             return self.origin.options()
 
     def loop_log(self, compiled: CompiledModel, tick: int) -> LoopLog:
-        """What loops did up to a tick, as a run that was never interrupted would have counted it."""
+        """Return the iterations and ends of loops up to a tick, as counted by a run that is never interrupted."""
         log = LoopLog()
         query = (
             "SELECT level, ended, count(*), sum(iterations), min(iterations), max(iterations), min(closed) "
@@ -293,7 +293,7 @@ class Recording:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Whatever goes wrong in this block is the file's fault: a SessionError with its name. For a minute at most."""
+        """Turn every error in the block into a SessionError with the file's name; end the block after a minute."""
         with files.errors_named(self.path), files.time_bound(self._connection):
             yield
 
@@ -311,7 +311,7 @@ class Recording:
 
 
 def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
-    """The loop whose body is a level."""
+    """Return the loop whose body is a level."""
     if type(level) is int and 0 < level < len(compiled.programs):
         for program in compiled.programs:
             for operation in program.operations:

@@ -34,7 +34,7 @@ from stepper.recording.reading.recording import Recording
 
 
 def find_recorded(recording: Recording, text: str, which: Which, limit: int) -> Found:
-    """The moments at which the expression holds: the first, the last, or all of them up to the limit.
+    """Return the moments at which the expression holds: the first, the last, or all of them up to the limit.
 
     Raises ExpressionError for its text, UsageError for one that can hold nowhere.
     """
@@ -98,7 +98,7 @@ class _RecordedSearch:
     # --- moments -------------------------------------------------------------------------------------------------
 
     def holding(self) -> Iterator[RecordedMoment]:
-        """The moments at which it holds."""
+        """Yield the moments at which it holds."""
         for moment in self._moments():
             self._before = (self._moment, {address: self._known.get(address) for address in self._expression.previous})
             self._moment, self._known = moment, {}
@@ -130,13 +130,13 @@ class _RecordedSearch:
     # --- the scope of the expression -----------------------------------------------------------------------------
 
     def value(self, address: Address, /) -> Any:
-        """The value at this moment, or its statistics."""
+        """Return the value at this moment, or its statistics."""
         if address not in self._known:
             self._known[address] = self._columns[address].known(self._moment)
         return self._there(address, self._known[address])
 
     def previous(self, address: Address, /) -> Any:
-        """The value one iteration before."""
+        """Return the value one iteration before."""
         before, known = self._before
         (run, number), (run_before, last) = self._moment.innermost, before.innermost
         if run is None or run != run_before or last + 1 != number:
@@ -154,14 +154,14 @@ class _RecordedSearch:
         raise UsageError(f"there is no reference run for '{address}'")
 
     def iteration(self) -> int:
-        """The iteration of the innermost loop."""
+        """Return the iteration of the innermost loop."""
         iteration = self._moment.iteration
         if iteration is None:
             raise UsageError("there is no iteration here, outside of every loop")
         return iteration
 
     def iteration_of(self, loop: str, /) -> int:
-        """The iteration of the loop of a name around."""
+        """Return the iteration of the loop of a name around."""
         number = self._moment.numbers[enclosing_loop(self.program.path, loop) - 1]
         if number is None:
             raise UsageError(f"'{loop}' has no iteration here")
@@ -186,7 +186,7 @@ class _Here:
         self._column = column
 
     def known(self, moment: RecordedMoment) -> Any:
-        """The value, its statistics, or None."""
+        """Return the value, its statistics, or None."""
         return self._column.known(moment.id)
 
 
@@ -208,7 +208,7 @@ class _Around:
         self._is_later = catalogue.positions[target.slot] >= catalogue.way(inner)[len(path)]
 
     def known(self, moment: RecordedMoment) -> Any:
-        """The value, its statistics, or None."""
+        """Return the value, its statistics, or None."""
         if self._is_later:
             raise UsageError(f"'{self._name}' has no value here: it is computed after what is inside")
         depth = self._depth

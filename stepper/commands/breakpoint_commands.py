@@ -39,7 +39,7 @@ def put_commands(session: Session, which: int, lines: list[str]) -> Answer:
 
 
 def collected(session: Session, line: str) -> Answer:
-    """A line that was typed behind `commands N`."""
+    """Return a line that was typed behind `commands N`."""
     assert session.collecting is not None
     which, lines = session.collecting
     if line != END:
@@ -50,7 +50,7 @@ def collected(session: Session, line: str) -> Answer:
 
 
 def command_lines(breakpoint: Breakpoint) -> list[str]:
-    """The commands as a list of breakpoints shows them."""
+    """Return the commands as a list of breakpoints shows them."""
     return [f"     {line}" for line in breakpoint.description.commands]
 
 
