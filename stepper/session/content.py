@@ -29,7 +29,7 @@ from stepper.records import as_data
 VERSION: Final = 1
 
 
-class Values(Protocol):
+class ValueStore(Protocol):
     """Store of the values of a session: a file's blobs."""
 
     def refer(self, value: Any, /) -> Any:
@@ -40,7 +40,7 @@ _LARGEST: Final = 2**62
 _MOST_BRANCHES: Final = 1000
 
 
-class KeptEdit(Struct, frozen=True):
+class SavedEdit(Struct, frozen=True):
     """A value that was changed at a tick: the whole of what the slot holds since."""
 
     tick: int
@@ -48,7 +48,7 @@ class KeptEdit(Struct, frozen=True):
     value: Any
 
 
-class KeptLoopEdit(Struct, frozen=True):
+class SavedLoopEdit(Struct, frozen=True):
     """A trip count (None: no limit) or a condition that was changed at a tick, of the loop that runs the body."""
 
     tick: int
@@ -56,7 +56,7 @@ class KeptLoopEdit(Struct, frozen=True):
     value: int | bool | None
 
 
-class KeptBranch(Struct, frozen=True):
+class SavedBranch(Struct, frozen=True):
     """A course of the run: where it stands, and its edits in the order of time.
 
     `parent` is the branch that it left at the tick `parted`, empty for the original.
@@ -64,12 +64,12 @@ class KeptBranch(Struct, frozen=True):
 
     name: str
     tick: int
-    edits: tuple[KeptEdit | KeptLoopEdit, ...]
+    edits: tuple[SavedEdit | SavedLoopEdit, ...]
     parent: str = ""
     parted: int = 0
 
 
-class KeptBreakpoint(Struct, frozen=True):
+class SavedBreakpoint(Struct, frozen=True):
     """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
 
     number: int
@@ -78,30 +78,30 @@ class KeptBreakpoint(Struct, frozen=True):
     counts: Counts
 
 
-class KeptLabels(Struct, frozen=True):
+class SavedLabels(Struct, frozen=True):
     """The words for the numbers of a value."""
 
     target: Target
     labels: tuple[str, ...]
 
 
-class Kept(Struct, frozen=True):
+class SavedSession(Struct, frozen=True):
     """A session; `branch` is the one that goes on, `reason` and `causes` say why it stands where it does."""
 
     branch: str
     reason: Reason
     causes: tuple[Cause, ...]
     max_iterations: int | None
-    breakpoints: tuple[KeptBreakpoint, ...]
+    breakpoints: tuple[SavedBreakpoint, ...]
     expected: tuple[Expected, ...]
     watches: tuple[tuple[int, str, str], ...]
     marks: dict[str, Mark]
-    branches: tuple[KeptBranch, ...]
-    labels: tuple[KeptLabels, ...]
+    branches: tuple[SavedBranch, ...]
+    labels: tuple[SavedLabels, ...]
     last_number: int = 0
 
     @property
-    def original(self) -> KeptBranch:
+    def original(self) -> SavedBranch:
         """The branch without edits, with which every run begins."""
         return next(branch for branch in self.branches if branch.name == ORIGINAL)
 
@@ -109,20 +109,20 @@ class Kept(Struct, frozen=True):
 # --- from a debugger ------------------------------------------------------------------------------------------------
 
 
-def present(debugger: Debugger) -> Kept:
+def present(debugger: Debugger) -> SavedSession:
     """Return the session as it is now."""
     branches = debugger.branches
-    return Kept(
+    return SavedSession(
         branches.name,
         debugger.stop.reason,
         debugger.stop.causes,
         debugger.machine.max_iterations,
-        tuple(KeptBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
+        tuple(SavedBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
         debugger.breakpoints.expected,
         tuple((watch.number, watch.text, watch.format) for watch in debugger.watches),
         dict(debugger.marks),
         tuple(
-            KeptBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
+            SavedBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
             for one in branches
         ),
         tuple(_labels_now(debugger)),
@@ -130,21 +130,21 @@ def present(debugger: Debugger) -> Kept:
     )
 
 
-def _edits(debugger: Debugger, branch: str) -> Iterator[KeptEdit | KeptLoopEdit]:
+def _edits(debugger: Debugger, branch: str) -> Iterator[SavedEdit | SavedLoopEdit]:
     for tick, edits in sorted(debugger.branches.edits(branch).items()):
         for edit in edits:
             if isinstance(edit, ValueEdit | ConstantEdit):
-                yield KeptEdit(tick, target_in(edit.program, edit.slot), edit.value)
+                yield SavedEdit(tick, target_in(edit.program, edit.slot), edit.value)
             elif isinstance(edit, TripCountEdit):
-                yield KeptLoopEdit(tick, edit.program, edit.count)
+                yield SavedLoopEdit(tick, edit.program, edit.count)
             elif isinstance(edit, ConditionEdit):
-                yield KeptLoopEdit(tick, edit.program, edit.holds)
+                yield SavedLoopEdit(tick, edit.program, edit.holds)
 
 
-def _labels_now(debugger: Debugger) -> Iterator[KeptLabels]:
+def _labels_now(debugger: Debugger) -> Iterator[SavedLabels]:
     programs = {id(program): program for program in debugger.machine.compiled.programs}
     for (identity, slot), labels in debugger.labels.view().items():
-        yield KeptLabels(target_in(programs[identity], slot), labels)
+        yield SavedLabels(target_in(programs[identity], slot), labels)
 
 
 class Stamp(Struct, frozen=True):
@@ -188,7 +188,7 @@ class _Identities:
 # --- to rows --------------------------------------------------------------------------------------------------------
 
 
-def to_rows(kept: Kept, compiled: CompiledModel, blobs: Values) -> Rows:
+def to_rows(kept: SavedSession, compiled: CompiledModel, blobs: ValueStore) -> Rows:
     """Return the session as JSON, by kind; values go into blobs."""
     numbers = {id(program): number for number, program in enumerate(compiled.programs)}
     session = {
@@ -225,8 +225,8 @@ def to_rows(kept: Kept, compiled: CompiledModel, blobs: Values) -> Rows:
     }
 
 
-def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: Values) -> dict[str, Any]:
-    if isinstance(edit, KeptLoopEdit):
+def _edit_row(edit: SavedEdit | SavedLoopEdit, compiled: CompiledModel, blobs: ValueStore) -> dict[str, Any]:
+    if isinstance(edit, SavedLoopEdit):
         what = "condition" if isinstance(edit.value, bool) else "trip_count"
         body = next(number for number, program in enumerate(compiled.programs) if program is edit.program)
         return {"tick": edit.tick, "body": body, what: edit.value}
@@ -237,7 +237,7 @@ def _edit_row(edit: KeptEdit | KeptLoopEdit, compiled: CompiledModel, blobs: Val
 # --- from rows ------------------------------------------------------------------------------------------------------
 
 
-def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
+def from_rows(recording: Recording, compiled: CompiledModel) -> SavedSession | None:
     """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name."""
     with recording.reading():
         rows = recording.kept("session")
@@ -248,7 +248,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
             raise SessionError("keeps a session that is none")
         if session.get("version") != VERSION:
             raise SessionError(f"keeps a session of version {session.get('version')!r:.20}, expected {VERSION}")
-        kept = Kept(
+        kept = SavedSession(
             _text(session["branch"]),
             Reason(session["reason"]),
             _causes(session.get("causes", [])),  # an older program kept sentences
@@ -265,17 +265,17 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> Kept | None:
         return kept
 
 
-class KeptStops(Struct, frozen=True):
+class SavedStops(Struct, frozen=True):
     """Part of a session that does not depend on the inputs; `problems` are sentences on rows that do not fit."""
 
-    breakpoints: tuple[KeptBreakpoint, ...]
+    breakpoints: tuple[SavedBreakpoint, ...]
     expected: tuple[Expected, ...]
     watches: tuple[tuple[int, str, str], ...]
-    labels: tuple[KeptLabels, ...]
+    labels: tuple[SavedLabels, ...]
     problems: tuple[str, ...]
 
 
-def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
+def stops_from_rows(recording: Recording, compiled: CompiledModel) -> SavedStops:
     """As from_rows, of another run or of a model that was changed since: a row that cannot be read is left out."""
     problems: list[str] = []
 
@@ -289,7 +289,7 @@ def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
                 problems.append(str(error))
         return tuple(found)
 
-    return KeptStops(
+    return SavedStops(
         read("breakpoint", lambda row: _breakpoint(row, compiled)),
         read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
         read("watch", _watch),
@@ -298,7 +298,7 @@ def stops_from_rows(recording: Recording, compiled: CompiledModel) -> KeptStops:
     )
 
 
-def _check_branches(kept: Kept) -> None:
+def _check_branches(kept: SavedSession) -> None:
     names = [branch.name for branch in kept.branches]
     original = [branch for branch in kept.branches if branch.name == ORIGINAL]
     if len(set(names)) != len(names) or kept.branch not in names or len(names) > _MOST_BRANCHES:
@@ -309,7 +309,7 @@ def _check_branches(kept: Kept) -> None:
         _check_descent(branch, {one.name: one.parent for one in kept.branches})
 
 
-def _check_descent(branch: KeptBranch, parents: dict[str, str]) -> None:
+def _check_descent(branch: SavedBranch, parents: dict[str, str]) -> None:
     """Every branch descends from the original; a session of an earlier version does not say from which."""
     name, seen = branch.name, set()
     while name and name != ORIGINAL:
@@ -319,7 +319,7 @@ def _check_descent(branch: KeptBranch, parents: dict[str, str]) -> None:
         name = parents[name]
 
 
-def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
+def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> SavedBreakpoint:
     flags = ("exactly", "once", "enabled")
     if not all(isinstance(row[name], bool) for name in flags):
         raise SessionError("keeps a breakpoint that is none")
@@ -338,7 +338,7 @@ def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> KeptBreakpoint:
     )
     hits, ignored = row["counts"]
     counts = (_counted(hits), _counted(ignored))
-    return KeptBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
+    return SavedBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
 
 
 def _watch(row: dict[str, Any]) -> tuple[int, str, str]:
@@ -350,35 +350,35 @@ def _counted(data: Any) -> Counted:
     return Counted(_integer(base), _integer(covered), _integer(seen), None if reached is None else _integer(reached))
 
 
-def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptBranch:
+def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedBranch:
     edits = tuple(_edit(edit, recording, compiled) for edit in row["edits"])
     ticks = [edit.tick for edit in edits]
     if ticks != sorted(ticks):
         raise SessionError("keeps edits that are not in the order of time")
     parent, parted = _text(row.get("parent", "")), _integer(row.get("parted", 0))
-    return KeptBranch(_text(row["name"]), _integer(row["tick"]), edits, parent, parted)
+    return SavedBranch(_text(row["name"]), _integer(row["tick"]), edits, parent, parted)
 
 
-def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptEdit | KeptLoopEdit:
+def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedEdit | SavedLoopEdit:
     tick = _integer(row["tick"])
     if "body" not in row:
-        return KeptEdit(
+        return SavedEdit(
             tick, resolve(parse_address(_text(row["address"])), compiled), recording.kept_value(row["value"])
         )
     program = compiled.programs[_integer(row["body"])]
     if "condition" not in row:
-        return KeptLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
+        return SavedLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
     if not isinstance(row["condition"], bool):
         raise SessionError("keeps a condition that is none")
-    return KeptLoopEdit(tick, program, row["condition"])
+    return SavedLoopEdit(tick, program, row["condition"])
 
 
-def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> KeptLabels:
+def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedLabels:
     target = resolve(parse_address(_text(row["address"])), compiled)
     words = recording.kept_value(row["words"])
     if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
         raise SessionError("keeps labels that are none")
-    return KeptLabels(target, tuple(map(str, words.tolist())))
+    return SavedLabels(target, tuple(map(str, words.tolist())))
 
 
 def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:

@@ -33,7 +33,7 @@ EVERY: Final = 2.0
 """Seconds between two savings of a place."""
 
 
-class Back(Struct, frozen=True):
+class RestoreResult(Struct, frozen=True):
     """Result of restoring: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
 
     layout: Mapping[str, Any] | None = None
@@ -84,28 +84,28 @@ class Keeper:
 
     # --- restoring -----------------------------------------------------------------------------------------------
 
-    def restore(self, debugger: Debugger) -> Back:
+    def restore(self, debugger: Debugger) -> RestoreResult:
         """Put back what is kept; whatever is wrong with it is a sentence."""
         path = self.path(debugger)
         in_use = self._take(path)
-        found = Back() if self._fresh else self._restored(debugger, path)
+        found = RestoreResult() if self._fresh else self._restored(debugger, path)
         if not in_use:
             return found
-        return Back(found.layout, "; ".join(one for one in (in_use, found.sentence) if one), failed=True)
+        return RestoreResult(found.layout, "; ".join(one for one in (in_use, found.sentence) if one), failed=True)
 
-    def _restored(self, debugger: Debugger, path: Path) -> Back:
+    def _restored(self, debugger: Debugger, path: Path) -> RestoreResult:
         try:
             if path.is_file() and not self._only_stops:
                 from stepper.session.sessions import restore_session  # with SQLite; most runs begin without a session
 
                 found = restore_session(debugger, path)
-                return Back(found.layout, "" if found.empty else f"session restored: {where(debugger)}")
-            return Back() if self._file is not None else self._of_another_run(debugger, path)
+                return RestoreResult(found.layout, "" if found.empty else f"session restored: {where(debugger)}")
+            return RestoreResult() if self._file is not None else self._of_another_run(debugger, path)
         except StepperError as error:
             # A file that the user named may be of use elsewhere; it is not written over.
             if self._file is not None:
                 self._closed = f"{path} holds a session that could not be restored; it is left as it is"
-            return Back(sentence=f"the session is not restored: {error}{self._put_aside(path)}", failed=True)
+            return RestoreResult(sentence=f"the session is not restored: {error}{self._put_aside(path)}", failed=True)
 
     def _put_aside(self, path: Path) -> str:
         """Have a session that could not be restored go elsewhere before this one takes its place; what to tell."""
@@ -114,15 +114,15 @@ class Keeper:
         self._aside = path.with_suffix(".unrestored.session")
         return f"; once this one is saved that one is in {self._aside}"
 
-    def _of_another_run(self, debugger: Debugger, path: Path) -> Back:
+    def _of_another_run(self, debugger: Debugger, path: Path) -> RestoreResult:
         others = sorted(path.parent.glob(f"{path.name[:_LETTERS]}-*.session"), key=_time, reverse=True)
         if not others:
-            return Back()
+            return RestoreResult()
         from stepper.session.sessions import restore_stops
 
         found, problems = restore_stops(debugger, path if path in others else others[0])
         sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
-        return Back(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
+        return RestoreResult(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
 
     # --- saving --------------------------------------------------------------------------------------------------
 

@@ -39,11 +39,11 @@ from stepper.recording.blobs import BlobWriter
 from stepper.recording.files import errors_named
 from stepper.recording.reading.recording import Recording
 from stepper.session.content import (
-    Kept,
-    KeptBranch,
-    KeptEdit,
-    KeptLabels,
-    KeptLoopEdit,
+    SavedBranch,
+    SavedEdit,
+    SavedLabels,
+    SavedLoopEdit,
+    SavedSession,
     from_rows,
     present,
     stops_from_rows,
@@ -62,7 +62,7 @@ Progress = Callable[[int, int], object]
 """Called several times a second with the number of ticks that have been run again, and of how many."""
 
 
-class Restored(Struct, frozen=True):
+class RestoredSession(Struct, frozen=True):
     """Result of restoring. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
 
     empty: bool
@@ -117,7 +117,7 @@ def _check_layout(layout: Mapping[str, Any] | None) -> None:
 # --- restoring ------------------------------------------------------------------------------------------------------
 
 
-def restore_session(debugger: Debugger, path: str | Path, progress: Progress | None = None) -> Restored:
+def restore_session(debugger: Debugger, path: str | Path, progress: Progress | None = None) -> RestoredSession:
     """Put a session back in place of what the debugger has. What is in the file is checked first.
 
     SessionError where it is of another run (the message says what differs), cannot be, or was paused on the way; the
@@ -128,7 +128,7 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
         saved = _fitting(recording, debugger.machine.compiled)
         layout = read_layout(recording)
     if saved is None:
-        return Restored(True, layout)
+        return RestoredSession(True, layout)
     before = present(debugger)
     try:
         with errors_named(Path(path)), debugger.working():
@@ -139,10 +139,10 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
         if isinstance(error, UsageError):
             raise _not_fitting(recording, error) from None
         raise
-    return Restored(False, layout)
+    return RestoredSession(False, layout)
 
 
-def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple[str, ...]]:
+def restore_stops(debugger: Debugger, path: str | Path) -> tuple[RestoredSession, tuple[str, ...]]:
     """Put back breakpoints, expected NaN, watches, labels of another run: on other inputs, or a model changed since.
 
     They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
@@ -167,7 +167,7 @@ def restore_stops(debugger: Debugger, path: str | Path) -> tuple[Restored, tuple
         _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline, format))
     _put_labels(debugger, kept.labels)
     empty = not (kept.breakpoints or kept.watches or kept.expected or kept.labels)
-    return Restored(empty, layout), tuple(problems)
+    return RestoredSession(empty, layout), tuple(problems)
 
 
 def _tried(problems: list[str], what: str, put_back: Callable[[], object]) -> None:
@@ -192,7 +192,7 @@ def read_layout(recording: Recording) -> dict[str, Any] | None:
         return rows[0]
 
 
-def _fitting(recording: Recording, compiled: CompiledModel) -> Kept | None:
+def _fitting(recording: Recording, compiled: CompiledModel) -> SavedSession | None:
     try:
         return from_rows(recording, compiled)
     except UsageError as error:
@@ -202,7 +202,7 @@ def _fitting(recording: Recording, compiled: CompiledModel) -> Kept | None:
 # --- into the debugger ----------------------------------------------------------------------------------------------
 
 
-def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> None:
+def _put_back(debugger: Debugger, saved: SavedSession, progress: Progress | None) -> None:
     _clear(debugger)
     machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
     if machine.max_iterations is None:
@@ -237,15 +237,15 @@ def _put_back(debugger: Debugger, saved: Kept, progress: Progress | None) -> Non
     _put_labels(debugger, saved.labels)
 
 
-def _edit_again(machine: Machine, kept: KeptEdit | KeptLoopEdit) -> Edit:
-    if isinstance(kept, KeptEdit):
+def _edit_again(machine: Machine, kept: SavedEdit | SavedLoopEdit) -> Edit:
+    if isinstance(kept, SavedEdit):
         return edit_again(machine, kept.target, kept.value)
     if isinstance(kept.value, bool):
         return condition_edit(machine, holds=kept.value, loop=kept.program)
     return trip_count_edit(machine, -1 if kept.value is None else kept.value, kept.program)
 
 
-def _put_labels(debugger: Debugger, labels: tuple[KeptLabels, ...]) -> None:
+def _put_labels(debugger: Debugger, labels: tuple[SavedLabels, ...]) -> None:
     debugger.labels.clear()
     for one in labels:
         debugger.labels.put(one.target, one.labels)
@@ -262,7 +262,7 @@ def _clear(debugger: Debugger) -> None:
 class _Journey:
     """Runs to ticks, saying how far it is."""
 
-    def __init__(self, timeline: Timeline, branches: tuple[KeptBranch, ...], progress: Progress | None) -> None:
+    def __init__(self, timeline: Timeline, branches: tuple[SavedBranch, ...], progress: Progress | None) -> None:
         self._timeline, self._progress = timeline, progress
         self._total = sum(branch.tick for branch in branches)
         self._done = 0

@@ -15,7 +15,7 @@ from stepper.commands import Interpreter
 from stepper.commands.scripts import start_up
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
-from stepper.session.keeper import Back, Keeper
+from stepper.session.keeper import Keeper, RestoreResult
 from tui.paint.pane import Host
 from tui.state import State
 from tui.worker.driver import Driver, Receiver
@@ -58,11 +58,11 @@ class RestoreSession(Struct, frozen=True):
 
     keeper: Keeper | None
     starts_up: bool
-    restored: Callable[[Back], None]
+    restored: Callable[[RestoreResult], None]
 
-    def answer(self, debugger: Debugger) -> Back:
+    def answer(self, debugger: Debugger) -> RestoreResult:
         """Return what to tell the user, and the layout that was kept."""
-        back = Back() if self.keeper is None else self.keeper.restore(debugger)
+        back = RestoreResult() if self.keeper is None else self.keeper.restore(debugger)
         if self.starts_up and not back.sentence:
             problems = start_up(Interpreter(debugger), setting_up=True)
             back = replace(back, sentence="; ".join(problems), failed=bool(problems))
@@ -141,11 +141,11 @@ class SessionManager:
             question = RestoreSession(self.keeper, self._starts_up, self._restored)
             self._host.driver.ask(question, self._show_restored, title="restoring the session")
 
-    def _restored(self, back: Back) -> None:
+    def _restored(self, back: RestoreResult) -> None:
         """In the worker. Who leaves meanwhile leaves what is kept as it is."""
         self._is_cut_short = back.failed and self._host.driver.is_closed
 
-    def _show_restored(self, back: Back) -> None:
+    def _show_restored(self, back: RestoreResult) -> None:
         if back.layout is not None:
             self._host.put_layout(back.layout)
         if back.sentence:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-from stepper.cli import kept_session
-from stepper.cli.archives import state_arrays, states_target, write_archive
+from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Ended, Interruptions
-from stepper.cli.kept_session import KeptSession
+from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import output_width, say, wrapped
+from stepper.cli.session_file import CommandLineSession
 from stepper.cli.values import error_data, print_json
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.commands.breakpoint_commands import ensure_complete
@@ -40,12 +40,12 @@ _MARK: Final = "\ufeff"
 
 def execute(options: argparse.Namespace) -> int:
     """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
-    with kept_session.locked(options):
+    with session_file.locked(options):
         return _debug(options)
 
 
 def _debug(options: argparse.Namespace) -> int:
-    kept = kept_session.take_up(options)
+    kept = session_file.adopt(options)
     debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
@@ -53,10 +53,10 @@ def _debug(options: argparse.Namespace) -> int:
     put_reference(debugger, options)
     interpreter = Interpreter(debugger)
     is_terminal = options.script is None and sys.stdin.isatty() and sys.stdout.isatty()
-    session = KeptSession(options, debugger, by_model=is_terminal)
+    session = CommandLineSession(options, debugger, by_model=is_terminal)
     printer = _JsonPrinter(debugger) if options.json else _TextPrinter()
     debugger.breakpoints.sink = printer.log
-    has_session = kept_session.is_there(options)
+    has_session = session_file.exists(options)
     if options.session is not None:
         interpreter.session.file = options.session
         say(session.restore(), file=sys.stderr)
@@ -88,10 +88,10 @@ def _debug(options: argparse.Namespace) -> int:
 def _save_states(debugger: Debugger, target: Target | None) -> None:
     """Write the variables as they are, where that was asked for. Raises OutputError."""
     if target is not None:
-        write_archive(target, state_arrays(states_of(debugger.machine.compiled, debugger.machine.states)))
+        write_npz(target, state_arrays(states_of(debugger.machine.compiled, debugger.machine.states)))
 
 
-def _ended(ended: Ended, session: KeptSession, interruptions: Interruptions) -> int:
+def _ended(ended: Ended, session: CommandLineSession, interruptions: Interruptions) -> int:
     """End in order, once the session is kept. The terminal may be gone, and nothing can be printed."""
     kept = "the session is as it was saved last" if interruptions.forced else session.keep()
     with contextlib.suppress(OSError):
@@ -137,7 +137,9 @@ def _numbered(name: str) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def _listen(interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: KeptSession) -> int:
+def _listen(
+    interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: CommandLineSession
+) -> int:
     """Carry out the lines of a pipe, of which each error names its line; the code of the first one."""
     code = number = 0
     while not interpreter.session.ended:
@@ -161,7 +163,7 @@ def _converse(
     interpreter: Interpreter,
     printer: _Printer,
     interruptions: Interruptions,
-    session: KeptSession,
+    session: CommandLineSession,
     *,
     restores: bool,
     begins: bool,
@@ -222,7 +224,7 @@ def _carry_out(
 class _Later:
     """Saves a place while the user thinks, a little after it was reached."""
 
-    def __init__(self, interruptions: Interruptions, session: KeptSession) -> None:
+    def __init__(self, interruptions: Interruptions, session: CommandLineSession) -> None:
         self._interruptions, self._session = interruptions, session
         self._previous: Any = None
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stepper.cli.archives import state_arrays, states_target, write_archive
 from stepper.cli.commands import recorded_run
+from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
@@ -87,7 +87,7 @@ def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[s
     """Write arrays. What is wrong with their file is raised at the end: the report is printed before."""
     if wanted:
         try:
-            write_archive(target, arrays)
+            write_npz(target, arrays)
         except OutputError as error:
             options.troubles.append(error)
 

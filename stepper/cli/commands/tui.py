@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli import kept_session
+from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_texts
@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
     if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
-    with nullcontext() if options.no_keep else kept_session.locked(options), collector_off():
+    with nullcontext() if options.no_keep else session_file.locked(options), collector_off():
         return _open(options)  # the application enables the collector when it has all that stays
 
 
@@ -52,7 +52,7 @@ def _open(options: argparse.Namespace) -> int:
         starts_up=not options.no_init,
     )
     look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
-    kept = kept_session.take_up(options)
+    kept = session_file.adopt(options)
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
     memory = options.memory or DEFAULT_MEMORY
@@ -71,7 +71,7 @@ def _open(options: argparse.Namespace) -> int:
 
     def opened() -> Debugger:
         """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
-        return _compared(debugger_of(options, memory, kept_session.take_up(options)), options)
+        return _compared(debugger_of(options, memory, session_file.adopt(options)), options)
 
     # What a session keeps has no words by which it could be chosen.
     given = given if len(texts) == len(inputs) else None

@@ -17,7 +17,7 @@ from stepper.files.kinds import ARRAYS
 from stepper.files.output import ProtectedFiles, Target
 
 
-def write_archive(target: Target | None, arrays: Mapping[str, Array]) -> None:
+def write_npz(target: Target | None, arrays: Mapping[str, Array]) -> None:
     """Write an .npz to a file, which appears whole or not at all, or to stdout for None. Raises OutputError."""
     if target is None:
         write_arrays(sys.stdout.buffer, arrays)

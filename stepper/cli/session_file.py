@@ -22,14 +22,14 @@ from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, T
 from stepper.session.keeper import Keeper, where
 
 
-def is_there(options: argparse.Namespace) -> bool:
+def exists(options: argparse.Namespace) -> bool:
     """Return True if there is a session to go on with."""
     return options.session is not None and Path(options.session).exists()
 
 
-def take_up(options: argparse.Namespace) -> dict[str | int, Any]:
-    """Run as the file says where the options leave it open; its inputs by position. SessionError for another model."""
-    if not is_there(options):
+def adopt(options: argparse.Namespace) -> dict[str | int, Any]:
+    """Run as the session did where the options leave it open; return its inputs by position. SessionError."""
+    if not exists(options):
         return {}
     from stepper.recording import open_recording  # most start without a session, and need not wait for SQLite
 
@@ -60,7 +60,7 @@ def locked(options: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-class KeptSession:
+class CommandLineSession:
     """The session of one conversation. `by_model`: where no file is named it is kept in the user's state folder."""
 
     def __init__(self, options: argparse.Namespace, debugger: Debugger, *, by_model: bool) -> None:
