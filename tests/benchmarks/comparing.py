@@ -13,7 +13,7 @@ from pathlib import Path
 
 import stepper
 from stepper.compare.references.opening import open_reference
-from stepper.compare.run.comparison import Comparison, compare_models, compare_with
+from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
@@ -61,7 +61,7 @@ class Compared:
         return timing.report(self.title, timing.side_by_side(self.candidates(), rounds), PLAIN)
 
 
-def checked(found: Comparison) -> list[Array]:
+def checked(found: RunComparison) -> list[Array]:
     """Nothing, where nothing differs and all was compared."""
     iterations = sum(record.iterations for record in found.observations.loops.values())
     assert not found.differs and found.observations.compared > 2 * iterations, "both sides run the same model"

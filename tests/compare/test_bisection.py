@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.compare.report.explanations import shared_constants, unused_slices
-from stepper.compare.run.bisection import Bisection, bisect
+from stepper.compare.run.bisection import LoopBisection, bisect
 from stepper.compare.run.tolerances import Tolerances
 from stepper.element_types import Array
 from stepper.engine.events import Every
@@ -62,7 +62,7 @@ class Faulty:
         return [output + np.float32(self.error(iterations)) for output in run.outputs]
 
 
-def found_in(folder: Path, kind: str, error: Any) -> tuple[Bisection | None, Faulty]:
+def found_in(folder: Path, kind: str, error: Any) -> tuple[LoopBisection | None, Faulty]:
     model = accumulating(kind).read(folder)
     (loop,) = (layer for layer in model.graph.layers if layer.is_loop)
     reference = Faulty(folder, error)

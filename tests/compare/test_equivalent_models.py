@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 import stepper
-from stepper.compare.run.comparison import Comparison, compare_models
+from stepper.compare.run.comparison import RunComparison, compare_models
 from tests.compare.twins import X, countdown, nested, recurrence
 from tests.models import Graph
 
@@ -57,7 +57,7 @@ def _renumber(layer: Any, body: str, ids: dict[str, str]) -> None:
         edge.set("to-layer", ids[edge.get("to-layer")])
 
 
-def compared(folder: Path, ours: Graph, theirs: Graph, value: Any, seed: int, **options: Any) -> Comparison:
+def compared(folder: Path, ours: Graph, theirs: Graph, value: Any, seed: int, **options: Any) -> RunComparison:
     (folder / "ours").mkdir()
     (folder / "theirs").mkdir()
     model, path = ours.read(folder / "ours"), theirs.write(folder / "theirs")

@@ -13,7 +13,7 @@ import pytest
 import stepper
 from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.report.text import text_lines
-from stepper.compare.run.comparison import Comparison, compare_with
+from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, KernelError
@@ -61,7 +61,7 @@ def keys(model: Model) -> dict[str, LoopKey]:
     return found
 
 
-def compared(folder: Path, counts: dict[str, int], *, many: bool = True) -> Comparison:
+def compared(folder: Path, counts: dict[str, int], *, many: bool = True) -> RunComparison:
     model = loops_in_branches().read(folder)
     inputs = stepper.bind_inputs(model, {"many": many, "n": 3, "x": np.float32(1)})
     outputs = list(stepper.run(model, dict(enumerate(inputs))).values())

@@ -13,10 +13,10 @@ import pytest
 import stepper
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.openvino import OpenVINOReference, ended_after
-from stepper.compare.references.protocol import Reference
+from stepper.compare.references.protocol import ReferenceRun
 from stepper.compare.references.recording import RecordingReference
 from stepper.compare.report.text import text_lines
-from stepper.compare.run.comparison import Comparison, compare_with
+from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.element_types import Array
 from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
@@ -44,14 +44,16 @@ def by_hand() -> dict[str, Any]:
     return {name: np.stack(values) for name, values in found.items()}
 
 
-def against(folder: Path, reference: Callable[[Any, Sequence[Array]], Reference], graph: Any, value: Any) -> Comparison:
+def against(
+    folder: Path, reference: Callable[[Any, Sequence[Array]], ReferenceRun], graph: Any, value: Any
+) -> RunComparison:
     model = graph.read(folder)
     inputs = stepper.bind_inputs(model, {0: value})
     compiled = stepper.compile_model(model)
     return compare_with(stepper.Machine(compiled, inputs), reference(compiled, inputs))
 
 
-def with_archive(folder: Path, values: Mapping[str, Any], graph: Any, value: Any = X) -> Comparison:
+def with_archive(folder: Path, values: Mapping[str, Any], graph: Any, value: Any = X) -> RunComparison:
     path = folder / "values.npz"
     np.savez(path, **values)
     return against(folder, lambda compiled, _inputs: ArchiveReference(path, compiled), graph, value)
@@ -251,8 +253,8 @@ class Peer:
         return compute
 
 
-def with_peer(folder: Path, **options: Any) -> Comparison:
-    def reference(compiled: Any, inputs: Sequence[Array]) -> Reference:
+def with_peer(folder: Path, **options: Any) -> RunComparison:
+    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
         return OpenVINOReference(Peer(compiled.model, **options), inputs, "the peer")
 
     return against(folder, reference, recurrence(), X)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.passes.passes import Ran, differences
+from stepper.compare.passes.passes import PassRun, differences
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.tolerances import OTHER_KERNELS
 from stepper.errors import ExecutionError, LimitReached
@@ -27,9 +27,9 @@ from tests.engine.subjects import growing, sums
 LOOP = "model > Loop 'a'"
 
 
-def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> Ran:
+def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> PassRun:
     key = (LOOP, "last of 'h'")
-    return Ran({"y": np.asarray(output)}, {LOOP: iterations}, {key: np.asarray(value)})
+    return PassRun({"y": np.asarray(output)}, {LOOP: iterations}, {key: np.asarray(value)})
 
 
 @pytest.mark.parametrize(
@@ -43,19 +43,19 @@ def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> Ran:
         (ran([1.0]), []),
         (ran(iterations=4), ["Loop 'a': 4 iterations instead of 3"]),
         (ran(value=3.0), ["Loop 'a', last of 'h': 1 of 1 elements differ, the first at 0: 3 instead of 2"]),
-        (Ran({"y": np.asarray(1.0)}, {}), []),
-        (Ran({}, {}), ["0 outputs instead of 1"]),
+        (PassRun({"y": np.asarray(1.0)}, {}), []),
+        (PassRun({}, {}), ["0 outputs instead of 1"]),
     ],
 )
-def test_differences_are_said_in_words(after: Ran, said: list[str]) -> None:
+def test_differences_are_said_in_words(after: PassRun, said: list[str]) -> None:
     assert differences(ran(), after, OTHER_KERNELS["f32"])[0] == said
 
 
 def test_integers_must_be_equal_and_infinities_are() -> None:
     assert differences(
-        Ran({"n": np.array([2**40])}, {}), Ran({"n": np.array([0], np.int32)}, {}), OTHER_KERNELS["f32"]
+        PassRun({"n": np.array([2**40])}, {}), PassRun({"n": np.array([0], np.int32)}, {}), OTHER_KERNELS["f32"]
     )[0]
-    infinite = Ran({"x": np.array([np.inf, -np.inf, np.nan])}, {})
+    infinite = PassRun({"x": np.array([np.inf, -np.inf, np.nan])}, {})
     assert differences(infinite, infinite, OTHER_KERNELS["f32"]) == ([], 0.0)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import stepper
 from stepper.compare.references.archive import ArchiveReference
-from stepper.compare.run.comparison import Comparison, compare_with
+from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.compare.run.tolerances import Tolerances
 from tests.models import Graph, Value
 
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[[Graph, Value], Value], Any, Callable[[Any], Any
 
 def compared(
     folder: Path, make: Callable[[Graph, Value], Value], x: Any, theirs: Any, tolerances: Tolerances | None = None
-) -> Comparison:
+) -> RunComparison:
     """The operation beside values from elsewhere."""
     graph = Graph()
     graph.result(make(graph, graph.parameter("x", "f32", x.shape)), "y")

@@ -99,7 +99,7 @@ def test_the_place_in_nested_graphs_has_the_iteration_of_each_loop(tmp_path: Pat
 
 def test_error_made_in_an_operation_is_told_from_error_that_came_in(tmp_path: Path) -> None:
     observations = compared(tmp_path, recurrence("type"), recurrence(), X).observations
-    made = {record.layer.name: record.first.made for record in observations.records.values() if record.first}
+    made = {record.layer.name: record.first.origin for record in observations.records.values() if record.first}
     assert made["summed"] == "made here"
     assert {made[name] for name in ("scaled", "shifted", "noted", "h_next")} == {"carried in"}
 

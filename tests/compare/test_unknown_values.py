@@ -10,8 +10,8 @@ import pytest
 
 import stepper
 from stepper.compare.references.archive import ArchiveReference
-from stepper.compare.report.verdict import Verdict
-from stepper.compare.run.comparison import Comparison, compare_with
+from stepper.compare.report.verdict import ComparisonVerdict
+from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.engine.machine import Machine
 from tests.models import Graph, backwards, carried, joined, last
 
@@ -63,7 +63,7 @@ def archive(folder: Path, keys: tuple[str, ...] = KEYS, limit: float = 20.0) -> 
     return folder / "values.npz"
 
 
-def compared(folder: Path, graph: Graph, *keys: str, limit: float = 20.0) -> Comparison:
+def compared(folder: Path, graph: Graph, *keys: str, limit: float = 20.0) -> RunComparison:
     model = graph.read(folder)
     inputs = stepper.bind_inputs(model, {"x": X})
     compiled = stepper.compile_model(model)
@@ -71,7 +71,7 @@ def compared(folder: Path, graph: Graph, *keys: str, limit: float = 20.0) -> Com
     return compare_with(Machine(compiled, inputs), reference)
 
 
-def verdict(folder: Path, graph: Graph, *keys: str) -> Verdict:
+def verdict(folder: Path, graph: Graph, *keys: str) -> ComparisonVerdict:
     found = compared(folder, graph, *keys).verdict
     assert found is not None
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.compare.run.comparison import Comparison, compare_models
+from stepper.compare.run.comparison import RunComparison, compare_models
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 
 STEPS, UNITS = 6, 3
@@ -21,7 +21,7 @@ OTHER_WEIGHTS = np.random.default_rng(5).uniform(-1, 1, (UNITS, UNITS)).astype(n
 TABLE = np.arange(30, dtype=np.float32).reshape(10, 3)
 
 
-def compared(folder: Path, ours: Graph, theirs: Graph, *inputs: Any, **options: Any) -> Comparison:
+def compared(folder: Path, ours: Graph, theirs: Graph, *inputs: Any, **options: Any) -> RunComparison:
     """Ours beside theirs on inputs by position."""
     (folder / "ours").mkdir(exist_ok=True)
     (folder / "theirs").mkdir(exist_ok=True)

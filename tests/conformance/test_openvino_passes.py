@@ -17,7 +17,7 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.compare.passes.passes import Verdict, counts, pass_reports
+from stepper.compare.passes.passes import PassEffect, counts, pass_reports
 from tests.conformance.openvino_subjects import SAMPLES, sample
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
@@ -38,11 +38,11 @@ def overflowing() -> Graph:
 def test_the_pass_that_narrows_integers_is_named(tmp_path: Path) -> None:
     model = overflowing().read(tmp_path)
     reports = list(pass_reports(model, [np.array([7])]))
-    first = next(report for report in reports if report.verdict is Verdict.DIFFERENT)
+    first = next(report for report in reports if report.verdict is PassEffect.DIFFERENT)
     assert first.name == "ov::pass::ConvertPrecision"
     assert any(text.startswith("Loop 'powers', last of 'result'") for text in first.details)
     earlier = [report.verdict for report in reports if report.number < first.number]
-    assert set(earlier) <= {Verdict.SAME_FILE, Verdict.EQUAL}
+    assert set(earlier) <= {PassEffect.SAME_FILE, PassEffect.EQUAL}
 
 
 def test_no_pass_changes_a_sample_and_each_can_be_run() -> None:
@@ -90,5 +90,5 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_pass_after_which_a_loop_does_not_end_is_a_difference() -> None:
     path = SAMPLES / "while_loop" / "model.xml"  # Collatz; 113383 goes beyond 2^31, which OpenVINO narrows to
     reports = list(pass_reports(stepper.read_model(path), [np.int64(113383)]))
-    broken = next(report for report in reports if report.verdict is Verdict.DIFFERENT)
+    broken = next(report for report in reports if report.verdict is PassEffect.DIFFERENT)
     assert "ConvertPrecision" in broken.name and "it goes on where the model had ended" in broken.details[0]

@@ -16,7 +16,7 @@ from stepper.compare.alignment.file import read_pairs
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report import text as report
-from stepper.compare.run.comparison import Comparison, compare_models, compare_with
+from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     return FINDING if found.differs else 0
 
 
-def _compared(options: argparse.Namespace) -> Comparison:
+def _compared(options: argparse.Namespace) -> RunComparison:
     if options.reference != OPENVINO:
         ensure_no_device(options, "compare with it: --with openvino")
     model = opened_model(options)
@@ -59,7 +59,7 @@ def _compared(options: argparse.Namespace) -> Comparison:
     return _with_another(model, inputs, options)
 
 
-def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
+def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
     other = opened_model(options, options.reference)
     return compare_models(
         model,
@@ -76,7 +76,7 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
     )
 
 
-def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> Comparison:
+def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
     states = given_states(model, options.state, options.states)
     if states and options.reference in _WITHOUT_STATES:

@@ -11,7 +11,7 @@ from stepper.cli.options.engine import opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
-from stepper.compare.passes.passes import PassReport, Verdict, counts, pass_reports, runtime_difference
+from stepper.compare.passes.passes import PassEffect, PassReport, counts, pass_reports, runtime_difference
 from stepper.compare.run.tolerances import Tolerance
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING
@@ -31,7 +31,7 @@ def execute(options: argparse.Namespace) -> int:
         model, inputs, runtime.device, runtime.precision, rules, tolerance, most, timeout=runtime.timeout
     )
     reports = list(_shown(found, wanted=not options.quiet))
-    first = next((report for report in reports if report.verdict is Verdict.DIFFERENT), None)
+    first = next((report for report in reports if report.verdict is PassEffect.DIFFERENT), None)
     outputs = OpenVINOPeer(model, runtime).run(inputs, count=False).outputs
     apart = runtime_difference(model, inputs, outputs, rules, tolerance, most)
     if options.json:
@@ -82,7 +82,7 @@ def _lines(reports: list[PassReport], first: PassReport | None, *, everything: b
         width = max((len(report.name) for report in reports), default=0)
         for report in reports:
             why = f"  {report.details[0]}" if report.details else ""
-            distance = f"  {report.distance:.3g}" if report.verdict is Verdict.EQUAL and report.distance else ""
+            distance = f"  {report.distance:.3g}" if report.verdict is PassEffect.EQUAL and report.distance else ""
             yield f"{report.number:4}  {report.name:{width}}  {report.verdict}{distance}{why}"
     number = ", ".join(f"{count} {verdict}" for verdict, count in counts(reports).items() if count)
     yield f"{len(reports)} passes: {number}"
@@ -91,6 +91,6 @@ def _lines(reports: list[PassReport], first: PassReport | None, *, everything: b
     else:
         yield f"the first pass after which it differs is {first.number} {first.name}"
         yield from (f"  {detail}" for detail in first.details)
-    refused = next((report for report in reports if report.verdict is Verdict.NOT_RUN), None)
+    refused = next((report for report in reports if report.verdict is PassEffect.NOT_RUN), None)
     if refused is not None and not everything:
         yield f"the first after which it cannot be run is {refused.number} {refused.name}: {refused.details[0]}"

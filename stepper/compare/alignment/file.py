@@ -14,7 +14,7 @@ _LARGEST = 16 * 2**20
 
 
 def read_pairs(path: Path) -> dict[str, str]:
-    """Pairs of layer names: those of our model, those of the reference.
+    """Return pairs of layer names: those of our model, those of the reference.
 
     JSON is an object of names. In lines, what is behind a # at the beginning of a line or after a blank counts for
     nothing; a name with ` = ` in it needs JSON. InputError with the line for what cannot be read.

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from stepper.compare.alignment.structure import Matcher
-from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.files.constant_inputs import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Model
 
 
@@ -29,12 +29,12 @@ class GraphPair(Struct, frozen=True, eq=False):
     reverse: Mapping[int, int]
 
     def partner(self, layer: int) -> Layer | None:
-        """The reference's layer for one of ours, by id."""
+        """Return the reference's layer for one of ours, by id."""
         found = self.layers.get(layer)
         return None if found is None else self.theirs.by_id[found]
 
     def origin(self, layer: int) -> Layer | None:
-        """Our layer for one of the reference's, by id."""
+        """Return our layer for one of the reference's, by id."""
         found = self.reverse.get(layer)
         return None if found is None else self.ours.by_id[found]
 
@@ -47,11 +47,11 @@ class Alignment:
         self._by_graph = {id(pair.ours): pair for pair in pairs}
 
     def pair(self, graph: Graph) -> GraphPair | None:
-        """The pair of one of our graphs."""
+        """Return the pair of one of our graphs."""
         return self._by_graph.get(id(graph))
 
     def partner(self, graph: Graph, layer: int) -> Layer | None:
-        """The reference's layer for one of ours, by graph and id."""
+        """Return the reference's layer for one of ours, by graph and id."""
         pair = self.pair(graph)
         return None if pair is None else pair.partner(layer)
 
@@ -60,10 +60,10 @@ def align(
     ours: Model,
     theirs: Model,
     given: Mapping[str, str] | None = None,
-    constants: tuple[Constants, Constants] | None = None,
+    constants: tuple[ConstantValues, ConstantValues] | None = None,
 ) -> Alignment:
-    """Align two models; `given` are pairs of names that the user knows to stand for each other."""
-    values = constants or (Constants(ours), Constants(theirs))
+    """Return the pairs of two models; `given` are pairs of names that the user knows to stand for each other."""
+    values = constants or (ConstantValues(ours), ConstantValues(theirs))
     pairs: list[GraphPair] = []
     anchors = _outer_anchors(ours.graph, theirs.graph)
     _descend(ours.graph, theirs.graph, (), anchors, dict(given or {}), values, pairs)
@@ -76,7 +76,7 @@ def _descend(
     path: tuple[Layer, ...],
     anchors: Mapping[int, int],
     given: Mapping[str, str],
-    constants: tuple[Constants, Constants],
+    constants: tuple[ConstantValues, ConstantValues],
     pairs: list[GraphPair],
 ) -> None:
     layers = _matched(ours, theirs, anchors, given, constants)
@@ -96,10 +96,10 @@ def _matched(
     theirs: Graph,
     anchors: Mapping[int, int],
     given: Mapping[str, str],
-    constants: tuple[Constants, Constants],
+    constants: tuple[ConstantValues, ConstantValues],
 ) -> dict[int, int]:
-    """The best of three: names first, structure from the anchors, structure from the outputs alone (so that crossed
-    inputs are seen); the first of those that keep as many connections."""
+    """Return the best of three: names first, structure from the anchors, structure from the outputs alone (so that
+    crossed inputs are seen); the first of those that keep as many connections."""
     certain = _given_pairs(ours, theirs, given)
     by_name = Matcher(ours, theirs, certain, constants)
     by_name.add_names()
@@ -128,7 +128,7 @@ def _given_pairs(ours: Graph, theirs: Graph, given: Mapping[str, str]) -> dict[i
 
 
 def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
-    """Inputs and outputs of the models: by name, else by position."""
+    """Return pairs of the models' inputs and outputs: by name, else by position."""
     found: dict[int, int] = {}
     for mine, others in ((ours.parameters, theirs.parameters), (ours.results, theirs.results)):
         found |= _by_name_or_position(mine, others)
@@ -147,7 +147,8 @@ def _by_name_or_position(mine: Sequence[Layer], others: Sequence[Layer]) -> dict
 
 
 def _body_anchors(body: Body, other: Body) -> dict[int, int]:
-    """Parameters and Results of two bodies: by name, else by what the port maps connect them with."""
+    """Return pairs of the Parameters and Results of two bodies: by name, else by what the port maps connect them
+    with."""
     found = _named(body.graph.parameters, other.graph.parameters) | _named(body.graph.results, other.graph.results)
     for mine, theirs in (*_fed_alike(body, other), *_given_out_alike(body, other)):
         if mine not in found and theirs not in found.values():
@@ -161,7 +162,7 @@ def _body_anchors(body: Body, other: Body) -> dict[int, int]:
 
 
 def _fed_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
-    """Parameters that get the same input of the outer layer, or the iteration number."""
+    """Yield Parameters that get the same input of the outer layer, or the iteration number."""
     theirs = {(entry.input, entry.purpose): entry.parameter for entry in reversed(other.inputs)}
     for entry in body.inputs:
         if (entry.input, entry.purpose) in theirs:
@@ -169,7 +170,7 @@ def _fed_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
 
 
 def _given_out_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
-    """Results that become the same output of the outer layer, or the condition."""
+    """Yield Results that become the same output of the outer layer, or the condition."""
     theirs = {(one.output, one.purpose): one.result for one in reversed(other.outputs)}
     for one in body.outputs:
         if (one.output, one.purpose) in theirs:
@@ -182,14 +183,15 @@ def _named(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
 
 
 def follow_order(theirs: Model, alignment: Alignment) -> Model:
-    """The reference with the layers of each graph in our order where they stand for ours, so that both runs do the
-    same things in the same order. What it computes stays the same."""
+    """Return the reference with the layers of each graph in our order where they stand for ours, so that both runs do
+    the same things in the same order. What it computes stays the same."""
     order = {id(pair.theirs): _order(pair) for pair in alignment.pairs}
     return Model(theirs.path, theirs.name, theirs.version, _reordered(theirs.graph, order), theirs.weights)
 
 
 def _order(pair: GraphPair) -> dict[int, float]:
-    """A sorting key for each of their layers: the position of our partner; one without comes before its consumer."""
+    """Return a sorting key for each of their layers: the position of our partner; one without comes before its
+    consumer."""
     position = {layer.id: float(index) for index, layer in enumerate(pair.ours.layers)}
     keys = {theirs: position[ours] for ours, theirs in pair.layers.items()}
     consumers: dict[int, list[int]] = {}

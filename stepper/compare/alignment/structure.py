@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.files.constant_inputs import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Source
 
 _COMMUTATIVE: Final = frozenset(
@@ -17,10 +17,10 @@ _FIXED: Final = frozenset({"Parameter", "Result", "Constant"})
 Key = tuple[Any, ...]
 
 
-class Side:
+class IndexedGraph:
     """One graph with its consumers and constants."""
 
-    def __init__(self, graph: Graph, constants: Constants) -> None:
+    def __init__(self, graph: Graph, constants: ConstantValues) -> None:
         self.graph = graph
         self.constants = constants
         self.consumers: dict[int, list[tuple[int, int]]] = {layer.id: [] for layer in graph.layers}
@@ -32,7 +32,7 @@ class Side:
                     self.edges += 1
 
     def signature(self, body: Body) -> Key:
-        """What a body is made of: how its port map cuts, its operations and constants, in no order."""
+        """Return a key of a body's contents: how its port map cuts, its operations and constants, in no order."""
         cuts = sorted(map(repr, [one.slicing for one in body.inputs] + [one.slicing for one in body.outputs]))
         parts: Counter[Key] = Counter()
         for layer in body.graph.layers:
@@ -44,7 +44,7 @@ class Side:
         return tuple(cuts), frozenset(parts.items())
 
     def digest(self, source: Source) -> str | None:
-        """The content of a constant source."""
+        """Return the content of a constant source."""
         return self.constants.digest(self.graph, source)
 
 
@@ -52,9 +52,9 @@ class Matcher:
     """A growing one-to-one mapping of our layers' ids to the reference's."""
 
     def __init__(
-        self, ours: Graph, theirs: Graph, certain: Mapping[int, int], constants: tuple[Constants, Constants]
+        self, ours: Graph, theirs: Graph, certain: Mapping[int, int], constants: tuple[ConstantValues, ConstantValues]
     ) -> None:
-        self.ours, self.theirs = Side(ours, constants[0]), Side(theirs, constants[1])
+        self.ours, self.theirs = IndexedGraph(ours, constants[0]), IndexedGraph(theirs, constants[1])
         self.certain = set(certain)
         self.layers: dict[int, int] = {}
         self.reverse: dict[int, int] = {}
@@ -92,7 +92,7 @@ class Matcher:
                 del self.layers[mine], self.reverse[other]
 
     def _connections(self, mine: int, other: int) -> tuple[int, int]:
-        """How many connections of two layers agree, and how many lead to layers that are paired otherwise."""
+        """Return how many connections of two layers agree, and how many lead to layers that are paired otherwise."""
         kept = broken = 0
         mine_sources, other_sources = self.ours.graph.sources[mine], self.theirs.graph.sources[other]
         for source, found in zip(mine_sources, other_sources, strict=False):
@@ -121,7 +121,7 @@ class Matcher:
             step = 0 if rounds[step]() else step + 1
 
     def _forward(self, *, attributes: bool, types: bool, alike: bool = False) -> bool:
-        """Pair operations of equal inputs (and type, and attributes), where these are unique.
+        """Pair operations of equal inputs (and type, and attributes), where these are unique; True if any was.
 
         `alike`: one pair of as many that cannot be told apart on both sides, in the order of the files.
         """
@@ -139,7 +139,7 @@ class Matcher:
         return grown
 
     def _keyed(
-        self, side: Side, named: Any, paired: Mapping[int, int], *, attributes: bool, types: bool
+        self, side: IndexedGraph, named: Any, paired: Mapping[int, int], *, attributes: bool, types: bool
     ) -> dict[Key, list[Layer]]:
         found: dict[Key, list[Layer]] = {}
         for layer in side.graph.layers:
@@ -176,7 +176,7 @@ class Matcher:
         return any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers[mine])
 
     def _backward(self, *, types: bool) -> bool:
-        """Pair what feeds the same input of paired layers, where it has the same type (or as many outputs)."""
+        """Pair sources of the same input of paired layers, of one type (or as many outputs); True if any was."""
         grown = False
         for mine, other in list(self.layers.items()):
             sources = zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False)
@@ -216,7 +216,7 @@ class Matcher:
 
     @property
     def keeps_everything(self) -> bool:
-        """Whether both sides have the same connections."""
+        """True if both sides have the same connections."""
         return self.kept == self.ours.edges == self.theirs.edges
 
 
@@ -226,7 +226,7 @@ def _by_unique_name(graph: Graph) -> dict[str, Layer]:
 
 
 def _may_be(layer: Layer, other: Layer) -> bool:
-    """Whether one of the two may stand where the other does."""
+    """True if one of the two may stand where the other does."""
     if layer.type == other.type:
         return len(layer.bodies) == len(other.bodies)
     if _FIXED & {layer.type, other.type}:

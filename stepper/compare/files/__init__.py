@@ -1,1 +1,1 @@
-"""How two model files differ, and whether that explains a difference of their runs."""
+"""Differences of two model files, and which of them explains a difference of their runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stepper.compare.files.graphs import FileDifference, Touched
-from stepper.compare.run.observations import BranchDifference, Difference, Finding, LoopDifference
+from stepper.compare.run.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch
 from stepper.debug.reference_values import GraphPath
 from stepper.engine.roles import RoleError, control_inputs, roles_of
 from stepper.ir.dialects import EXECUTION_CONDITION
@@ -15,7 +15,7 @@ _FARTHEST = 4000
 """Layers that are looked at before the search is given up."""
 
 
-class Causes:
+class FileCauses:
     """Answers for one model of ours, given all differences of the files."""
 
     def __init__(self, model: Model, differences: Iterable[FileDifference]) -> None:
@@ -32,26 +32,26 @@ class Causes:
                     self._around[id(body.graph)] = (graph, layer, body)
 
     def of(self, finding: Finding) -> tuple[FileDifference, ...]:
-        """What explains a finding, nearest first; none where nothing upstream differs in the files."""
+        """Return what explains a finding, nearest first; nothing where nothing upstream differs in the files."""
         graph = graph_at(self.model, finding.path)
         if finding.layer is None:
             return self.of_frame(finding.path)
         start = [(graph, finding.layer.id)]
-        if isinstance(finding, LoopDifference | BranchDifference):
+        if isinstance(finding, LoopMismatch | BranchMismatch):
             start += list(self._what_ends(graph, finding.layer))
-        elif isinstance(finding, Difference) and finding.layer.bodies:
+        elif isinstance(finding, ValueMismatch) and finding.layer.bodies:
             start += self._result_of(finding.layer, finding.output)
         return self._search(start)
 
     def of_frame(self, path: GraphPath) -> tuple[FileDifference, ...]:
-        """What explains that a loop itself could not go on: its port map, then what feeds it."""
+        """Return what explains that a loop itself could not go on: its port map, then what feeds it."""
         if not path:
             return self.differences[:1]
         graph, layer = graph_at(self.model, path[:-1]), path[-1].layer
         return self._search([(graph, layer.id), *self._what_ends(graph, layer)])
 
     def _search(self, start: list[tuple[Graph, int]]) -> tuple[FileDifference, ...]:
-        """Breadth first, against the flow of values; everything found at the smallest distance."""
+        """Search breadth first, against the flow of values; return everything at the smallest distance."""
         waiting, seen = list(start), {(id(graph), key) for graph, key in start}
         while waiting and len(seen) < _FARTHEST:
             found = [one for graph, key in waiting for one in self._touched.get((id(graph), key), ())]
@@ -67,7 +67,7 @@ class Causes:
         return ()
 
     def _sources(self, graph: Graph, key: int) -> Iterator[tuple[Graph, int]]:
-        """Where the value of a layer comes from, through port maps, in and out of bodies."""
+        """Yield where the value of a layer comes from, through port maps, in and out of bodies."""
         layer = graph.by_id[key]
         for source in graph.sources[key]:
             if source is not None:
@@ -90,7 +90,7 @@ class Causes:
                     yield outer, source.layer
 
     def _what_ends(self, graph: Graph, layer: Layer) -> Iterator[tuple[Graph, int]]:
-        """Trip count, condition and sliced inputs of a loop; the condition of an If."""
+        """Yield the trip count, condition and sliced inputs of a loop; the condition of an If."""
         sources = graph.sources[layer.id]
         if not layer.is_loop:
             if sources and sources[0] is not None:
@@ -114,8 +114,8 @@ class Causes:
     def _result_of(self, layer: Layer, output: int) -> list[tuple[Graph, int]]:
         return [(body.graph, entry.result) for body in layer.bodies for entry in body.outputs if entry.output == output]
 
-    def what_limits(self, difference: LoopDifference, *, by_condition: bool) -> Layer | None:
-        """The layer that gives a loop's condition, without what only changes its form, or its trip count."""
+    def what_limits(self, difference: LoopMismatch, *, by_condition: bool) -> Layer | None:
+        """Return the layer that gives a loop's condition, without what only changes its form, or its trip count."""
         graph, loop = graph_at(self.model, difference.path), difference.layer
         found: list[tuple[Graph, Layer]] = []
         for inner, key in self._what_ends(graph, loop):
@@ -132,7 +132,8 @@ class Causes:
         return layer
 
     def loop_before(self, result: Layer) -> tuple[Layer, int] | None:
-        """The nearest loop of the model's own graph from which an output comes, and its output; None: there is none."""
+        """Return the nearest loop of the model's own graph from which an output comes, and its output; None: there is
+        none."""
         graph = self.model.graph
         waiting, seen = [Source(result.id, 0)], {result.id}
         while waiting:
@@ -145,7 +146,7 @@ class Causes:
         return None
 
     def leads_to(self, layer: Layer, result: Layer) -> bool:
-        """Whether a Result of the model's own graph depends on a layer there."""
+        """True if a Result of the model's own graph depends on a layer there."""
         graph, waiting, seen = self.model.graph, [result.id], {result.id}
         while waiting:
             sources = {source.layer for source in graph.sources[waiting.pop()] if source is not None} - seen
@@ -154,7 +155,7 @@ class Causes:
         return layer.id in seen
 
     def is_condition(self, graph: Graph, layer: Layer) -> bool:
-        """Whether the execution condition of the loop around a graph is computed from this layer by logic alone."""
+        """True if the execution condition of the loop around a graph is computed from this layer by logic alone."""
         if id(graph) not in self._around:
             return False
         _outer, _loop, body = self._around[id(graph)]
@@ -179,7 +180,7 @@ _LOGIC = frozenset(
 
 
 def graph_at(model: Model, path: GraphPath) -> Graph:
-    """Our graph to which a path leads."""
+    """Return our graph to which a path leads."""
     graph = model.graph
     for step in path:
         graph = next(body.graph for body in step.layer.bodies if body.role == step.role)

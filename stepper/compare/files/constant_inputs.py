@@ -1,4 +1,4 @@
-"""What is constant in a graph: the Constants of the file, and in bodies whatever follows from them alone."""
+"""Constant values of a graph: the Constants of the file, and in bodies whatever follows from them alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model, Source
 
 
-class Constants:
+class ConstantValues:
     """Constant values of one model, by graph and layer. Without `compiled`, of the file's Constants alone."""
 
     def __init__(self, model: Model, compiled: CompiledModel | None = None) -> None:
@@ -23,7 +23,7 @@ class Constants:
         self._digests: dict[tuple[int, int, int], str] = {}
 
     def value(self, graph: Graph, source: Source | None) -> Any:
-        """The constant value of an output of a layer; None where it is computed by the run."""
+        """Return the constant value of an output of a layer; None where it is computed by the run."""
         if source is None:
             return None
         layer = graph.by_id[source.layer]
@@ -36,7 +36,7 @@ class Constants:
         return self.of_layer(layer)
 
     def of_layer(self, layer: Layer) -> Any:
-        """The value of a Constant; None for anything else, or where the .bin does not have it."""
+        """Return the value of a Constant; None for anything else, or where the .bin does not have it."""
         if layer.type != "Constant":
             return None
         try:
@@ -45,7 +45,7 @@ class Constants:
             return None
 
     def digest(self, graph: Graph, source: Source) -> str | None:
-        """Type, shape and content of a constant in a few characters; None where it is computed by the run."""
+        """Return a hash of type, shape and content of a constant; None where it is computed by the run."""
         key = (id(graph), source.layer, source.output)
         if key not in self._digests:
             value = self.value(graph, source)
@@ -61,7 +61,7 @@ def _digest(value: np.ndarray[Any, Any]) -> str:
 
 
 def same_numbers(ours: Any, theirs: Any) -> bool:
-    """Whether two constants are the same, bit for bit."""
+    """True if two constants are the same, bit for bit."""
     if ours is theirs:
         return True
     a, b = np.asarray(ours), np.asarray(theirs)

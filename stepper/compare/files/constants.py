@@ -1,4 +1,4 @@
-"""How a constant differs from the reference's, in words: one element, rounded, transposed, gates swapped ..."""
+"""Description of a constant that differs from the reference's: one element, rounded, transposed, gates swapped ..."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCKS: Final = (2, 3, 4)
 
 
 def described(ours: Array, theirs: Array, consumer: Layer) -> str:
-    """The difference as the end of a sentence that begins with the constant's name."""
+    """Return the difference as the end of a sentence that begins with the constant's name."""
     if ours.shape != theirs.shape:
         return f"has shape {shape_text(ours.shape)} instead of {shape_text(theirs.shape)} in the reference"
     if STRING_DTYPE in (ours.dtype, theirs.dtype):
@@ -40,7 +40,7 @@ def described(ours: Array, theirs: Array, consumer: Layer) -> str:
 
 
 def number(value: Any) -> str:
-    """A number, short but exact enough to tell 1e-5 from 1.1e-5."""
+    """Return a number, short but exact enough to tell 1e-5 from 1.1e-5."""
     plain = storable(np.asarray(value)).reshape(-1)[0].item()
     return f"{plain:.7g}" if isinstance(plain, float) else str(plain).lower() if isinstance(plain, bool) else str(plain)
 
@@ -104,7 +104,7 @@ def _rearranged(ours: Array, theirs: Array, consumer: Layer) -> str:
 
 
 def _blocks(ours: Array, theirs: Array, axis: int, blocks: int, consumer: Layer) -> str:
-    """Whether it consists of the reference's blocks (gates) in another order."""
+    """True if it consists of the reference's blocks (gates) in another order."""
     if ours.shape[axis] % blocks or ours.shape[axis] == blocks:
         return ""
     mine, others = np.split(ours, blocks, axis), np.split(theirs, blocks, axis)

@@ -1,4 +1,4 @@
-"""What differs in the files of two models that are aligned: operations, attributes, constants, connections, port maps.
+"""Differences in the files of two aligned models: operations, attributes, constants, connections.
 
 Each `FileDifference` says in words what is where the reference has something else, and which of our layers it touches
 first; `verdict.py` joins that with where the values first differ.
@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from stepper.compare.alignment.layers import GraphPair
 from stepper.compare.files import constants as constant_differences
-from stepper.compare.files.constant_inputs import Constants, same_numbers
+from stepper.compare.files.constant_inputs import ConstantValues, same_numbers
 from stepper.compare.report.words import named, numbered, quoted
 from stepper.ir.model import Graph, Layer, Source
 
 
-class Kind(StrEnum):
-    """What kind of difference it is."""
+class FileDifferenceKind(StrEnum):
+    """Kind of a difference in the files."""
 
     OPERATION = "another operation"
     ATTRIBUTE = "another attribute"
@@ -46,7 +46,7 @@ class FileDifference(Struct, frozen=True, eq=False):
     says which part of a port map is meant, if any; `line` is that of our file.
     """
 
-    kind: Kind
+    kind: FileDifferenceKind
     path: tuple[Layer, ...]
     layer: Layer
     text: str
@@ -59,11 +59,11 @@ class FileDifference(Struct, frozen=True, eq=False):
 class GraphDifferences:
     """Compares two graphs that stand for each other, but for their port maps."""
 
-    def __init__(self, pair: GraphPair, ours: Constants, theirs: Constants) -> None:
+    def __init__(self, pair: GraphPair, ours: ConstantValues, theirs: ConstantValues) -> None:
         self.pair, self.mine, self.others = pair, ours, theirs
 
     def all(self) -> Iterator[FileDifference]:
-        """Layer by layer, in the order of our file."""
+        """Yield the differences layer by layer, in the order of our file."""
         for layer in self.pair.ours.layers:
             partner = self.pair.partner(layer.id)
             if partner is None or layer.type in ("Parameter", "Constant"):
@@ -75,21 +75,23 @@ class GraphDifferences:
             if not layer.bodies:  # the inputs of these are compared with their port maps
                 yield from self._inputs(layer, partner)
 
-    def _make(self, kind: Kind, layer: Layer, text: str, related: Sequence[Layer] = ()) -> FileDifference:
+    def _make(self, kind: FileDifferenceKind, layer: Layer, text: str, related: Sequence[Layer] = ()) -> FileDifference:
         touches = frozenset({(id(self.pair.ours), layer.id)})
         return FileDifference(kind, self.pair.path, layer, text, touches, tuple(related), line=layer.line)
 
     def _other_type(self, layer: Layer, partner: Layer) -> FileDifference:
         hint = " (the comparison is inverted)" if frozenset({layer.type, partner.type}) in _INVERTED else ""
         text = f"{numbered(layer)} is {article(layer.type)} where the reference has {article(partner.type)}{hint}"
-        return self._make(Kind.OPERATION, layer, text)
+        return self._make(FileDifferenceKind.OPERATION, layer, text)
 
     def _attributes(self, layer: Layer, partner: Layer) -> Iterator[FileDifference]:
         for name in sorted({*layer.attributes, *partner.attributes} - _NOT_COMPARED):
             ours, theirs = layer.attributes.get(name), partner.attributes.get(name)
             if _plain(ours) != _plain(theirs):
                 written = f"{quoted(ours)} instead of {quoted(theirs)} in the reference"
-                yield self._make(Kind.ATTRIBUTE, layer, f"{numbered(layer)} has the attribute {name} {written}")
+                yield self._make(
+                    FileDifferenceKind.ATTRIBUTE, layer, f"{numbered(layer)} has the attribute {name} {written}"
+                )
 
     # --- inputs --------------------------------------------------------------------------------------------------
 
@@ -99,13 +101,13 @@ class GraphDifferences:
             ours, theirs = ours[:1], theirs[:1]  # what the operation itself brings is told with its type
         if len(ours) != len(theirs):
             text = f"{numbered(layer)} has {len(ours)} inputs, the reference {len(theirs)}"
-            yield self._make(Kind.CONNECTION, layer, text)
+            yield self._make(FileDifferenceKind.CONNECTION, layer, text)
         if layer.type in _COMMUTATIVE and self._agree_exchanged(ours, theirs):
             return
         exchanged = self._exchanged(ours, theirs)
         if exchanged is not None:
             text = f"{numbered(layer)} has its inputs {exchanged} exchanged (swapped) against the reference"
-            yield self._make(Kind.CROSSED, layer, text)
+            yield self._make(FileDifferenceKind.CROSSED, layer, text)
             return
         for port, (source, other) in enumerate(zip(ours, theirs, strict=False)):
             found = self.input(layer, f"input {port} of {numbered(layer)}", source, other)
@@ -113,7 +115,7 @@ class GraphDifferences:
                 yield found
 
     def agrees(self, source: Source | None, other: Source | None) -> bool:
-        """Whether two inputs are fed by the same: the same constant, or layers that stand for each other."""
+        """True if two inputs are fed by the same: the same constant, or layers that stand for each other."""
         if source is None or other is None:
             return source is other
         ours, theirs = self.mine.value(self.pair.ours, source), self.others.value(self.pair.theirs, other)
@@ -136,12 +138,13 @@ class GraphDifferences:
         return None
 
     def input(self, layer: Layer, what: str, source: Source | None, other: Source | None) -> FileDifference | None:
-        """How an input of a layer is fed differently, None where it is not; `what` names the input in the sentence."""
+        """Return how an input of a layer is fed differently, None where it is not; `what` names the input in the
+        sentence."""
         if self.agrees(source, other):
             return None
         if source is None or other is None:
             which = "is not connected" if source is None else "is connected, in the reference it is not"
-            return self._make(Kind.CONNECTION, layer, f"{what} {which}")
+            return self._make(FileDifferenceKind.CONNECTION, layer, f"{what} {which}")
         ours, theirs = self.mine.value(self.pair.ours, source), self.others.value(self.pair.theirs, other)
         if ours is not None and theirs is not None:
             return self._constant(layer, source, other, ours, theirs)
@@ -155,10 +158,10 @@ class GraphDifferences:
         stored = self._replacement(source, other, constants)
         copied = self._content_of_another(guilty, ours, theirs)
         related = [guilty, *(one for one in constants if one is not guilty)]
-        return self._make(Kind.CONSTANT, layer, f"{numbered(guilty)} {stored}{text}{copied}", related)
+        return self._make(FileDifferenceKind.CONSTANT, layer, f"{numbered(guilty)} {stored}{text}{copied}", related)
 
     def _replacement(self, source: Source, other: Source, constants: Sequence[Layer]) -> str:
-        """How a constant of ours came to stand for one of the reference's that has another name or type."""
+        """Return how a constant of ours came to stand for one of the reference's that has another name or type."""
         mine, theirs = self.pair.ours.by_id[source.layer], self.pair.theirs.by_id[other.layer]
         declared = theirs.outputs[other.output].element_type
         narrow = [one for one in constants if one.outputs[0].element_type not in (None, declared)]
@@ -170,7 +173,7 @@ class GraphDifferences:
         return "" if self.pair.partner(source.layer) is theirs else f"stands for {named(theirs)} of the reference and "
 
     def _constants_behind(self, source: Source) -> list[Layer]:
-        """The Constants from which a constant value follows, nearest first."""
+        """Return the Constants from which a constant value follows, nearest first."""
         found: list[Layer] = []
         waiting = [source.layer]
         while waiting and len(found) < 8:
@@ -188,7 +191,7 @@ class GraphDifferences:
         return ours is None or theirs is None or not same_numbers(ours, theirs)
 
     def _content_of_another(self, constant: Layer, ours: Any, theirs: Any) -> str:
-        """Whether a constant that changed holds what another one of the reference has: an offset that went astray."""
+        """True if a constant that changed holds what another one of the reference has: an offset that went astray."""
         if np.asarray(ours).size < 2 or np.asarray(ours).shape != np.asarray(theirs).shape:
             return ""
         for other in self.pair.theirs.layers:
@@ -207,23 +210,23 @@ class GraphDifferences:
             verb = "is inserted" if len(inserted) == 1 else "are inserted"
             origin = named(self.pair.ours.by_id[self.pair.reverse[other.layer]])
             text = f"{names} {verb} between {origin} and {what}, where the reference has nothing"
-            return self._make(Kind.INSERTED, layer, text, inserted)
+            return self._make(FileDifferenceKind.INSERTED, layer, text, inserted)
         skipped = [] if old else self._between_theirs(source, other)
         if skipped:
             names = ", ".join(named(one) for one in skipped)
             verb = "is skipped (left out)" if len(skipped) == 1 else "are skipped (left out)"
             text = f"{names} {verb}: {what} is {named(mine)} directly, where the reference has {named(theirs)}"
             known = [one for one in (self.pair.origin(skip.id) for skip in skipped) if one is not None]
-            return self._make(Kind.SKIPPED, layer, text, [*known, mine])
+            return self._make(FileDifferenceKind.SKIPPED, layer, text, [*known, mine])
         where = "" if len(mine.outputs) < 2 else f" (output {source.output})"
         instead = "" if len(theirs.outputs) < 2 else f" (output {other.output})"
         text = f"{what} is {named(mine)}{where} instead of {named(theirs)}{instead}"
         origin_layer = self.pair.origin(other.layer)
         related = [mine] if origin_layer is None else [mine, origin_layer]
-        return self._make(Kind.CONNECTION, layer, text + old, related)
+        return self._make(FileDifferenceKind.CONNECTION, layer, text + old, related)
 
     def _described(self, layer: Layer) -> str:
-        """An inserted layer with what it does, where that is short."""
+        """Return an inserted layer with what it does, where that is short."""
         numbers = [f"{name}={layer.attributes[name]}" for name in sorted(layer.attributes) if name in _TELLING]
         for source in self.pair.ours.sources[layer.id]:
             value = self.mine.value(self.pair.ours, source)
@@ -232,19 +235,20 @@ class GraphDifferences:
         return named(layer) + (f" ({', '.join(numbers)})" if numbers else "")
 
     def _between(self, source: Source, other: Source) -> list[Layer]:
-        """Layers of ours without partner on the way up from our source to the partner of the reference's source."""
+        """Return our layers without partner on the way up from our source to the partner of the reference's source."""
         goal = self.pair.reverse.get(other.layer)
         way = self._way(self.pair.ours, source.layer, goal, lambda key: key not in self.pair.layers)
         return [self.pair.ours.by_id[key] for key in way]
 
     def _between_theirs(self, source: Source, other: Source) -> list[Layer]:
-        """Layers of the reference on the way up from its source to the partner of ours."""
+        """Return layers of the reference on the way up from its source to the partner of ours."""
         goal = self.pair.layers.get(source.layer)
         way = self._way(self.pair.theirs, other.layer, goal, lambda _key: True, longest=3)
         return [self.pair.theirs.by_id[key] for key in way]
 
     def _way(self, graph: Graph, start: int, goal: int | None, through: Any, longest: int = 12) -> list[int]:
-        """The shortest way against the edges from `start` to `goal`, that one left out; empty if there is none."""
+        """Return the shortest way against the edges from `start` to `goal`, that one left out; empty if there is
+        none."""
         if goal is None or not through(start):
             return []
         waiting, seen = [[start]], {start}
@@ -261,7 +265,7 @@ class GraphDifferences:
         return []
 
     def _old_value(self, source: Source, other: Source) -> str:
-        """Whether ours is the carried Parameter of which the reference takes the new value, or the other way round."""
+        """True if ours is the carried Parameter of which the reference takes the new value, or the other way round."""
         if not self.pair.path or not self.pair.path[-1].is_loop:
             return ""
         body = self.pair.path[-1].bodies[0]
@@ -297,12 +301,13 @@ _TELLING: Final = frozenset({"min", "max", "axis", "destination_type", "alpha", 
 
 
 def article(type_name: str) -> str:
-    """The type of an operation with its article."""
+    """Return the type of an operation with its article."""
     return f"an {type_name}" if type_name[:1] in "AEIO" or type_name.startswith(("LSTM", "NMS")) else f"a {type_name}"
 
 
 def _plain(text: str | None) -> Any:
-    """An attribute without the freedom in writing it: numbers as numbers, lists without blanks, booleans alike."""
+    """Return an attribute without the freedom in writing it: numbers as numbers, lists without blanks, booleans
+    alike."""
     if text is None:
         return None
     parts = []

@@ -1,4 +1,4 @@
-"""How the port maps, back edges and control inputs of two loops (or branches) that stand for each other differ."""
+"""Differences in the port maps, back edges and control inputs of two loops (or branches) that are aligned."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.compare.alignment.layers import Alignment, GraphPair
-from stepper.compare.files.constant_inputs import Constants
-from stepper.compare.files.graphs import FileDifference, GraphDifferences, Kind
+from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.graphs import FileDifference, FileDifferenceKind, GraphDifferences
 from stepper.compare.report.words import named, numbered
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
@@ -18,8 +18,8 @@ from stepper.ir.model import Body, InputMapping, Layer, OutputMapping, Slicing, 
 _WORDS: Final = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
 
 
-def differences(alignment: Alignment, ours: Constants, theirs: Constants) -> list[FileDifference]:
-    """Everything that differs in the files of two aligned models, graph by graph."""
+def differences(alignment: Alignment, ours: ConstantValues, theirs: ConstantValues) -> list[FileDifference]:
+    """Return everything that differs in the files of two aligned models, graph by graph."""
     found: list[FileDifference] = []
     for pair in alignment.pairs:
         around = GraphDifferences(pair, ours, theirs)
@@ -55,14 +55,22 @@ class PortMaps:
         self.loop_key = (id(around.pair.ours), layer.id)
 
     def all(self) -> Iterator[FileDifference]:
-        """Control inputs first, then Parameters, back edges, Results."""
+        """Yield differences: control inputs first, then Parameters, back edges, Results."""
         yield from self._control()
         yield from self._parameters()
         yield from self._back_edges()
         yield from self._results()
 
     def _make(
-        self, kind: Kind, inner: Layer, text: str, line: int, entry: str, *, loop: bool = False, body: bool = True
+        self,
+        kind: FileDifferenceKind,
+        inner: Layer,
+        text: str,
+        line: int,
+        entry: str,
+        *,
+        loop: bool = False,
+        body: bool = True,
     ) -> FileDifference:
         touches = {(id(self.body.graph), inner.id)} if body else set()
         if loop:
@@ -72,7 +80,7 @@ class PortMaps:
     # --- inputs --------------------------------------------------------------------------------------------------
 
     def _control(self) -> Iterator[FileDifference]:
-        """Trip count and execution condition of a Loop."""
+        """Yield differences in trip count and execution condition of a Loop."""
         if self.layer.type != "Loop" or self.partner.type != "Loop":
             return
         ours = control_inputs(self.layer, self.body, self.around.pair.ours)
@@ -114,7 +122,7 @@ class PortMaps:
     def _lost(
         self, parameter: Layer, entry: InputMapping | None, expected: InputMapping | None
     ) -> Iterator[FileDifference]:
-        """A Parameter that only one side feeds, or that gets the iteration number on one side alone."""
+        """Yield a Parameter that only one side feeds, or that gets the iteration number on one side alone."""
         if entry is None and expected is None:
             return
         one = expected if entry is None else entry
@@ -130,16 +138,16 @@ class PortMaps:
         else:
             text = f"{numbered(parameter)} gets {what} by the port map, in the reference it has no entry"
         line = entry.line if entry is not None else self.body.line
-        yield self._make(Kind.PORT_MAP, parameter, text, line, "input", loop=True)
+        yield self._make(FileDifferenceKind.PORT_MAP, parameter, text, line, "input", loop=True)
 
     def _cut(self, parameter: Layer, entry: InputMapping, expected: InputMapping) -> Iterator[FileDifference]:
         text = _slicing_text(entry.slicing, expected.slicing)
         if text:
             sentence = f"the port map's input entry of {numbered(parameter)} has {text}"
-            yield self._make(Kind.PORT_MAP, parameter, sentence, entry.line, "input", loop=True)
+            yield self._make(FileDifferenceKind.PORT_MAP, parameter, sentence, entry.line, "input", loop=True)
 
     def _fed_otherwise(self, wrong: dict[int, tuple[InputMapping, InputMapping]]) -> Iterator[FileDifference]:
-        """Parameters that get another outer value; two that have got each other's are told as one."""
+        """Yield Parameters that get another outer value; two that have got each other's are one difference."""
         done: set[int] = set()
         for key, (entry, _expected) in wrong.items():
             if key in done:
@@ -153,7 +161,7 @@ class PortMaps:
                     f"the inputs of {numbered(parameter)} and {numbered(other)} are crossed (exchanged) in the port "
                     "map against the reference: each gets the other's"
                 )
-                found = self._make(Kind.CROSSED, parameter, text, entry.line, "input")
+                found = self._make(FileDifferenceKind.CROSSED, parameter, text, entry.line, "input")
                 both = found.touches | {(id(self.body.graph), other.id)}
                 yield replace(found, touches=both, related=(other,))
                 continue
@@ -198,7 +206,7 @@ class PortMaps:
                 line = next(
                     (edge.line for edge in self.body.back_edges if edge.to_layer == parameter.id), self.body.line
                 )
-                yield self._make(Kind.BACK_EDGE, parameter, text, line, "back edge")
+                yield self._make(FileDifferenceKind.BACK_EDGE, parameter, text, line, "back edge")
 
     def _back_edge_text(self, parameter: Layer, result: int | None, expected: int | None) -> str:
         if expected is None:
@@ -223,7 +231,7 @@ class PortMaps:
         return ""
 
     def _target(self, key: int) -> str:
-        """Where a back edge ends instead: the Parameter, what it is, and whether another one ends there, too."""
+        """Return where a back edge ends instead: the Parameter, what it is, and whether another one ends there, too."""
         roles = _roles(self.layer)
         entry = next((one for one in self.body.inputs if one.parameter == key), None)
         role = "" if roles is None or entry is None else f"the {roles.role_of(entry)} "
@@ -237,7 +245,7 @@ class PortMaps:
         return named(layer) if source is None else f"{named(layer)} ({named(self.inner.theirs.by_id[source.layer])})"
 
     def _same_value(self, result: int, expected: int) -> bool:
-        """Whether two Results are fed by layers that stand for each other."""
+        """True if two Results are fed by layers that stand for each other."""
         mine, theirs = self.inner.ours.sources[result][0], self.inner.theirs.sources[expected][0]
         if mine is None or theirs is None:
             return mine is theirs
@@ -260,7 +268,7 @@ class PortMaps:
                         f"{numbered(result)} {which} the execution condition in the port map, in the reference it is"
                         f"{' not' if has else ''}"
                     )
-                    yield self._make(Kind.PORT_MAP, result, text, self.body.line, "output", loop=True)
+                    yield self._make(FileDifferenceKind.PORT_MAP, result, text, self.body.line, "output", loop=True)
             yield from self._outputs(result, entries, expected)
 
     def _outputs(
@@ -273,13 +281,15 @@ class PortMaps:
                 text = _slicing_text(entry.slicing, theirs[output].slicing)
                 if text:
                     sentence = f"the port map's output entry of {numbered(result)} has {text}"
-                    yield self._make(Kind.PORT_MAP, result, sentence, entry.line, "output", loop=True, body=False)
+                    yield self._make(
+                        FileDifferenceKind.PORT_MAP, result, sentence, entry.line, "output", loop=True, body=False
+                    )
         if set(mine) != set(theirs):
             text = (
                 f"{numbered(result)} is output {_list(mine)} of {named(self.layer)} by the port map, in the reference "
                 f"{_list(theirs)}"
             )
-            yield self._make(Kind.PORT_MAP, result, text, self.body.line, "output", loop=True, body=False)
+            yield self._make(FileDifferenceKind.PORT_MAP, result, text, self.body.line, "output", loop=True, body=False)
 
 
 def _list(outputs: dict[int, OutputMapping]) -> str:
@@ -287,7 +297,7 @@ def _list(outputs: dict[int, OutputMapping]) -> str:
 
 
 def _entries(layer: Layer, body: Body) -> dict[int, InputMapping]:
-    """The entry that counts for each Parameter."""
+    """Return the entry that counts for each Parameter."""
     found: dict[int, InputMapping] = {}
     for entry in body.inputs:
         if entry.input is not None or entry.purpose:
@@ -317,7 +327,7 @@ def _role_words(layer: Layer, entry: InputMapping) -> str:
 
 
 def _slicing_text(ours: Slicing | None, theirs: Slicing | None) -> str:
-    """How an entry cuts or joins otherwise, in words; empty where it does not."""
+    """Return how an entry cuts or joins otherwise, in words; empty where it does not."""
     if ours == theirs:
         return ""
     if ours is None or theirs is None:

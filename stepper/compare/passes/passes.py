@@ -37,8 +37,8 @@ from stepper.plain_values import storable
 _CHUNK: Final = 2**20
 
 
-class Verdict(StrEnum):
-    """What is known of the model after a pass."""
+class PassEffect(StrEnum):
+    """Effect of a pass on the model."""
 
     SAME_FILE = "unchanged"
     EQUAL = "equal"
@@ -54,13 +54,13 @@ class PassReport(Struct, frozen=True):
 
     number: int
     name: str
-    verdict: Verdict
+    verdict: PassEffect
     details: tuple[str, ...] = ()
     distance: float = 0.0
 
 
-class Ran(Struct):
-    """What one run of the model gave: outputs by name; loops' iterations and their outputs by path."""
+class PassRun(Struct):
+    """Results of one run of the model: outputs by name; loops' iterations and their outputs by path."""
 
     outputs: dict[str, Array]
     iterations: dict[str, int]
@@ -77,7 +77,7 @@ def pass_reports(
     max_iterations: int | None = None,
     timeout: float | None = None,
 ) -> Iterator[PassReport]:
-    """A report for each pass over the model, in order, while OpenVINO compiles it in another process.
+    """Yield a report for each pass over the model, in order, while OpenVINO compiles it in another process.
 
     `inputs` are arrays in the order of the model's Parameters. Raises what running the model itself raises, and
     ExecutionError where OpenVINO refuses the model or crashes, LimitReached where none comes within `timeout` seconds.
@@ -86,11 +86,11 @@ def pass_reports(
     baseline = _run(model, inputs, _Limits(rules, max_iterations))
     limits = _Limits(rules, _enough(baseline) if max_iterations is None else max_iterations)
     interface = _interface(model)
-    content, report = b"", PassReport(0, "", Verdict.EQUAL)
+    content, report = b"", PassReport(0, "", PassEffect.EQUAL)
     for traced in traced_passes(model.path, device, precision, timeout):
         seen = _hash(traced.path)
         if seen == content:
-            same = report.verdict if report.verdict is Verdict.NOT_RUN else Verdict.SAME_FILE
+            same = report.verdict if report.verdict is PassEffect.NOT_RUN else PassEffect.SAME_FILE
             report = PassReport(traced.number, traced.name, same, report.details, report.distance)
             yield report
             continue
@@ -109,9 +109,9 @@ def runtime_difference(
     tolerance: Tolerance | None = None,
     max_iterations: int | None = None,
 ) -> tuple[str, ...]:
-    """In which outputs the runtime's own run of the whole model differs from ours, in words."""
+    """Return in which outputs the runtime's own run of the whole model differs from ours, in words."""
     ours = _run(model, inputs, _Limits(rules, max_iterations))
-    theirs = Ran(dict(zip(ours.outputs, outputs, strict=True)), {})
+    theirs = PassRun(dict(zip(ours.outputs, outputs, strict=True)), {})
     return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
 
 
@@ -120,19 +120,19 @@ class _Limits(Struct, frozen=True):
     max_iterations: int | None
 
 
-def _enough(baseline: Ran) -> int:
+def _enough(baseline: PassRun) -> int:
     """Return the iterations that a loop is let run after a pass: a pass may have lost what ends it."""
     return 1000 + 10 * max(baseline.iterations.values(), default=0)
 
 
 Interface = tuple[list[str], int]
-Judged = tuple[Verdict, tuple[str, ...], float]
+Judged = tuple[PassEffect, tuple[str, ...], float]
 
 
 def _judged(
-    path: Path, interface: Interface, inputs: Sequence[Array], limits: _Limits, baseline: Ran, tolerance: Tolerance
+    path: Path, interface: Interface, inputs: Sequence[Array], limits: _Limits, baseline: PassRun, tolerance: Tolerance
 ) -> Judged | None:
-    """What the model in this file does on the inputs; None where it is another model."""
+    """Return the effect of a pass after which the model is in this file; None where it is another model."""
     try:
         make_readable(path)
         model = read(path)
@@ -140,20 +140,20 @@ def _judged(
             return None
         found = _run(model, _retyped(model, inputs), limits)
     except LimitReached as error:
-        return Verdict.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
+        return PassEffect.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
     except StepperError as error:
-        return Verdict.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
+        return PassEffect.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
     details, distance = differences(baseline, found, tolerance)
-    return (Verdict.DIFFERENT if details else Verdict.EQUAL), tuple(details), distance
+    return (PassEffect.DIFFERENT if details else PassEffect.EQUAL), tuple(details), distance
 
 
 def _interface(model: Model) -> Interface:
-    """What tells the model from a body of it: the names of its inputs, and how many outputs it has."""
+    """Return what tells the model from a body of it: the names of its inputs, the number of its outputs."""
     return [parameter.name for parameter in model.graph.parameters], len(model.graph.results)
 
 
 def _retyped(model: Model, inputs: Sequence[Array]) -> Sequence[Array]:
-    """The inputs in the element types that a pass gave the Parameters; values that it loses are its doing."""
+    """Return the inputs in the element types that a pass gave the Parameters; values that it loses are its doing."""
     found = []
     for parameter, array in zip(model.graph.parameters, inputs, strict=True):
         element_type = parameter_type(parameter)
@@ -161,14 +161,14 @@ def _retyped(model: Model, inputs: Sequence[Array]) -> Sequence[Array]:
     return found
 
 
-def _run(model: Model, inputs: Sequence[Array], limits: _Limits) -> Ran:
+def _run(model: Model, inputs: Sequence[Array], limits: _Limits) -> PassRun:
     machine = Machine(
         compile_model(model, limits.rules, PluginOperations()),
         bind_inputs(model, dict(enumerate(inputs))),
         max_iterations=limits.max_iterations,
         keep_values=False,
     )
-    log, ran = LoopLog(), Ran({}, {})
+    log, ran = LoopLog(), PassRun({}, {})
 
     def ended(stack: list[Frame], activation: Activation) -> None:
         log.record(stack, activation)
@@ -184,7 +184,8 @@ def _run(model: Model, inputs: Sequence[Array], limits: _Limits) -> Ran:
 
 
 def _loop_values(outer: Frame, activation: Activation) -> dict[tuple[str, str], Array]:
-    """The outputs of a loop's last execution, by the loop's path and the body's Results that they are made of."""
+    """Return the outputs of a loop's last execution, by the loop's path and the body's Results that they are made
+    of."""
     plan, operation = activation.plan, activation.operation
     assert isinstance(plan, LoopPlan), "only loops are told of"
     program = plan.program
@@ -198,8 +199,8 @@ def _loop_values(outer: Frame, activation: Activation) -> dict[tuple[str, str], 
     return found
 
 
-def differences(before: Ran, after: Ran, tolerance: Tolerance) -> tuple[list[str], float]:
-    """In which outputs, loops and iterations two runs differ, in words, and the largest difference of an output."""
+def differences(before: PassRun, after: PassRun, tolerance: Tolerance) -> tuple[list[str], float]:
+    """Return in which outputs, loops and iterations two runs differ, and the largest difference of an output."""
     found, largest = [], 0.0
     for path, count in before.iterations.items():
         if path in after.iterations and after.iterations[path] != count:
@@ -219,7 +220,7 @@ def differences(before: Ran, after: Ran, tolerance: Tolerance) -> tuple[list[str
 
 
 def _difference(before: Array, after: Array, tolerance: Tolerance) -> tuple[str, float]:
-    """What is wrong with `after`, in words, and the largest difference. A scalar and one of shape [1] are alike."""
+    """Return what is wrong with `after` and the largest difference. A scalar and one of shape [1] are alike."""
     if before.shape != after.shape and (before.size != 1 or after.size != 1):
         return f"shape {shape_text(after.shape)} instead of {shape_text(before.shape)}", 0.0
     if before.dtype == STRING_DTYPE:
@@ -249,8 +250,8 @@ def _hash(path: Path) -> bytes:
 
 
 def counts(reports: Sequence[PassReport]) -> Mapping[str, int]:
-    """How many passes have each verdict."""
-    found: dict[str, Any] = {str(verdict): 0 for verdict in Verdict}
+    """Return how many passes have each verdict."""
+    found: dict[str, Any] = {str(verdict): 0 for verdict in PassEffect}
     for report in reports:
         found[str(report.verdict)] += 1
     return found

@@ -1,4 +1,4 @@
-"""What OpenVINO's CPU plugin makes of operations on the way to its own: enough of it to run a model after most passes.
+"""Operations of OpenVINO's CPU plugin, as its passes put them in: enough of them to run a model after most passes.
 
 The passes near the end of a compilation put in operations that no operation set has, give operations other element
 types than their definition says (`type_relaxed_opset1`), and write booleans as u8. None of it is in a saved model.
@@ -31,11 +31,11 @@ class PluginOperations:
     description = "the plugin's own operations by numpy"
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
-        """Whether this is an operation of the plugin, or one with other types than its definition has."""
+        """True if this is an operation of the plugin, or one with other types than its definition has."""
         return layer.type in _OPERATIONS or (has_kernel and layer.version.startswith(_RELAXED))
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Function, str]:
-        """What computes the layer."""
+        """Return the function of the layer, and who computes it."""
         del constants
         if (operation := _OPERATIONS.get(layer.type)) is not None:
             attributes = layer.attributes
@@ -47,7 +47,7 @@ class PluginOperations:
 
 
 def _relaxed(layer: Layer, kernel: Kernel) -> Function:
-    """The kernel with the element types that the plugin gave it. A boolean stays one, where it is called u8."""
+    """Return the kernel with the element types that the plugin gave it. A boolean stays one, where it is called u8."""
     incoming, outgoing = (_types(layer, f"{side}_data_types") for side in ("input", "output"))
     named = {} if outgoing[0] is None else dict.fromkeys(_TYPE_ATTRIBUTES, outgoing[0].name)
     function = kernel.bind({**named, **layer.attributes})

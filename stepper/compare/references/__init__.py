@@ -1,1 +1,1 @@
-"""What a run can be compared with: models, recordings, archives, OpenVINO, ONNX."""
+"""References that a run can be compared with: models, recordings, archives, OpenVINO, ONNX."""

@@ -1,4 +1,4 @@
-"""Somebody else's values in an .npz as the reference.
+"""Values of another program, in an .npz, as the reference.
 
 A key names a value, in the words of addresses (query/addresses.py):
 
@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome
+from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath, loop_steps
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
@@ -40,20 +40,20 @@ Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
 """Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""
 
 
-class ArchiveCounterpart(Struct, frozen=True):
+class ArchiveFrame(Struct, frozen=True):
     """The values of one iteration."""
 
     archive: ArchiveReference
     path: GraphPath
-    outcome: Outcome | None = None
+    outcome: LoopOutcome | None = None
     branch: bool | None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
-        """As the archive has it."""
+        """Return the value that the archive has."""
         return self.archive.value(self.path, layer, output, 0)
 
     def earlier(self, layer: Layer, output: int) -> Array | None:
-        """One iteration before."""
+        """Return the value of the iteration before."""
         return self.archive.value(self.path, layer, output, -1)
 
 
@@ -84,16 +84,16 @@ class ArchiveReference:
             raise InputError(f"{path} {what}; a reference has outputs, or values that the model computes")
         self.unknown = tuple(unknown)
 
-    def at(self, moment: Moment) -> ArchiveCounterpart:
-        """Every moment has a counterpart, maybe without any value."""
-        outcome = self._outcome(moment.path) if moment.kind is MomentKind.LEFT else None
-        return ArchiveCounterpart(self, moment.path, outcome)
+    def at(self, point: SyncPoint) -> ArchiveFrame:
+        """Return a frame for every point, maybe without any value."""
+        outcome = self._outcome(point.path) if point.kind is SyncKind.LEFT else None
+        return ArchiveFrame(self, point.path, outcome)
 
-    def _outcome(self, path: GraphPath) -> Outcome | None:
-        """Of a loop of which there are whole traces: as many iterations as these have."""
+    def _outcome(self, path: GraphPath) -> LoopOutcome | None:
+        """Return the outcome of a loop of which there are whole traces: as many iterations as these have."""
         iterations = tuple(step.iteration or 0 for step in loop_steps(path))
         keys = self._whole.get((tuple(step.layer.id for step in path), iterations[:-1]))
-        return None if not keys or not path[-1].layer.is_loop else Outcome(max(map(self._length, keys)), "")
+        return None if not keys or not path[-1].layer.is_loop else LoopOutcome(max(map(self._length, keys)), "")
 
     def _length(self, key: str) -> int:
         match = _TRACE.fullmatch(key)
@@ -103,15 +103,15 @@ class ArchiveReference:
         return len(array) if array.ndim else 0
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Each run is known by itself, or nothing is."""
+        """Return each run is known by itself, or nothing is."""
         return {}
 
     def outputs(self) -> Mapping[int, Array]:
-        """Those that the archive has."""
+        """Return the outputs that the archive has."""
         return {position: self._array(key) for position, key in self._outputs.items()}
 
     def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
-        """The value at a place, `shift` iterations later; None where the archive has none."""
+        """Return the value at a place, `shift` iterations later; None where the archive has none."""
         steps = loop_steps(path)
         iterations = tuple(step.iteration or 0 for step in steps)
         ids = tuple(step.layer.id for step in path)
@@ -141,7 +141,7 @@ class ArchiveReference:
             raise InputError(f"{self._path}: cannot be read as .npz: {reason}") from None
 
     def _array(self, key: str) -> Array:
-        """Of whole traces the latest few stay, for they are asked for in every iteration."""
+        """Return an array; the latest few stay, for whole traces are asked for in every iteration."""
         if key not in self._stack:
             try:
                 array = np.asarray(self._file[key])
@@ -153,7 +153,7 @@ class ArchiveReference:
         return self._stack[key]
 
     def _register(self, key: str) -> bool:
-        """Note what a key means; False where it means nothing in this model."""
+        """Register what a key means; False where it means nothing in this model."""
         if match := _OUTPUT.fullmatch(key):
             if int(match[1]) < len(self._compiled.main.results):
                 self._outputs[int(match[1])] = key

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from stepper.compare.alignment.layers import Alignment, align
-from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.files.constant_inputs import ConstantValues
 from stepper.compare.references.onnx_worker import EVALUATORS
 from stepper.compare.references.opening import open_reference
-from stepper.compare.references.openvino import Peer, PeerCounterpart
-from stepper.compare.references.protocol import Moment, MomentKind, Reference, ReferenceFailed
+from stepper.compare.references.openvino import PeerFrame, RuntimePeer
+from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.run.comparison import reference_machine
 from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
@@ -46,7 +46,8 @@ def debug_reference(
     source: str = "",
     partner: Partner | None = None,
 ) -> ReferenceValues:
-    """The reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else UsageError.
+    """Return the reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else
+    UsageError.
 
     `runtime` is OpenVINO's device and precision, `source` our model's file as the user named it, `partner` what
     computes operations of another model that have no kernel.
@@ -61,18 +62,18 @@ def debug_reference(
 
 
 class OperationValues:
-    """Of another runtime, which computes each operation once more on our inputs: an error made here, or none.
+    """Values of another runtime, which computes each operation once more on our inputs: an error made here, or none.
 
     What a body gets from outside is shared. Loops, Ifs and random streams have no value; an operation that has not run
     yet has none either.
     """
 
-    def __init__(self, peer: Peer, title: str) -> None:
+    def __init__(self, peer: RuntimePeer, title: str) -> None:
         self.title = title
         self._peer = peer
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """The value at this place."""
+        """Return the value at this place."""
         frame = place.frame
         slot = None if frame is None else frame.program.slots.get((place.layer.id, place.output))
         if frame is None or slot is None or not slots.is_current(frame, slot):
@@ -80,28 +81,28 @@ class OperationValues:
         if place.layer.type == "Parameter":
             shared: Array | None = frame.values[slot]
             return shared
-        moment = Moment(MomentKind.ENTERED, place.path, frame)
-        return PeerCounterpart(self._peer, moment, None).value(place.layer, place.output)
+        point = SyncPoint(SyncKind.ENTERED, place.path, frame)
+        return PeerFrame(self._peer, point, None).value(place.layer, place.output)
 
 
 class ValuesOfRun:
-    """Of a reference that has run, and knows the model's own graph and iterations of its loops."""
+    """Values of a reference that has run, and knows the model's own graph and iterations of its loops."""
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: ReferenceRun) -> None:
         self.title = reference.title
         self._reference = reference
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """The value at this place; None in a body that the reference does not tell of."""
+        """Return the value at this place; None in a body that the reference does not tell of."""
         if place.frame is None:
             return None
-        kind = MomentKind.ITERATION if place.path else MomentKind.FINISHED
-        found = self._reference.at(Moment(kind, place.path, place.frame))
+        kind = SyncKind.ITERATION if place.path else SyncKind.FINISHED
+        found = self._reference.at(SyncPoint(kind, place.path, place.frame))
         return None if found is None else found.value(place.layer, place.output)
 
 
 class PlacedValues:
-    """Of a reference that finds a value by its place alone, and has outputs of the model: what their Results take."""
+    """Values of a reference that finds them by their place alone, and has outputs of the model."""
 
     def __init__(self, reference: Any, compiled: CompiledModel) -> None:
         self.title: str = reference.title
@@ -111,7 +112,7 @@ class PlacedValues:
         self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """The value at this place."""
+        """Return the value at this place."""
         found: Array | None = self._reference.value(place.path, place.layer, place.output, 0)
         if found is None and not place.path:
             position = self._results.get((place.layer.id, place.output))
@@ -126,7 +127,7 @@ class PlacedValues:
 
 
 class ModelValues:
-    """Of the run of a second model, which goes on as far as it is asked for.
+    """Values of the run of a second model, which goes on as far as it is asked for.
 
     The values of the latest iterations are kept; for one further back the run begins again.
     """
@@ -145,7 +146,9 @@ class ModelValues:
         self.title = title
         model = compiled.model
         other = compile_model(theirs, compiled.rules, partner)
-        self._alignment: Alignment = align(model, theirs, None, (Constants(model, compiled), Constants(theirs, other)))
+        self._alignment: Alignment = align(
+            model, theirs, None, (ConstantValues(model, compiled), ConstantValues(theirs, other))
+        )
         self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
         rules = Rules(compiled.rules)
         self._machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
@@ -156,7 +159,7 @@ class ModelValues:
         self._main: Frame = self._machine.stack[0]
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """The value at this place, after the whole iteration has run on its side."""
+        """Return the value at this place, after the whole iteration has run on its side."""
         graph = place.path[-1].layer.bodies if place.path else None
         ours = None if graph is None else next(body.graph for body in graph if body.role == place.path[-1].role)
         pair = self._alignment.pairs[0] if ours is None else self._graphs.get(id(ours))
@@ -170,7 +173,7 @@ class ModelValues:
         return None if slot is None else frame.values[slot]
 
     def _key(self, place: ValuePlace) -> Key | None:
-        """The same place by the ids of the reference."""
+        """Return the same place by the ids of the reference."""
         key: list[tuple[int, str, int | None]] = []
         pair = self._alignment.pairs[0]
         for step in place.path:
@@ -184,7 +187,7 @@ class ModelValues:
         return tuple(key)
 
     def _frame(self, key: Key) -> Frame | None:
-        """The frame as it was when that iteration had run; None where the reference has no such iteration."""
+        """Return the frame as it was when that iteration had run; None where the reference has no such iteration."""
         if not key:
             while not self._machine.finished:
                 self._advance()
@@ -203,7 +206,7 @@ class ModelValues:
         return found
 
     def _is_beyond(self, key: Key) -> bool:
-        """Whether a loop on the way is known to have ended before that iteration."""
+        """True if a loop on the way is known to have ended before that iteration."""
         for depth in range(len(key)):
             layer, role, iteration = key[depth]
             count = self._counts.get((*key[:depth], (layer, role, None)))

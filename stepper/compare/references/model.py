@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.compare.alignment.layers import Alignment, GraphPair
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome, ReferenceFailed
+from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, SyncKind, SyncPoint
 from stepper.debug.iterations import slots
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every
@@ -22,17 +22,17 @@ _MORE_ITERATIONS: Final = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
 
 
-class ModelCounterpart(Struct):
+class ModelFrame(Struct):
     """Values of one frame of the reference, by our layers."""
 
     pair: GraphPair
     frame: Frame
     before: list[Any] | None
-    outcome: Outcome | None = None
+    outcome: LoopOutcome | None = None
     branch: bool | None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
-        """As it is now, where it was computed in this iteration."""
+        """Return its value where it was computed in this iteration."""
         slot = self._slot(layer, output)
         if slot is None or not slots.is_current(self.frame, slot):
             return None
@@ -40,7 +40,7 @@ class ModelCounterpart(Struct):
         return found
 
     def earlier(self, layer: Layer, output: int) -> Array | None:
-        """As it was when the iteration before had run."""
+        """Return its value when the iteration before had run."""
         slot = self._slot(layer, output)
         return None if slot is None or self.before is None else self.before[slot]
 
@@ -73,27 +73,27 @@ class ModelReference:
         self._pending: Event | None = None
         self._given_up = False
 
-    def at(self, moment: Moment) -> ModelCounterpart | None:
-        """Move on to the same moment; None where it never comes."""
-        depth = len(moment.path)
-        pair = self.alignment.pair(moment.frame.program.graph)
+    def at(self, point: SyncPoint) -> ModelFrame | None:
+        """Move on to the same point and return its values; None where it never comes."""
+        depth = len(point.path)
+        pair = self.alignment.pair(point.frame.program.graph)
         if self._given_up or pair is None or len(self._levels) - 1 != depth:
             return None
-        if moment.kind is MomentKind.ENTERED:
-            return self._enter(moment, pair)
-        if moment.kind is MomentKind.ITERATION:
+        if point.kind is SyncKind.ENTERED:
+            return self._enter(point, pair)
+        if point.kind is SyncKind.ITERATION:
             return self._iterate(depth, pair)
-        if moment.kind is MomentKind.LEFT:
+        if point.kind is SyncKind.LEFT:
             return self._leave(depth, pair)
         self._to_the_end_of(depth, EventKind.FINISHED)
-        return ModelCounterpart(pair, self._levels[0].frame, None)
+        return ModelFrame(pair, self._levels[0].frame, None)
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Each run is known by itself, or nothing is."""
+        """Return each run is known by itself, or nothing is."""
         return {}
 
     def outputs(self) -> Mapping[int, Array]:
-        """By the positions of our outputs, where the run has come to its end."""
+        """Return outputs by the positions of ours, where the run has come to its end."""
         arrays, pair = self.machine.outputs, self.alignment.pairs[0]
         if arrays is None:
             return {}
@@ -103,10 +103,10 @@ class ModelReference:
 
     # --- following -----------------------------------------------------------------------------------------------
 
-    def _enter(self, moment: Moment, pair: GraphPair) -> ModelCounterpart | None:
-        assert moment.operation is not None
-        depth, level = len(moment.path), self._levels[-1]
-        partner = pair.partner(moment.operation.layer.id)
+    def _enter(self, point: SyncPoint, pair: GraphPair) -> ModelFrame | None:
+        assert point.operation is not None
+        depth, level = len(point.path), self._levels[-1]
+        partner = pair.partner(point.operation.layer.id)
         while partner is not None:
             event = self._next()
             if event.kind is not EventKind.ENTERED:
@@ -117,31 +117,31 @@ class ModelReference:
             if inner.activation.operation.layer.id == partner.id:
                 self._levels.append(_Level(inner))
                 chosen = None if isinstance(inner.activation.plan, LoopPlan) else inner.activation.condition
-                return ModelCounterpart(pair, level.frame, level.last, branch=chosen)
+                return ModelFrame(pair, level.frame, level.last, branch=chosen)
             self._skip(depth + 1)
-        return ModelCounterpart(pair, level.frame, level.last)
+        return ModelFrame(pair, level.frame, level.last)
 
-    def _iterate(self, depth: int, pair: GraphPair) -> ModelCounterpart | None:
+    def _iterate(self, depth: int, pair: GraphPair) -> ModelFrame | None:
         level = self._levels[-1]
         event = self._next_of(depth)
         if event.kind is not EventKind.ITERATION:
             self._pending = event
             return None
         level.before, level.last = level.last, list(level.frame.values)
-        return ModelCounterpart(pair, level.frame, level.before)
+        return ModelFrame(pair, level.frame, level.before)
 
-    def _leave(self, depth: int, pair: GraphPair) -> ModelCounterpart | None:
+    def _leave(self, depth: int, pair: GraphPair) -> ModelFrame | None:
         level = self._levels[-1]
         activation = level.frame.activation
         assert activation is not None
         complete = self._to_the_end_of(depth, EventKind.LEFT)
         outcome = None
         if isinstance(activation.plan, LoopPlan):
-            outcome = Outcome(activation.iteration + 1, str(activation.ended or ""), complete)
+            outcome = LoopOutcome(activation.iteration + 1, str(activation.ended or ""), complete)
         self._levels.pop()
         if not complete:
             self._given_up = True
-        return ModelCounterpart(pair, level.frame, level.last, outcome)
+        return ModelFrame(pair, level.frame, level.last, outcome)
 
     def _to_the_end_of(self, depth: int, kind: EventKind) -> bool:
         """Run to the end of the frame at this depth; False where that takes too many iterations."""
@@ -158,7 +158,7 @@ class ModelReference:
                 return False
 
     def _next_of(self, depth: int) -> Event:
-        """The next event of the frame at this depth; nested graphs that nobody asked about are run through."""
+        """Return the next event of the frame at this depth; nested graphs that nobody asked about are run through."""
         while True:
             event = self._next()
             if event.kind is not EventKind.ENTERED:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stepper.compare.references.onnx_worker import OnnxPeer, OpenedLoop, tensors_by_name
 from stepper.compare.references.openvino import ended_after
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome
+from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.ir.model import Graph, Layer, LoopKey, Model
@@ -20,7 +20,7 @@ Places = Mapping[tuple[int, int], str]
 """The names in ONNX of a graph's tensors, by layer and output."""
 
 
-class OnnxCounterpart(Struct, frozen=True):
+class OnnxFrame(Struct, frozen=True):
     """Values of the model's own graph, or of one iteration of a loop in it."""
 
     values: Mapping[str, Array]
@@ -28,18 +28,19 @@ class OnnxCounterpart(Struct, frozen=True):
     loop: OpenedLoop | None = None
     iteration: int = 0
     frame: Frame | None = None
-    outcome: Outcome | None = None
+    outcome: LoopOutcome | None = None
     branch: None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
-        """By the tensor's name in ONNX; a Parameter of the model is shared."""
+        """Return the value by the tensor's name in ONNX; a Parameter of the model is shared."""
         name = self.places.get((layer.id, output), "")
         if self.loop is not None:
             return self._shaped(self.loop.value(self.values, name, self.iteration), layer, output)
         return None if layer.type == "Parameter" else self.values.get(name)
 
     def _shaped(self, found: Array | None, layer: Layer, output: int) -> Array | None:
-        """In our shape, where dimensions of 1 alone are others: a slice keeps its axis here, in ONNX it loses it."""
+        """Return it in our shape where dimensions of 1 alone differ: a slice keeps its axis here, in ONNX it loses
+        it."""
         slot = self.frame.program.slots.get((layer.id, output), -1) if self.frame is not None else -1
         ours = self.frame.values[slot] if self.frame is not None and slot >= 0 else None
         if found is None or ours is None or _without_ones(found.shape) != _without_ones(ours.shape):
@@ -47,7 +48,7 @@ class OnnxCounterpart(Struct, frozen=True):
         return found.reshape(ours.shape)
 
     def earlier(self, layer: Layer, output: int) -> Array | None:
-        """Of the iteration before."""
+        """Return the value of the iteration before."""
         if self.loop is None or self.iteration == 0:
             return None
         return self.loop.value(self.values, self.places.get((layer.id, output), ""), self.iteration - 1)
@@ -67,7 +68,7 @@ class OnnxReference:
         self._outputs = {
             index: self._values[name] for index, name in enumerate(peer.output_names) if name in self._values
         }
-        self._main = OnnxCounterpart(self._values, _places(model.graph))
+        self._main = OnnxFrame(self._values, _places(model.graph))
         by_output = {name: loop for loop in peer.loops for name in loop.outputs}
         self._loops: dict[int, tuple[OpenedLoop, Places]] = {}
         for layer in model.graph.layers:
@@ -76,29 +77,29 @@ class OnnxReference:
             if layer.is_loop and found is not None:
                 self._loops[layer.id] = found, _places(layer.bodies[0].graph)
 
-    def at(self, moment: Moment) -> OnnxCounterpart | None:
-        """Its values, where the moment is of the model's own graph or of a loop in it."""
-        if not moment.path:
+    def at(self, point: SyncPoint) -> OnnxFrame | None:
+        """Return its values, where the point is of the model's own graph or of a loop in it."""
+        if not point.path:
             return self._main
-        step = moment.path[0]
-        if len(moment.path) > 1 or step.layer.id not in self._loops:
+        step = point.path[0]
+        if len(point.path) > 1 or step.layer.id not in self._loops:
             return None
         loop, places = self._loops[step.layer.id]
         iteration = step.iteration or 0
-        return OnnxCounterpart(self._values, places, loop, iteration, moment.frame, self._outcome(moment, loop))
+        return OnnxFrame(self._values, places, loop, iteration, point.frame, self._outcome(point, loop))
 
-    def _outcome(self, moment: Moment, loop: OpenedLoop) -> Outcome | None:
+    def _outcome(self, point: SyncPoint, loop: OpenedLoop) -> LoopOutcome | None:
         count = loop.iterations(self._values)
-        if moment.kind is not MomentKind.LEFT or count is None or moment.frame.activation is None:
+        if point.kind is not SyncKind.LEFT or count is None or point.frame.activation is None:
             return None
-        return Outcome(count, ended_after(moment.frame.activation, count))
+        return LoopOutcome(count, ended_after(point.frame.activation, count))
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Each run is known by itself, or nothing is."""
+        """Return each run is known by itself, or nothing is."""
         return {}
 
     def outputs(self) -> Mapping[int, Array]:
-        """By position."""
+        """Return the outputs by position."""
         return self._outputs
 
 

@@ -70,7 +70,7 @@ class OpenedLoop(Struct, frozen=True):
 
 
 class Evaluated(Struct, frozen=True):
-    """What an evaluation gave beside its arrays: their names, the model's outputs, and the loops that were opened."""
+    """Results of an evaluation beside its arrays: their names, the model's outputs, and the loops that were opened."""
 
     names: tuple[str, ...]
     outputs: tuple[str, ...]

@@ -10,7 +10,7 @@ from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.onnx import OnnxReference
 from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.compare.references.openvino import OpenVINOReference, StoppedRun
-from stepper.compare.references.protocol import Reference
+from stepper.compare.references.protocol import ReferenceRun
 from stepper.element_types import Array
 from stepper.engine.events import Every
 from stepper.engine.machine import Machine
@@ -32,9 +32,9 @@ def open_reference(
     source: str | Path = "",
     max_iterations: int | None = None,
     option: str = "--with",
-) -> Reference:
-    """The reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user named it,
-    before it was converted, `max_iterations` the limit of our run.
+) -> ReferenceRun:
+    """Return the reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user
+    named it, before it was converted, `max_iterations` the limit of our run.
 
     UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
     """
@@ -65,7 +65,7 @@ def open_reference(
 
 
 def _stopped(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> StoppedRun | None:
-    """How the limit of iterations ends our run; None where there is none, or the run ends by itself."""
+    """Return how the limit of iterations ends our run; None where there is none, or the run ends by itself."""
     if max_iterations is None:
         return None
     begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations)

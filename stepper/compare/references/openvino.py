@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome, ReferenceFailed, loop_key
+from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, SyncKind, SyncPoint, loop_key
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
@@ -34,7 +34,7 @@ _TIMES_OURS: Final = 5.0
 _RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
 
 
-class Peer(Protocol):
+class RuntimePeer(Protocol):
     """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
 
     @property
@@ -42,32 +42,33 @@ class Peer(Protocol):
         """Where it crashed, or met a limit of time or memory: a sentence each."""
 
     def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> PeerRun:
-        """The whole model, in so many seconds at most."""
+        """Return the whole model, in so many seconds at most."""
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
     ) -> Sequence[Array]:
-        """The outputs of the whole model compiled otherwise."""
+        """Return the outputs of the whole model compiled otherwise."""
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
-        """One operation, as a function of all its inputs."""
+        """Return one operation, as a function of all its inputs."""
 
     def body(self, graph: Graph) -> Function:
-        """One body, as a function of its Parameters' values in file order; gives its Results."""
+        """Return one body, as a function of its Parameters' values in file order; gives its Results."""
 
 
-class PeerCounterpart:
+class PeerFrame:
     """Values that the peer makes of what our frame holds."""
 
-    def __init__(self, peer: Peer, moment: Moment, outcome: Outcome | None) -> None:
-        self._peer, self._frame = peer, moment.frame
-        self._is_iteration = moment.kind is MomentKind.ITERATION
+    def __init__(self, peer: RuntimePeer, point: SyncPoint, outcome: LoopOutcome | None) -> None:
+        self._peer, self._frame = peer, point.frame
+        self._is_iteration = point.kind is SyncKind.ITERATION
         self._results: Mapping[int, Array] | None = None
         self.outcome = outcome
         self.branch: bool | None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
-        """What the operation alone (a Result: the body alone) makes of our inputs; None where the runtime refuses it.
+        """Return what the operation alone (a Result: the body alone) computes of our inputs; None where that is
+        refused.
 
         Parameters are shared, and what holds a body is looked at inside.
         """
@@ -87,7 +88,7 @@ class PeerCounterpart:
             return None
 
     def earlier(self, _layer: Layer, _output: int) -> Array | None:
-        """Nothing is kept."""
+        """Return None: nothing is kept."""
         return None
 
     def _result(self, layer: Layer) -> Array | None:
@@ -136,7 +137,7 @@ class OpenVINOReference:
 
     def __init__(
         self,
-        peer: Peer,
+        peer: RuntimePeer,
         inputs: Sequence[Array],
         title: str,
         stopped: StoppedRun | None = None,
@@ -155,50 +156,51 @@ class OpenVINOReference:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the peer could not compute, each once; of its own run, that ours was stopped, too."""
+        """Sentences on what the peer could not compute, each once; on its own run, that ours was stopped, too."""
         ends = "" if self._stopped is None else f"; {self._stopped}"
         notes = [note for note in self._peer.notes if note != self._refusal or not self._is_told]
         return [f"{note}{ends}" if note == self._refusal else note for note in notes]
 
-    def at(self, moment: Moment) -> PeerCounterpart:
-        """Computed when a value is asked for."""
-        return PeerCounterpart(self._peer, moment, self._outcome(moment))
+    def at(self, point: SyncPoint) -> PeerFrame:
+        """Return a frame whose values are computed when they are asked for."""
+        return PeerFrame(self._peer, point, self._outcome(point))
 
-    def _outcome(self, moment: Moment) -> Outcome | None:
-        """Of a loop that runs once at most: of one inside another only the sum is known."""
-        if moment.kind is not MomentKind.LEFT or loop_steps(moment.path[:-1]) or self._run is None:
+    def _outcome(self, point: SyncPoint) -> LoopOutcome | None:
+        """Return the outcome of a loop that runs once at most: of one inside another only the sum is known."""
+        if point.kind is not SyncKind.LEFT or loop_steps(point.path[:-1]) or self._run is None:
             return None
-        activation = moment.frame.activation
+        activation = point.frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
-        count = self._run.iterations.get(loop_key(moment.path[:-1], moment.path[-1].layer))
+        count = self._run.iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
         if count is None:
             return None
-        is_reached = count > 0 or len(moment.path) == 1  # else the runtime may not have come by
-        return Outcome(count, ended_after(activation, count) if is_reached else "")
+        is_reached = count > 0 or len(point.path) == 1  # else the runtime may not have come by
+        return LoopOutcome(count, ended_after(activation, count) if is_reached else "")
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Of all that are in something: of a loop in a loop no single run is known, and one in an If need not run."""
+        """Return totals of nested loops: of a loop in a loop no single run is known, and one in an If need not run."""
         return {} if self._run is None else {key: n for key, n in self._run.iterations.items() if len(key) > 1}
 
     def outputs(self) -> Mapping[int, Any]:
-        """Of the runtime's own run."""
+        """Return the outputs of the runtime's own run."""
         if self._run is None:
             self._is_told = True
             raise ReferenceFailed(self._refusal)
         return dict(enumerate(self._run.outputs))
 
     def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
-        """The outputs of the whole model on the same inputs, compiled otherwise. ExecutionError where that fails."""
+        """Return the outputs of the whole model on the same inputs, compiled otherwise. ExecutionError where that
+        fails."""
         return self._peer.again(self._inputs, text, properties)
 
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
-        """The outputs of another model. ExecutionError where that fails."""
+        """Return the outputs of another model. ExecutionError where that fails."""
         return self._peer.again(inputs, text)
 
 
 def ended_after(activation: Activation, count: int) -> str:
-    """What must have ended a loop after so many iterations, by what ours knows of it; the runtime does not tell."""
+    """Return what must have ended a loop after so many iterations, by our run; the runtime does not tell."""
     if activation.iteration + 1 == count:
         return str(activation.ended or "")
     limited = activation.limit is not None and count >= activation.limit

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.compare.references.protocol import Moment, MomentKind, Outcome
+from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
@@ -22,20 +22,20 @@ Stack = tuple[int, int, int, int, str]
 """The first id, how many, whether one tensor stands for all, its blob, the shape of each."""
 
 
-class RecordingCounterpart:
+class RecordingFrame:
     """The values of one iteration in the file."""
 
-    def __init__(self, reference: RecordingReference, path: GraphPath, outcome: Outcome | None) -> None:
+    def __init__(self, reference: RecordingReference, path: GraphPath, outcome: LoopOutcome | None) -> None:
         self._reference, self._path = reference, path
         self.outcome = outcome
         self.branch: bool | None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
-        """As it was recorded."""
+        """Return the recorded value."""
         return self._reference.value(self._path, layer, output, 0)
 
     def earlier(self, layer: Layer, output: int) -> Array | None:
-        """One iteration before."""
+        """Return the value of the iteration before."""
         return self._reference.value(self._path, layer, output, -1)
 
 
@@ -65,33 +65,33 @@ class RecordingReference:
         """It was made with our kernels."""
         return True
 
-    def at(self, moment: Moment) -> RecordingCounterpart | None:
-        """None where the recorded loop has no such iteration."""
-        if not moment.path:
-            return RecordingCounterpart(self, (), None)
-        found = self._activation(moment.path)
+    def at(self, point: SyncPoint) -> RecordingFrame | None:
+        """Return its values; None where the recorded loop has no such iteration."""
+        if not point.path:
+            return RecordingFrame(self, (), None)
+        found = self._activation(point.path)
         if found is None:
             return None
         _number, iterations, ended = found
-        step = moment.path[-1]
+        step = point.path[-1]
         known = step.iteration is not None and iterations is not None
-        if moment.kind is MomentKind.ITERATION and known and (step.iteration or 0) >= (iterations or 0):
+        if point.kind is SyncKind.ITERATION and known and (step.iteration or 0) >= (iterations or 0):
             return None
         outcome = None
-        if moment.kind is MomentKind.LEFT and known and iterations is not None:
-            outcome = Outcome(iterations, ended or "")
-        return RecordingCounterpart(self, moment.path, outcome)
+        if point.kind is SyncKind.LEFT and known and iterations is not None:
+            outcome = LoopOutcome(iterations, ended or "")
+        return RecordingFrame(self, point.path, outcome)
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Each run is known by itself, or nothing is."""
+        """Return each run is known by itself, or nothing is."""
         return {}
 
     def outputs(self) -> Mapping[int, Array]:
-        """Where the recorded run came to its end."""
+        """Return the outputs, if the recorded run came to its end."""
         return dict(enumerate(self._recording.outputs().values()))
 
     def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
-        """The recorded value at a place, `shift` iterations later."""
+        """Return the recorded value at a place, `shift` iterations later."""
         found = self._activation(path) if path else None
         if found is None:
             return None
@@ -105,7 +105,7 @@ class RecordingReference:
             return None if number is None else self._tensor(port, number)
 
     def _number(self, activation: int, iteration: int | None) -> int | None:
-        """The id of an iteration (None: of the run of a branch)."""
+        """Return the id of an iteration (None: of the run of a branch)."""
         begins, runs = self._runs.get(activation, ([], []))
         wanted = iteration or 0
         index = bisect.bisect_right(begins, wanted) - 1
@@ -140,7 +140,8 @@ class RecordingReference:
         return {(level, layer, output): number for level, layer, output, number in rows}
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
-        """By activation: the iterations with which its runs begin, ascending, and the first id and length of each."""
+        """Return, by activation, the iterations with which its runs begin, ascending, and first id and length of
+        each."""
         found: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
         rows = self._recording.query("SELECT activation, coalesce(iteration, 0), id, count FROM runs ORDER BY 1, 2")
         for activation, begin, first, count in rows:
@@ -150,7 +151,7 @@ class RecordingReference:
         return found
 
     def _read_stacks(self) -> dict[int, tuple[list[int], list[Stack]]]:
-        """By port: the ids of the iterations with which its stacks begin, ascending, and the stacks."""
+        """Return, by port, the ids of the iterations with which its stacks begin, ascending, and the stacks."""
         found: dict[int, tuple[list[int], list[Stack]]] = {}
         for port, *stack in self._recording.query(
             "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
@@ -162,7 +163,7 @@ class RecordingReference:
         return found
 
     def _read_activations(self) -> dict[Any, tuple[int, int | None, str | None]]:
-        """By level, the activation around, and the iteration there."""
+        """Return activations by level, the activation around, and the iteration there."""
         rows = self._recording.query(
             "SELECT id, level, parent, parent_iteration, iterations, ended FROM activations ORDER BY id"
         )
@@ -172,7 +173,7 @@ class RecordingReference:
         return found
 
     def _activation(self, path: GraphPath) -> tuple[int, int | None, str | None] | None:
-        """The recorded run of the graph to which a path leads."""
+        """Return the recorded run of the graph to which a path leads."""
         parent: int | None = None
         iteration: int | None = None
         found = None

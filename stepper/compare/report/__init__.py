@@ -1,1 +1,1 @@
-"""What a comparison found: evidence, verdict, explanation, and their words."""
+"""Findings of a comparison: evidence, verdict, explanation, and their words."""

@@ -6,21 +6,21 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from stepper.compare.files.causes import Causes, graph_at
+from stepper.compare.files.causes import FileCauses, graph_at
 from stepper.compare.files.constants import number
-from stepper.compare.references.protocol import Outcome
-from stepper.compare.report.explanations import OPENVINO_VERSION, Explanation, Reason
+from stepper.compare.references.protocol import LoopOutcome
+from stepper.compare.report.explanations import OPENVINO_VERSION, ExplanationKind, RuntimeExplanation
 from stepper.compare.report.words import kind, named, numbered
-from stepper.compare.run.bisection import Bisection
-from stepper.compare.run.metrics import Measure
+from stepper.compare.run.bisection import LoopBisection
+from stepper.compare.run.metrics import Distance
 from stepper.compare.run.observations import (
-    BranchDifference,
-    Difference,
-    Failure,
+    BranchMismatch,
+    ErrorOrigin,
     Finding,
-    LoopDifference,
-    Made,
+    LoopMismatch,
     Observations,
+    SideFailure,
+    ValueMismatch,
 )
 from stepper.engine.loops import EndReason
 from stepper.engine.roles import RoleError, roles_of
@@ -30,8 +30,8 @@ _MOST_ULP: Final = 10_000_000
 _MOST_UNSEEN: Final = 3
 
 
-def difference_text(difference: Difference, *, origin: bool = True) -> str:
-    """`MatMul 'proj' is 0.5 where the reference has 0.25 at [0, 3] (...); made here: its inputs agree`.
+def difference_text(difference: ValueMismatch, *, origin: bool = True) -> str:
+    """Return `MatMul 'proj' is 0.5 where the reference has 0.25 at [0, 3] (...); made here: its inputs agree`.
 
     `origin`: with that last part, which need not be said twice.
     """
@@ -45,8 +45,8 @@ def difference_text(difference: Difference, *, origin: bool = True) -> str:
     return text
 
 
-def apart(distance: Measure) -> str:
-    """How far two values are apart, with the numbers."""
+def apart(distance: Distance) -> str:
+    """Return how far two values are apart, with the numbers."""
     if distance.problem:
         return f"has another {distance.problem}" if distance.problem.startswith("shape") else distance.problem
     where = f" at {list(distance.index)}" if distance.index else ""
@@ -55,8 +55,8 @@ def apart(distance: Measure) -> str:
     return f"{values} ({figures(distance)}){count}"
 
 
-def figures(distance: Measure) -> str:
-    """`absolute 0.1, relative 0.2, 300 ulp, cosine 0.99`."""
+def figures(distance: Distance) -> str:
+    """Return `absolute 0.1, relative 0.2, 300 ulp, cosine 0.99`."""
     parts = [f"absolute {distance.absolute:.3g}"]
     if math.isfinite(distance.relative) and distance.relative < 1e9:
         parts.append(f"relative {distance.relative:.3g}")
@@ -67,25 +67,25 @@ def figures(distance: Measure) -> str:
     return ", ".join(parts)
 
 
-def made_text(difference: Difference) -> str:
-    """Whether the error is made here or came in with the inputs."""
-    if difference.made is Made.HERE:
+def made_text(difference: ValueMismatch) -> str:
+    """True if the error is made here or came in with the inputs."""
+    if difference.origin is ErrorOrigin.HERE:
         if difference.layer.type == "Result":
             return "made in the body as a whole: on the same inputs it gives something else"
         if difference.inputs_agree:
             return "made here: its computed inputs agree"
         return "made here: on the reference's inputs it still gives something else"
-    if difference.made is Made.CARRIED:
+    if difference.origin is ErrorOrigin.CARRIED:
         return "carried in: on the reference's inputs it gives what the reference has"
-    if difference.made is Made.OVERFLOW:
-        return f"{Made.OVERFLOW}: it computes integers of 64 bits in i32, and the value is beyond 2^31"
-    if difference.made is Made.DEPARTURE:
-        return str(Made.DEPARTURE)
+    if difference.origin is ErrorOrigin.OVERFLOW:
+        return f"{ErrorOrigin.OVERFLOW}: it computes integers of 64 bits in i32, and the value is beyond 2^31"
+    if difference.origin is ErrorOrigin.DEPARTURE:
+        return str(ErrorOrigin.DEPARTURE)
     return "carried in or made here, its inputs differ too"
 
 
-def loop_text(difference: LoopDifference) -> str:
-    """`Loop 'x' runs 7 iterations (trip count reached), the reference 8 (...): one too few`."""
+def loop_text(difference: LoopMismatch) -> str:
+    """Return `Loop 'x' runs 7 iterations (trip count reached), the reference 8 (...): one too few`."""
     ours, theirs = difference.ours, difference.theirs
     assert theirs is not None, "only what both sides know is compared"
     gap = ours.iterations - theirs.iterations
@@ -105,7 +105,7 @@ def loop_text(difference: LoopDifference) -> str:
     return f"{kind(layer)} '{layer.name}' {_runs(ours)}, the reference {_runs(theirs)}: {words}"
 
 
-def _runs(outcome: Outcome) -> str:
+def _runs(outcome: LoopOutcome) -> str:
     plural = "iteration" if outcome.iterations == 1 else "iterations"
     ended = f" ({outcome.ended})" if outcome.ended else ""
     if not outcome.complete:
@@ -113,13 +113,13 @@ def _runs(outcome: Outcome) -> str:
     return f"runs {outcome.iterations} {plural}{ended}"
 
 
-def origin_text(finding: Finding, causes: Causes, observations: Observations) -> str:
-    """The reason where nothing in the files explains it: what can be told from the values alone."""
-    if isinstance(finding, LoopDifference):
+def origin_text(finding: Finding, causes: FileCauses, observations: Observations) -> str:
+    """Return the reason where nothing in the files explains it: what can be told from the values alone."""
+    if isinstance(finding, LoopMismatch):
         return loop_text(finding) + _decided_by(finding, causes)
-    if isinstance(finding, BranchDifference):
+    if isinstance(finding, BranchMismatch):
         return f"{numbered(finding.layer)} takes another branch than in the reference"
-    if isinstance(finding, Failure):
+    if isinstance(finding, SideFailure):
         side = "our run" if finding.ours else "the reference"
         if finding.layer is None:
             return f"{side} stops: {finding.message}"
@@ -137,7 +137,7 @@ def origin_text(finding: Finding, causes: Causes, observations: Observations) ->
             "takes something else"
         )
     text = f"{numbered(finding.layer)} differs from the reference; {made_text(finding)}"
-    if finding.made is not Made.HERE or observations.each_alone:
+    if finding.origin is not ErrorOrigin.HERE or observations.each_alone:
         return text  # of the very same operations attributes and constants are shared
     if observations.is_source:
         return text + _conversion_text(finding)
@@ -148,15 +148,15 @@ def origin_text(finding: Finding, causes: Causes, observations: Observations) ->
     return f"{text}; so what is not shared is another: {' or '.join([*suspects, 'its attributes'])}"
 
 
-def _conversion_text(finding: Difference) -> str:
-    """Against the file that the model was converted from: what the converter added is part of the operation."""
+def _conversion_text(finding: ValueMismatch) -> str:
+    """Return the part for a reference from which the model was converted: it has what the converter added as one."""
     added = " and ".join(numbered(layer) for layer in finding.unknown[:_MOST_UNSEEN])
     with_these = f", together with {added}, which its converter added," if added else ""
     return f"; OpenVINO's conversion of that node{with_these} computes something else than the reference's own kernel"
 
 
 def _unseen(layers: Sequence[Layer]) -> str:
-    """Behind what fails: what goes into it that the reference has no value of; of a loop the part of its port map."""
+    """Return what goes into a failing layer that the reference has no value of; of a loop the part of its port map."""
     said = []
     for layer in layers[:_MOST_UNSEEN]:
         bodies = layer.bodies if layer.is_loop else ()
@@ -165,8 +165,8 @@ def _unseen(layers: Sequence[Layer]) -> str:
     return f"; of what goes into it the reference has no value of {' and '.join(said)}" if said else ""
 
 
-def _decided_by(difference: LoopDifference, causes: Causes) -> str:
-    """What computes the condition, where that ended the loop on our side and nothing is known of its value."""
+def _decided_by(difference: LoopMismatch, causes: FileCauses) -> str:
+    """Return what computes the condition, where that ended the loop on our side and nothing is known of its value."""
     if difference.ours.ended not in (EndReason.CONDITION, EndReason.TRIP_COUNT):
         return ""
     found = causes.what_limits(difference, by_condition=difference.ours.ended == EndReason.CONDITION)
@@ -178,7 +178,7 @@ def _decided_by(difference: LoopDifference, causes: Causes) -> str:
 
 
 def unfound_text(observations: Observations, *, in_a_loop: bool) -> str:
-    """What is known where outputs differ and nothing inside of the model was found to."""
+    """Return what is known where outputs differ and nothing inside of the model was found to."""
     if not observations.compared:
         return "nothing inside of the model could be compared"
     if not observations.each_alone:
@@ -191,8 +191,8 @@ def unfound_text(observations: Observations, *, in_a_loop: bool) -> str:
     return "each operation alone agrees on the same inputs: it is where the runtime fuses or replaces several of them"
 
 
-def bisection_text(found: Bisection) -> str:
-    """`Loop 'decode' agrees after 15 iterations and differs after 16: iteration 15 is ...`."""
+def bisection_text(found: LoopBisection) -> str:
+    """Return `Loop 'decode' agrees after 15 iterations and differs after 16: iteration 15 is ...`."""
     name, count = named(found.loop), found.iteration
     if count == 0:
         begin = f"{name} differs after its first iteration"
@@ -205,21 +205,21 @@ def bisection_text(found: Bisection) -> str:
     return f"{begin} ({distance}): iteration {count} is the first that the runtime computes otherwise"
 
 
-def explanation_text(found: Explanation) -> str:
-    """What makes the runtime agree, as one sentence."""
+def explanation_text(found: RuntimeExplanation) -> str:
+    """Return what makes the runtime agree, as one sentence."""
     settings = ", ".join(f"{name}={value}" for name, value in found.properties.items())
     result = "agrees"
     if not found.agrees:
         left = max((one.measure for one in found.outputs if one.measure), key=lambda one: one.ratio)
         result = f"comes closer ({figures(left)}, {left.outside} of {left.size} values outside of the tolerance)"
-    if found.reason is Reason.SHARED_CONSTANT:
+    if found.reason is ExplanationKind.SHARED_CONSTANT:
         first, second, constant = found.layers
         return (
             f"a known fault of OpenVINO {OPENVINO_VERSION}: {numbered(first)} and {numbered(second)} share the square "
             f"{numbered(constant)}, which one of them transposes; one is computed with the matrix as it was "
             f"packed for the other. With a copy of the constant the runtime {result}"
         )
-    if found.reason is Reason.UNUSED_SLICES:
+    if found.reason is ExplanationKind.UNUSED_SLICES:
         return (
             f"a known fault of OpenVINO {OPENVINO_VERSION}: the body of {numbered(found.layers[0])} uses none of its "
             "sliced inputs, so that the pass EliminateLoopInputsOutputs drops them, and the number of iterations with "
@@ -229,25 +229,27 @@ def explanation_text(found: Explanation) -> str:
 
 
 _SWITCHED_OFF: Final = {
-    Reason.DYNAMIC_QUANTIZATION: "else it quantises what is multiplied with compressed weights as it runs",
-    Reason.LOW_PRECISION: "else its low-precision transformations compute in 8 bits what FakeQuantize marks",
-    Reason.BOTH_QUANTISATIONS: (
+    ExplanationKind.DYNAMIC_QUANTIZATION: "else it quantises what is multiplied with compressed weights as it runs",
+    ExplanationKind.LOW_PRECISION: "else its low-precision transformations compute in 8 bits what FakeQuantize marks",
+    ExplanationKind.BOTH_QUANTISATIONS: (
         "else it quantises what is multiplied with compressed weights as it runs, and computes in 8 bits what "
         "FakeQuantize marks"
     ),
-    Reason.SNIPPETS: "a kernel that it generates for several operations together (a snippet) computes otherwise",
+    ExplanationKind.SNIPPETS: (
+        "a kernel that it generates for several operations together (a snippet) computes otherwise"
+    ),
 }
-"""What a property switches off."""
+"""Part of the runtime that a property switches off."""
 
 
 def output_result(loop: Layer, output: int) -> Layer | None:
-    """The Result of the body that an output of a loop is made of."""
+    """Return the Result of the body that an output of a loop is made of."""
     found = (body.graph.by_id[entry.result] for body in loop.bodies for entry in body.outputs if entry.output == output)
     return next(found, None)
 
 
-def _constants(difference: Difference, causes: Causes) -> list[str]:
-    """The constants that go into an operation, those that are stored in another type with that."""
+def _constants(difference: ValueMismatch, causes: FileCauses) -> list[str]:
+    """Return the constants that go into an operation, those that are stored in another type with that."""
     graph = graph_at(causes.model, difference.path)
     found = []
     for source in graph.sources[difference.layer.id]:
@@ -262,8 +264,8 @@ def _constants(difference: Difference, causes: Causes) -> list[str]:
     return found
 
 
-def _of_parameter(difference: Difference, causes: Causes) -> str:
-    """Through which entry of the port map or back edge a difference came into the body."""
+def _of_parameter(difference: ValueMismatch, causes: FileCauses) -> str:
+    """Return through which entry of the port map or back edge a difference came into the body."""
     layer, name = difference.layer, numbered(difference.layer)
     if not difference.path or not difference.path[-1].layer.is_loop:
         where = "the branch" if difference.path else "the model"
@@ -292,7 +294,7 @@ def _line(entry: object) -> int:
     return int(getattr(entry, "line", 0))
 
 
-def _carried(result: Layer, causes: Causes, difference: Difference) -> str:
+def _carried(result: Layer, causes: FileCauses, difference: ValueMismatch) -> str:
     graph = graph_at(causes.model, difference.path)
     source = graph.sources[result.id][0]
     return named(result) if source is None else f"{named(result)} ({named(graph.by_id[source.layer])})"

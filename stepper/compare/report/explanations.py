@@ -1,4 +1,4 @@
-"""Why the runtime's own run differs, found by running it once more, otherwise: what then agrees is the reason.
+"""Reasons for a difference of the runtime's own run, found by running it once more, otherwise.
 
 Two kinds of trial: the model changed without a change of its meaning, where it has what a known fault of the runtime
 needs; and the model compiled with a property that switches a part of the plugin off.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Repeatable
+from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.observations import OutputComparison
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
@@ -25,7 +25,7 @@ OPENVINO_VERSION: Final = "2026.4.1"
 """The release with which each fault was seen."""
 
 
-class Reason(StrEnum):
+class ExplanationKind(StrEnum):
     """Which part of the runtime makes the difference."""
 
     SHARED_CONSTANT = "shared square constant"
@@ -36,8 +36,8 @@ class Reason(StrEnum):
     SNIPPETS = "generated kernels"
 
 
-class Explanation(Struct, frozen=True):
-    """What makes the runtime's outputs agree with ours, or come closer to them.
+class RuntimeExplanation(Struct, frozen=True):
+    """Change that makes the runtime's outputs agree with ours, or come closer to them.
 
     `path` are the loops and Ifs around `layers`, the operations concerned: of SHARED_CONSTANT the two MatMuls and the
     Constant, of UNUSED_SLICES the loop; else there are none. `properties` are those of the compilation. `outputs` are
@@ -45,7 +45,7 @@ class Explanation(Struct, frozen=True):
     the runtime made of UNUSED_SLICES, and those of ours.
     """
 
-    reason: Reason
+    reason: ExplanationKind
     agrees: bool
     outputs: tuple[OutputComparison, ...]
     properties: Mapping[str, str] = {}
@@ -54,18 +54,18 @@ class Explanation(Struct, frozen=True):
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is a fault of the runtime rather than a loss of precision that it is asked for."""
-        return self.reason in (Reason.SHARED_CONSTANT, Reason.UNUSED_SLICES, Reason.SNIPPETS)
+        """True if it is a fault of the runtime rather than a loss of precision that it is asked for."""
+        return self.reason in (ExplanationKind.SHARED_CONSTANT, ExplanationKind.UNUSED_SLICES, ExplanationKind.SNIPPETS)
 
 
 _DYNAMIC: Final = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 _LOW: Final = {"LP_TRANSFORMS_MODE": "OFF"}
 _QUANTISED: Final = (
-    (Reason.DYNAMIC_QUANTIZATION, _DYNAMIC),
-    (Reason.LOW_PRECISION, _LOW),
-    (Reason.BOTH_QUANTISATIONS, {**_DYNAMIC, **_LOW}),
+    (ExplanationKind.DYNAMIC_QUANTIZATION, _DYNAMIC),
+    (ExplanationKind.LOW_PRECISION, _LOW),
+    (ExplanationKind.BOTH_QUANTISATIONS, {**_DYNAMIC, **_LOW}),
 )
-_USUAL: Final = ((Reason.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
+_USUAL: Final = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
 _NARROW: Final = frozenset(
     {"i4", "u4", "i8", "u8", "u1", "u2", "u3", "u6", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"}
 )
@@ -75,22 +75,22 @@ _CLOSER: Final = 0.1
 
 def explain(
     model: Model,
-    reference: Repeatable,
+    reference: RepeatableRun,
     before: Sequence[OutputComparison],
     compared: Callable[[Mapping[int, Array]], Sequence[OutputComparison]],
-) -> Explanation | None:
-    """Why the runtime's outputs are not ours; None where no trial tells.
+) -> RuntimeExplanation | None:
+    """Return why the runtime's outputs are not ours; None where no trial tells.
 
     `before` is how far they are, `compared` measures those of a trial.
     """
-    closest: Explanation | None = None
+    closest: RuntimeExplanation | None = None
     for reason, path, layers, text, properties in _trials(model):
         try:
             found = tuple(compared(dict(enumerate(reference.again(text, properties)))))
         except (StepperError, KernelError):
             continue
         agrees = not any(one.measure is not None and one.measure.differs for one in found)
-        explanation = Explanation(reason, agrees, found, properties, path, layers)
+        explanation = RuntimeExplanation(reason, agrees, found, properties, path, layers)
         if agrees:
             return explanation
         if _is_closer(found, before if closest is None else closest.outputs):
@@ -99,14 +99,14 @@ def explain(
 
 
 def _is_closer(outputs: Sequence[OutputComparison], before: Sequence[OutputComparison]) -> bool:
-    """Whether little is left of the largest distance, or of the elements that are outside of the tolerance."""
+    """True if little is left of the largest distance, or of the elements that are outside of the tolerance."""
     pairs = [[one.measure for one in found if one.measure is not None] for found in (outputs, before)]
     distances = [max((one.absolute for one in found), default=0.0) for found in pairs]
     counts = [sum(one.outside for one in found) for found in pairs]
     return distances[0] < _CLOSER * distances[1] or counts[0] < _CLOSER * counts[1]
 
 
-_Trial = tuple[Reason, tuple[Layer, ...], tuple[Layer, ...], "NativeText | None", Mapping[str, str]]
+_Trial = tuple[ExplanationKind, tuple[Layer, ...], tuple[Layer, ...], "NativeText | None", Mapping[str, str]]
 
 
 def _trials(model: Model) -> Iterator[_Trial]:
@@ -115,16 +115,16 @@ def _trials(model: Model) -> Iterator[_Trial]:
     for around, graph in _graphs(model):
         loops, place = tuple(layer for layer, _role in around), [(layer.id, str(role)) for layer, role in around]
         for layers in shared_constants(graph):
-            yield Reason.SHARED_CONSTANT, loops, layers, trials.unshared(model, place, layers[1].id), {}
+            yield ExplanationKind.SHARED_CONSTANT, loops, layers, trials.unshared(model, place, layers[1].id), {}
         for layer in unused_slices(graph):
             text = trials.with_used_slices(model, [*place, (layer.id, "body")])
-            yield Reason.UNUSED_SLICES, loops, (layer,), text, {}
+            yield ExplanationKind.UNUSED_SLICES, loops, (layer,), text, {}
     for reason, properties in (*(_QUANTISED if is_quantised(model) else ()), *_USUAL):
         yield reason, (), (), None, properties
 
 
 def _graphs(model: Model) -> Iterator[tuple[tuple[tuple[Layer, BodyRole], ...], Graph]]:
-    """Each graph of the file, and the loops and Ifs that lead to it."""
+    """Yield each graph of the file, and the loops and Ifs that lead to it."""
     waiting: list[tuple[tuple[tuple[Layer, BodyRole], ...], Graph]] = [((), model.graph)]
     while waiting:
         around, graph = waiting.pop(0)
@@ -135,7 +135,7 @@ def _graphs(model: Model) -> Iterator[tuple[tuple[tuple[Layer, BodyRole], ...], 
 
 
 def shared_constants(graph: Graph) -> list[tuple[Layer, ...]]:
-    """MatMuls in pairs that share one square constant, which one of them transposes; with the Constant.
+    """Return pairs of MatMuls that share one square constant, which one of them transposes; with the Constant.
 
     OpenVINO 2026.4.1 packs a constant once for all that read it, and tells packed ones apart by type and size alone:
     of a square matrix the transposed one has the same.
@@ -163,14 +163,14 @@ def _transposes(layer: Layer) -> bool:
 
 
 def _constant_behind(graph: Graph, layer: Layer) -> Layer | None:
-    """The Constant that a layer is, or converts."""
+    """Return the Constant that a layer is, or converts."""
     if layer.type == "Convert" and (source := graph.sources[layer.id][0]) is not None:
         layer = graph.by_id[source.layer]
     return layer if layer.type == "Constant" else None
 
 
 def unused_slices(graph: Graph) -> list[Layer]:
-    """The loops that have sliced inputs, of which their bodies use none.
+    """Return the loops that have sliced inputs, of which their bodies use none.
 
     OpenVINO's pass EliminateLoopInputsOutputs drops such inputs, and with the last one what gives a TensorIterator its
     number of iterations.
@@ -188,7 +188,7 @@ def unused_slices(graph: Graph) -> list[Layer]:
 
 
 def is_quantised(model: Model) -> bool:
-    """Whether the model quantises values as it runs, or keeps weights in a narrow type."""
+    """True if the model quantises values as it runs, or keeps weights in a narrow type."""
     for _path, graph in model.graphs():
         for layer in graph.layers:
             if layer.type in ("FakeQuantize", "FakeConvert"):

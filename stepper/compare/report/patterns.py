@@ -1,4 +1,4 @@
-"""What two values that differ have to do with each other, in words: shifted, reversed, scaled, rounded ..."""
+"""Patterns of two values that differ, in words: shifted, reversed, scaled, rounded ..."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_telling(value: Any) -> bool:
 
 
 def of_values(ours: Any, theirs: Any, earlier: Any, tolerance: Tolerance) -> tuple[str, ...]:
-    """The patterns of a value inside a body; `earlier` is the reference's one iteration before."""
+    """Return the patterns of a value inside a body; `earlier` is the reference's one iteration before."""
     found: list[str] = []
     if earlier is not None and is_telling(ours) and _same(ours, earlier, tolerance):
         found.append(
@@ -41,7 +41,7 @@ def of_values(ours: Any, theirs: Any, earlier: Any, tolerance: Tolerance) -> tup
 
 
 def of_sequences(ours: Any, theirs: Any, tolerance: Tolerance) -> tuple[str, ...]:
-    """The patterns of two values in themselves."""
+    """Return the patterns of two values in themselves."""
     a, b = np.asarray(ours), np.asarray(theirs)
     if STRING_DTYPE in (a.dtype, b.dtype) or max(a.size, b.size) > _LARGEST or not a.size or not b.size:
         return ()
@@ -161,7 +161,7 @@ Near = Callable[[Any, Any], bool]
 
 
 def _near(tolerance: Tolerance) -> Near:
-    """Agreement a little wider than the tolerance."""
+    """True if they agree a little wider than the tolerance."""
     relative = 4 * min(max(tolerance.relative, 1e-12), 1e-4)
     return lambda a, b: bool((np.abs(a - b) <= tolerance.absolute + relative * np.abs(b)).all())
 
@@ -201,7 +201,7 @@ def _factor(x: Any, y: Any, near: Near, ours: Array) -> str:
 
 
 def _clipped(x: Any, y: Any, near: Near, ours: Array) -> str:
-    """Ours is the reference's, limited from above or below."""
+    """Return that ours is the reference's, limited from above or below; empty if it is not."""
     if ours.size < 2 or not is_floating(ours.dtype):
         return ""
     low, high = float(x.min()), float(x.max())

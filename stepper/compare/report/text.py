@@ -7,15 +7,15 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
-from stepper.compare.references.protocol import Outcome
+from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.report.evidence import figures
-from stepper.compare.report.explanations import Explanation
-from stepper.compare.report.verdict import Verdict
+from stepper.compare.report.explanations import RuntimeExplanation
+from stepper.compare.report.verdict import ComparisonVerdict
 from stepper.compare.report.words import kind, named, numbered, path_text
-from stepper.compare.run.bisection import Bisection
-from stepper.compare.run.comparison import Comparison
-from stepper.compare.run.metrics import Measure
-from stepper.compare.run.observations import LoopRecord, Made, OutputComparison, Record
+from stepper.compare.run.bisection import LoopBisection
+from stepper.compare.run.comparison import RunComparison
+from stepper.compare.run.metrics import Distance
+from stepper.compare.run.observations import ErrorOrigin, LoopRecord, OutputComparison, OutputRecord
 from stepper.debug.causes.cause import cause_data
 from stepper.debug.reference_values import GraphPath
 from stepper.ir.model import Layer
@@ -28,19 +28,19 @@ _MOST_FILES: Final = 10
 _MOST_RUNS: Final = 6
 _GLUE: Final = "\ue000"
 _TOGETHER: Final = re.compile(r"iteration [0-9]+|\(id [0-9]+\)|\(line [0-9]+\)|(?:absolute|relative|cosine) [-0-9.e+]+")
-"""What is not to be parted at the end of a line; glued by a letter that stands for nothing."""
+"""Words that stay together at the end of a line; joined by a letter that stands for nothing."""
 
 
-def text_lines(comparison: Comparison, *, per_operation: bool = False) -> list[str]:
-    """The whole report; one line where nothing differs."""
+def text_lines(comparison: RunComparison, *, per_operation: bool = False) -> list[str]:
+    """Return the whole report; one line where nothing differs."""
     found = comparison.verdict
     observations = comparison.observations
     if found is None:
         lines = [f"no difference from {comparison.title}: {_counted(comparison)}"]
         if comparison.file_differences:
             lines += _wrapped(f"the files differ, without effect on these inputs: {_first_texts(comparison)}", "")
-        for birth in observations.births_told:
-            lines += _wrapped(f"note: on both sides {birth.text}", "")
+        for origin in observations.reported_non_finite:
+            lines += _wrapped(f"note: on both sides {origin.text}", "")
         return lines + _note_lines(comparison) + (_each_operation(comparison) if per_operation else [])
     lines = [*_verdict_lines(found, comparison.title)]
     if observations.given_up:
@@ -52,8 +52,8 @@ def text_lines(comparison: Comparison, *, per_operation: bool = False) -> list[s
     return lines + (_each_operation(comparison) if per_operation else [])
 
 
-def _note_lines(comparison: Comparison) -> list[str]:
-    """What the reference could not compute, each once."""
+def _note_lines(comparison: RunComparison) -> list[str]:
+    """Return what the reference could not compute, each once."""
     return [line for note in comparison.notes for line in _wrapped(f"note: {note}", "")]
 
 
@@ -73,7 +73,7 @@ def _joined(match: re.Match[str]) -> str:
     return match[0].replace(" ", _GLUE)
 
 
-def _counted(comparison: Comparison) -> str:
+def _counted(comparison: RunComparison) -> str:
     observations = comparison.observations
     known = sum(one.theirs_known for one in observations.outputs)
     iterations = sum(record.iterations for record in observations.loops.values())
@@ -86,7 +86,7 @@ def _number(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def _first_texts(comparison: Comparison) -> str:
+def _first_texts(comparison: RunComparison) -> str:
     texts = [one.text for one in comparison.file_differences[:3]]
     rest = len(comparison.file_differences) - len(texts)
     return "; ".join(texts) + (f"; and {rest} more" if rest > 0 else "")
@@ -95,8 +95,8 @@ def _first_texts(comparison: Comparison) -> str:
 # --- the verdict ----------------------------------------------------------------------------------------------------
 
 
-def place_text(found: Verdict) -> str:
-    """Where the first difference is, in one line."""
+def place_text(found: ComparisonVerdict) -> str:
+    """Return where the first difference is, in one line."""
     parts = []
     if found.loop is not None:
         parts.append(f"{kind(found.loop)} '{found.loop.name}' (id {found.loop.id})")
@@ -110,7 +110,7 @@ def place_text(found: Verdict) -> str:
     return ", ".join(parts) or "the outputs"
 
 
-def _verdict_lines(found: Verdict, title: str) -> Iterator[str]:
+def _verdict_lines(found: ComparisonVerdict, title: str) -> Iterator[str]:
     yield from _wrapped(f"first difference from {title}: {place_text(found)}", "")
     line = f" (line {found.line})" if found.line else ""
     yield from _wrapped(f"{found.reason}{line}", "  ")
@@ -123,7 +123,7 @@ def _verdict_lines(found: Verdict, title: str) -> Iterator[str]:
 # --- iterations -----------------------------------------------------------------------------------------------------
 
 
-def _loop_lines(comparison: Comparison) -> list[str]:
+def _loop_lines(comparison: RunComparison) -> list[str]:
     # Outer before inner: the outer one ends last.
     loops = sorted(comparison.observations.loops.values(), key=lambda record: len(record.path))
     if not loops:
@@ -143,7 +143,7 @@ def _loop_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _outcome(outcome: Outcome | None) -> str:
+def _outcome(outcome: LoopOutcome | None) -> str:
     if outcome is None:
         return "not known"
     if not outcome.complete:
@@ -154,14 +154,18 @@ def _outcome(outcome: Outcome | None) -> str:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-_ORIGINS: Final = {Made.OVERFLOW: "overflow", Made.DEPARTURE: "departure", Made.UNKNOWN: "not known"}
+_ORIGINS: Final = {
+    ErrorOrigin.OVERFLOW: "overflow",
+    ErrorOrigin.DEPARTURE: "departure",
+    ErrorOrigin.UNKNOWN: "not known",
+}
 """Where the whole words are too long for a column."""
 
 _COLUMNS: Final = f"{'absolute':>11}{'relative':>11}{'ulp':>12}{'cosine':>12}"
 
 
-def _numbers(distance: Measure) -> str:
-    """The four distances in their columns."""
+def _numbers(distance: Distance) -> str:
+    """Return the four distances in their columns."""
     if distance.problem:
         return f"  {distance.problem}"
     relative = f"{distance.relative:.3g}" if distance.relative < 1e9 else "-"
@@ -185,13 +189,14 @@ def _output_lines(outputs: list[OutputComparison]) -> list[str]:
     return lines
 
 
-def _ranked(comparison: Comparison) -> list[Record]:
+def _ranked(comparison: RunComparison) -> list[OutputRecord]:
     records = [one for one in comparison.observations.records.values() if one.worst is not None]
     return sorted(records, key=lambda one: -one.worst.measure.ratio if one.worst else 0.0)
 
 
-def _worst_lines(comparison: Comparison) -> list[str]:
-    """The values that are furthest outside of their tolerance: where, how far, how often, and where that comes from."""
+def _worst_lines(comparison: RunComparison) -> list[str]:
+    """Return the values that are furthest outside of their tolerance: where, how far, how often, and where that comes
+    from."""
     records = _ranked(comparison)
     if not records:
         return []
@@ -201,8 +206,8 @@ def _worst_lines(comparison: Comparison) -> list[str]:
         assert worst is not None
         where = f" in {path_text(worst.path)}" if worst.path else ""
         lines += _wrapped(f"{named(record.layer)}{_port(record)}{where}", "  ")
-        origin = "as it entered" if record.layer.type == "Parameter" else _ORIGINS.get(worst.made, str(worst.made))
-        if record.layer.bodies and worst.made is Made.HERE:
+        origin = "as it entered" if record.layer.type == "Parameter" else _ORIGINS.get(worst.origin, str(worst.origin))
+        if record.layer.bodies and worst.origin is ErrorOrigin.HERE:
             origin = "made inside"
         lines.append(f"    {origin:14}{_numbers(worst.measure)}  {record.differing} of {record.compared}")
     if len(records) > _MOST_WORST:
@@ -210,11 +215,11 @@ def _worst_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _port(record: Record) -> str:
+def _port(record: OutputRecord) -> str:
     return f":{record.output}" if len(record.layer.outputs) > 1 else ""
 
 
-def _file_lines(comparison: Comparison) -> list[str]:
+def _file_lines(comparison: RunComparison) -> list[str]:
     differences = comparison.file_differences
     if len(differences) < 2:
         return []
@@ -226,7 +231,7 @@ def _file_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _each_operation(comparison: Comparison) -> list[str]:
+def _each_operation(comparison: RunComparison) -> list[str]:
     lines = ["every operation (compared, outside of the tolerance, first, worst)"]
     for record in comparison.observations.records.values():
         loops = " > ".join(named(layer) for layer in record.loops)
@@ -241,8 +246,8 @@ def _each_operation(comparison: Comparison) -> list[str]:
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str, Any]:
-    """The same facts for scripts."""
+def as_json(comparison: RunComparison, *, per_operation: bool = False) -> dict[str, Any]:
+    """Return the same facts for scripts."""
     observations, file = comparison.observations, comparison.file
     records = list(observations.records.values()) if per_operation else []
     return {
@@ -258,7 +263,7 @@ def as_json(comparison: Comparison, *, per_operation: bool = False) -> dict[str,
                 "text": one.text,
                 "cause": cause_data(one.cause),
             }
-            for one in observations.births_told
+            for one in observations.reported_non_finite
         ],
         "given_up": observations.given_up or None,
         "notes": list(comparison.notes),
@@ -294,7 +299,7 @@ def _path_json(path: GraphPath, file: str) -> list[dict[str, Any]]:
     ]
 
 
-def _verdict_json(found: Verdict, file: str) -> dict[str, Any]:
+def _verdict_json(found: ComparisonVerdict, file: str) -> dict[str, Any]:
     loop = found.loop
     loops = [step.layer.name for step in found.path if step.layer.is_loop]
     return {
@@ -315,7 +320,7 @@ def _verdict_json(found: Verdict, file: str) -> dict[str, Any]:
     }
 
 
-def _explanation_json(found: Explanation, file: str) -> dict[str, Any]:
+def _explanation_json(found: RuntimeExplanation, file: str) -> dict[str, Any]:
     return {
         "reason": str(found.reason),
         "known_fault": found.is_fault,
@@ -327,7 +332,7 @@ def _explanation_json(found: Explanation, file: str) -> dict[str, Any]:
     }
 
 
-def _bisection_json(found: Bisection, file: str) -> dict[str, Any]:
+def _bisection_json(found: LoopBisection, file: str) -> dict[str, Any]:
     return {
         "loop": _layer_json(found.loop, file),
         "iteration": found.iteration,
@@ -350,7 +355,7 @@ def _loop_json(record: LoopRecord, file: str) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome | None) -> dict[str, Any] | None:
+def _outcome_json(outcome: LoopOutcome | None) -> dict[str, Any] | None:
     if outcome is None:
         return None
     return {"iterations": outcome.iterations, "ended": outcome.ended or None, "complete": outcome.complete}
@@ -383,7 +388,7 @@ def _output_json(one: OutputComparison) -> dict[str, Any]:
     }
 
 
-def _record_json(record: Record, file: str) -> dict[str, Any]:
+def _record_json(record: OutputRecord, file: str) -> dict[str, Any]:
     worst = record.worst
     return {
         "path": [layer.name for layer in record.loops],
@@ -394,5 +399,5 @@ def _record_json(record: Record, file: str) -> dict[str, Any]:
         "first": None if record.first is None else _path_json(record.first.path, file),
         "worst": None if worst is None else _measure_json(worst.measure),
         "worst_at": None if worst is None else _path_json(worst.path, file),
-        "origin": None if worst is None else str(worst.made),
+        "origin": None if worst is None else str(worst.origin),
     }

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from stepper.compare.files.causes import Causes, graph_at
-from stepper.compare.files.graphs import FileDifference, Kind
+from stepper.compare.files.causes import FileCauses, graph_at
+from stepper.compare.files.graphs import FileDifference, FileDifferenceKind
 from stepper.compare.report.evidence import (
     apart,
     bisection_text,
@@ -18,23 +18,23 @@ from stepper.compare.report.evidence import (
     output_result,
     unfound_text,
 )
-from stepper.compare.report.explanations import Explanation, Reason
+from stepper.compare.report.explanations import ExplanationKind, RuntimeExplanation
 from stepper.compare.report.words import named, numbered, path_text
-from stepper.compare.run.bisection import Bisection
+from stepper.compare.run.bisection import LoopBisection
 from stepper.compare.run.observations import (
-    BranchDifference,
-    Difference,
-    Failure,
+    BranchMismatch,
     Finding,
-    LoopDifference,
+    LoopMismatch,
     Observations,
+    SideFailure,
+    ValueMismatch,
 )
 from stepper.debug.reference_values import GraphPath, PathStep, loop_steps
 from stepper.ir.model import Layer
 
 
-class Verdict(Struct, frozen=True):
-    """What to look at first. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
+class ComparisonVerdict(Struct, frozen=True):
+    """First place to look at. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
     innermost loop, None where the difference is bound to none. `layer` is to blame, `shows_at` is where values differ
     first, `related` have a part in it. `reason` is one sentence, `details` further ones. `entry` is the part of a port
     map, if that is it. `explanation` is what makes another runtime agree, `bisection` the iteration that it computes
@@ -51,8 +51,8 @@ class Verdict(Struct, frozen=True):
     reason: str
     details: tuple[str, ...]
     causes: tuple[FileDifference, ...]
-    explanation: Explanation | None = None
-    bisection: Bisection | None = None
+    explanation: RuntimeExplanation | None = None
+    bisection: LoopBisection | None = None
 
     @property
     def loop(self) -> Layer | None:
@@ -62,14 +62,15 @@ class Verdict(Struct, frozen=True):
 
 def verdict(
     observations: Observations,
-    causes: Causes,
+    causes: FileCauses,
     title: str,
     *,
     exact: bool = True,
-    explanation: Explanation | None = None,
-    bisection: Bisection | None = None,
-) -> Verdict | None:
-    """The verdict of a comparison; None where nothing differs. `exact`: both sides compute with the same kernels.
+    explanation: RuntimeExplanation | None = None,
+    bisection: LoopBisection | None = None,
+) -> ComparisonVerdict | None:
+    """Return the verdict of a comparison; None where nothing differs. `exact`: both sides compute with the same
+    kernels.
 
     `explanation` and `bisection` are what further runs of the reference showed.
     """
@@ -90,13 +91,13 @@ def verdict(
     if not path and cause is not None:
         path = tuple(PathStep(layer, "body", None) for layer in cause.path)
     layer = _guilty(cause, first)
-    details = [birth.text for birth in observations.births_told]
+    details = [origin.text for origin in observations.reported_non_finite]
     details += [*_details(first, traced, found, causes), *_consequences(first, shown, observations)]
     if observations.each_alone and observations.outputs_agree:
         details.append("the outputs of the whole model agree all the same")
     related = _related(cause, first, shown, layer)
     reason = cause.text if cause is not None else origin_text(first, causes, observations)
-    return Verdict(
+    return ComparisonVerdict(
         path=path,
         iteration=iteration,
         layer=layer,
@@ -112,17 +113,17 @@ def verdict(
 
 def _explained(
     observations: Observations,
-    causes: Causes,
-    explanation: Explanation,
-    bisection: Bisection | None,
+    causes: FileCauses,
+    explanation: RuntimeExplanation,
+    bisection: LoopBisection | None,
     findings: Sequence[Finding],
-) -> Verdict:
-    """What makes the runtime agree, how far its outputs are else, and where that shows."""
+) -> ComparisonVerdict:
+    """Return what makes the runtime agree, how far its outputs are else, and where that shows."""
     output = next(one for one in observations.outputs if one.measure is not None and one.measure.differs)
     assert output.measure is not None, "it differs"
     path: GraphPath = tuple(PathStep(layer, "body", None) for layer in explanation.path)
     layer = explanation.layers[0] if explanation.layers else None
-    if explanation.reason is Reason.SHARED_CONSTANT and not path:
+    if explanation.reason is ExplanationKind.SHARED_CONSTANT and not path:
         result = causes.model.graph.results[observations.outputs.index(output)]
         leading = [one for one in explanation.layers[:2] if causes.leads_to(one, result)]
         layer = leading[0] if leading else layer
@@ -136,17 +137,19 @@ def _explained(
     details = [f"output '{output.name}' {apart(output.measure)}"]
     if bisection is not None:
         details.append(bisection_text(bisection))
-    details += [difference_text(one) for one in (shown,) if isinstance(one, Difference)]
-    details += [loop_text(one) for one in findings[:1] if isinstance(one, LoopDifference)]
+    details += [difference_text(one) for one in (shown,) if isinstance(one, ValueMismatch)]
+    details += [loop_text(one) for one in findings[:1] if isinstance(one, LoopMismatch)]
     related = tuple(one for one in explanation.layers if one is not layer)
     reason, line = explanation_text(explanation), 0 if layer is None else layer.line
     shows_at = None if shown is None else shown.layer
-    return Verdict(
+    return ComparisonVerdict(
         path, iteration, layer, shows_at, related, "", line, reason, tuple(details), (), explanation, bisection
     )
 
 
-def _of_outputs(observations: Observations, causes: Causes, title: str, bisection: Bisection | None) -> Verdict | None:
+def _of_outputs(
+    observations: Observations, causes: FileCauses, title: str, bisection: LoopBisection | None
+) -> ComparisonVerdict | None:
     wrong = [one for one in observations.outputs if one.measure is not None and one.measure.differs]
     if not wrong:
         return None
@@ -161,24 +164,27 @@ def _of_outputs(observations: Observations, causes: Causes, title: str, bisectio
     details = [f"it {apart(first.measure)}", *([bisection_text(bisection)] if bisection else [detail])]
     details += observations.notes[:2]
     if before is None:
-        return Verdict((), None, None, None, (), "", 0, reason, tuple(details), ())
+        return ComparisonVerdict((), None, None, None, (), "", 0, reason, tuple(details), ())
     loop, output = before
     iteration = None if bisection is None else bisection.iteration
     path, result = (PathStep(loop, "body", iteration),), output_result(loop, output)
     if result is None or not seen or observations.each_alone:
-        return Verdict(path, iteration, loop, None, (), "", loop.line, reason, tuple(details), (), bisection=bisection)
+        return ComparisonVerdict(
+            path, iteration, loop, None, (), "", loop.line, reason, tuple(details), (), bisection=bisection
+        )
     reason += f"; it comes from output {output} of the loop: its port map's entry joins or takes something else"
-    return Verdict(path, None, result, None, (loop,), "output", loop.line, reason, tuple(details), ())
+    return ComparisonVerdict(path, None, result, None, (loop,), "output", loop.line, reason, tuple(details), ())
 
 
 def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:
-    """The first finding inside of a loop or about one, where the first of all is before any loop."""
+    """Return the first finding inside of a loop or about one, where the first of all is before any loop."""
     return next((one for one in findings if _place(one)[0]), None)
 
 
 def _traced(first: Finding, found: Sequence[FileDifference], observations: Observations) -> Finding:
-    """Where what is different in the files first shows at all, within the tolerance too; `first` if not before it."""
-    if not isinstance(first, Difference) or not found:
+    """Return where what is different in the files first shows at all, within the tolerance too; `first` if not before
+    it."""
+    if not isinstance(first, ValueMismatch) or not found:
         return first
     touched = found[0].touches
     traces = [
@@ -190,14 +196,15 @@ def _traced(first: Finding, found: Sequence[FileDifference], observations: Obser
     return min(same, key=_time, default=first)
 
 
-def _first_extra_iteration(first: Finding, causes: Causes, observations: Observations) -> int | None:
-    """Where a condition lets our loop go on alone: the iteration that should not run, the one after the decision."""
-    if not isinstance(first, Difference) or not first.path:
+def _first_extra_iteration(first: Finding, causes: FileCauses, observations: Observations) -> int | None:
+    """Return where a condition lets our loop go on alone: the iteration that should not run, the one after the
+    decision."""
+    if not isinstance(first, ValueMismatch) or not first.path:
         return None
     if not causes.is_condition(graph_at(causes.model, first.path), first.layer):
         return None
     for one in observations.findings:
-        if isinstance(one, LoopDifference) and one.layer is first.path[-1].layer and one.theirs is not None:
+        if isinstance(one, LoopMismatch) and one.layer is first.path[-1].layer and one.theirs is not None:
             longer = one.ours.iterations > one.theirs.iterations or not one.ours.complete
             return one.iteration if longer and one.iteration == (first.path[-1].iteration or 0) + 1 else None
     return None
@@ -212,11 +219,11 @@ def _time(finding: Finding) -> tuple[int, ...]:
 
 
 def _place(finding: Finding) -> tuple[GraphPath, int | None]:
-    """The path into the loop that a finding is about, and the iteration there."""
+    """Return the path into the loop that a finding is about, and the iteration there."""
     path, layer = finding.path, finding.layer
-    if isinstance(finding, LoopDifference):
+    if isinstance(finding, LoopMismatch):
         return (*path, PathStep(finding.layer, "body", finding.iteration)), finding.iteration
-    if isinstance(finding, Difference) and layer is not None and layer.is_loop:
+    if isinstance(finding, ValueMismatch) and layer is not None and layer.is_loop:
         return (*path, PathStep(layer, "body", None)), None
     loops = loop_steps(path)
     return (path, loops[-1].iteration) if loops else ((), None)
@@ -226,7 +233,7 @@ def _guilty(cause: FileDifference | None, first: Finding) -> Layer | None:
     if cause is None:
         return first.layer
     control = cause.entry in ("trip count", "execution condition")
-    if cause.related and (control or (cause.kind is Kind.CONSTANT and not cause.entry)):
+    if cause.related and (control or (cause.kind is FileDifferenceKind.CONSTANT and not cause.entry)):
         return cause.related[0]
     return cause.layer
 
@@ -240,42 +247,42 @@ def _related(cause: FileDifference | None, first: Finding, shown: Finding, layer
     return tuple(unique)
 
 
-def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], causes: Causes) -> list[str]:
+def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], causes: FileCauses) -> list[str]:
     details = [f"also {one.text}" for one in found[1:3]]
-    if isinstance(first, Difference):
-        if isinstance(traced, Difference) and traced is not first:
+    if isinstance(first, ValueMismatch):
+        if isinstance(traced, ValueMismatch) and traced is not first:
             details.append(difference_text(traced))
             details.append(f"the tolerance is left first in iteration {_place(first)[1]}")
         details.append(difference_text(first, origin=bool(found)))  # else it is in the reason
         if causes.is_condition(graph_at(causes.model, first.path), first.layer):
             decided = f", decided in iteration {first.path[-1].iteration}" if first.path else ""
             details.append(f"{named(first.layer)} is part of the execution condition of the loop{decided}")
-    elif isinstance(first, LoopDifference) and found:  # else it is the reason
+    elif isinstance(first, LoopMismatch) and found:  # else it is the reason
         details.append(loop_text(first))
-    elif isinstance(first, BranchDifference):
+    elif isinstance(first, BranchMismatch):
         taken, other = ("then", "else") if first.ours else ("else", "then")
         details.append(f"{named(first.layer)} takes its {taken} branch, in the reference the {other} branch")
-    elif isinstance(first, Failure) and (found or first.layer is not None):  # else it is the reason
+    elif isinstance(first, SideFailure) and (found or first.layer is not None):  # else it is the reason
         details.append(f"{'our run' if first.ours else 'the reference'} stops: {first.message}")
     return details
 
 
 def _consequences(first: Finding, shown: Finding, observations: Observations) -> list[str]:
-    """What follows: the way into the loop, and iterations that are too many or too few."""
+    """Return what follows: the way into the loop, and iterations that are too many or too few."""
     found = []
     if shown is not first and shown.layer is not None:
         found.append(f"from there it comes into the loop, first at {numbered(shown.layer)}")
-    loops = [one for one in observations.findings if isinstance(one, LoopDifference) and one is not first]
+    loops = [one for one in observations.findings if isinstance(one, LoopMismatch) and one is not first]
     if loops:
         found.append(loop_text(loops[0]))
-    births = observations.births_told
+    origins = observations.reported_non_finite
     special = observations.first_special
-    if special is not None and special is not first and isinstance(first, Difference) and not births:
+    if special is not None and special is not first and isinstance(first, ValueMismatch) and not origins:
         found.append(
             f"NaN or Inf on our side alone first at {numbered(special.layer)} in {path_text(special.path)}: "
             f"{', '.join(special.patterns[:1]) or apart(special.measure)}"
         )
-    failures = [one for one in observations.findings if isinstance(one, Failure) and one is not first]
+    failures = [one for one in observations.findings if isinstance(one, SideFailure) and one is not first]
     if failures:
         found.append(f"{'our run' if failures[0].ours else 'the reference'} stops: {failures[0].message}")
     return found

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Repeatable
+from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.metrics import measure
 from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.element_types import Array
@@ -33,7 +33,7 @@ _JUMP: Final = 100.0
 _MOST_RUNS: Final = 24
 
 
-class Bisection(Struct, frozen=True):
+class LoopBisection(Struct, frozen=True):
     """A loop's outputs agree where it runs `iteration` iterations, and differ where it runs one more.
 
     `before` and `after` are the largest distances of an element then, relative to the largest element of its output;
@@ -48,7 +48,7 @@ class Bisection(Struct, frozen=True):
 
     @property
     def is_gradual(self) -> bool:
-        """Whether the distance grows from iteration to iteration, so that no single one is to blame."""
+        """True if the distance grows from iteration to iteration, so that no single one is to blame."""
         return self.before > 0 and self.after < _JUMP * self.before
 
 
@@ -57,10 +57,10 @@ def bisect(
     inputs: Sequence[Array],
     loop: Layer,
     iterations: int,
-    reference: Repeatable,
+    reference: RepeatableRun,
     tolerances: Tolerances,
-) -> Bisection | None:
-    """The first iteration of a loop of the main graph, which ran so many, that the reference computes otherwise.
+) -> LoopBisection | None:
+    """Return the first iteration of a loop of the main graph, which ran so many, that the reference computes otherwise.
 
     None where all agree, where a side cannot run the loop less often, or where the first differs already in nothing
     that a loop gives out.
@@ -81,7 +81,7 @@ def bisect(
                     high, after = middle, found
         except (StepperError, KernelError):
             return None
-    return Bisection(loop, high - 1, before, after, trial.runs) if high - low == 1 else None
+    return LoopBisection(loop, high - 1, before, after, trial.runs) if high - low == 1 else None
 
 
 class _Trial:
@@ -90,7 +90,7 @@ class _Trial:
         compiled: CompiledModel,
         inputs: Sequence[Array],
         loop: Layer,
-        reference: Repeatable,
+        reference: RepeatableRun,
         tolerances: Tolerances,
         folder: Path,
     ) -> None:
@@ -99,7 +99,8 @@ class _Trial:
         self.runs, self.last = 0, 0.0
 
     def distance(self, count: int) -> float | None:
-        """How far the outputs are apart after so many iterations; None within the tolerance (`last` has it then)."""
+        """Return how far the outputs are apart after so many iterations; None within the tolerance (`last` has it
+        then)."""
         from stepper.openvino import native_text, trials
 
         self.runs += 1
@@ -123,7 +124,7 @@ class _Trial:
 
 
 def _apart(ours: Array, theirs: Array, tolerance: Tolerance) -> tuple[bool, float]:
-    """Whether two outputs differ, and how far they are apart relative to the largest element."""
+    """True if two outputs differ, and how far they are apart relative to the largest element."""
     with np.errstate(all="ignore"):
         wide = np.abs(storable(theirs).astype(np.float64))
         largest = float(np.max(wide, initial=0.0, where=np.isfinite(wide)))

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from stepper.compare.alignment.layers import Alignment, align, follow_order
 from stepper.compare.files import port_maps as port_map_differences
-from stepper.compare.files.causes import Causes
-from stepper.compare.files.constant_inputs import Constants
+from stepper.compare.files.causes import FileCauses
+from stepper.compare.files.constant_inputs import ConstantValues
 from stepper.compare.files.graphs import FileDifference
 from stepper.compare.references.model import ModelReference
 from stepper.compare.references.onnx import OnnxReference
-from stepper.compare.references.protocol import Reference, Repeatable
-from stepper.compare.report.explanations import Reason, explain
-from stepper.compare.report.verdict import Verdict, verdict
+from stepper.compare.references.protocol import ReferenceRun, RepeatableRun
+from stepper.compare.report.explanations import ExplanationKind, explain
+from stepper.compare.report.verdict import ComparisonVerdict, verdict
 from stepper.compare.report.words import path_text
 from stepper.compare.run.bisection import bisect
-from stepper.compare.run.observations import Difference, Failure, Made, Observations
+from stepper.compare.run.observations import ErrorOrigin, Observations, SideFailure, ValueMismatch
 from stepper.compare.run.tolerances import Tolerances
-from stepper.compare.run.walk import Walk
+from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.feeds import bind_inputs
@@ -38,7 +38,7 @@ from stepper.ir.opening import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
 
 
-class Comparison(Struct, frozen=True):
+class RunComparison(Struct, frozen=True):
     """The whole result. `file` is that of our model. `verdict` is None where nothing is outside of the tolerances.
     `file_differences` are those of two models, whether or not they have an effect on these inputs. `notes` say what the
     reference could not compute.
@@ -47,7 +47,7 @@ class Comparison(Struct, frozen=True):
     title: str
     file: str
     observations: Observations
-    verdict: Verdict | None
+    verdict: ComparisonVerdict | None
     file_differences: tuple[FileDifference, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -57,7 +57,7 @@ class Comparison(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Whether something is outside of the tolerances, or a side stopped."""
+        """True if something is outside of the tolerances, or a side stopped."""
         return self.verdict is not None
 
 
@@ -74,8 +74,8 @@ def compare_models(
     states: Mapping[str, Any] | None = None,
     partner: Partner | None = None,
     reference_partner: Partner | None = None,
-) -> Comparison:
-    """Run two models (or those of two paths) on the same inputs, in lock step: where they part first, and why.
+) -> RunComparison:
+    """Run two models on the same inputs, in lock step, and return where they part first, and why.
 
     `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
     pairs of names of layers that stand for each other; `partner` computes operations on both sides, unless there is a
@@ -86,10 +86,10 @@ def compare_models(
     reference_partner = reference_partner or partner
     reference = compile_model(theirs, rules, reference_partner)
     compiled, failure = _compiled(ours, rules, partner)
-    constants = Constants(ours, compiled), Constants(theirs, reference)
+    constants = ConstantValues(ours, compiled), ConstantValues(theirs, reference)
     alignment = align(ours, theirs, given, constants)
     differences = port_map_differences.differences(alignment, *constants)
-    causes = Causes(ours, differences)
+    causes = FileCauses(ours, differences)
     title = title or theirs.path.name
     if compiled is None:
         observations = Observations(findings=[failure])
@@ -98,27 +98,27 @@ def compare_models(
         machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
         other = reference_machine(theirs, rules, alignment, inputs, max_iterations, reference_partner, own)
         followed = ModelReference(other, alignment, title)
-        observations = Walk(machine, followed, tolerances or Tolerances()).run()
+        observations = LockstepWalk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
     notes = () if compiled is None else emulation_notes(compiled)
-    return Comparison(title, str(ours.path), observations, found, tuple(differences), notes)
+    return RunComparison(title, str(ours.path), observations, found, tuple(differences), notes)
 
 
-def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances | None = None) -> Comparison:
-    """Run a machine that stands at its beginning beside a reference of any kind."""
+def compare_with(machine: Machine, reference: ReferenceRun, tolerances: Tolerances | None = None) -> RunComparison:
+    """Run a machine that stands at its beginning beside a reference of any kind; return the result."""
     chosen = tolerances or Tolerances(exact=reference.is_exact)
     start = machine.snapshot()
     inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
-    walk = Walk(machine, reference, chosen)
+    walk = LockstepWalk(machine, reference, chosen)
     observations = walk.run()
     observations.is_source = isinstance(reference, OnnxReference)
-    causes = Causes(machine.compiled.model, ())
+    causes = FileCauses(machine.compiled.model, ())
     explanation = bisection = None
     emulated = emulation_notes(machine.compiled)
-    if isinstance(reference, Repeatable) and observations.outputs_differ and not emulated:
+    if isinstance(reference, RepeatableRun) and observations.outputs_differ and not emulated:
         explanation = explain(machine.compiled.model, reference, observations.outputs, walk.outputs_beside)
         loop = _loop_to_blame(observations, causes)
-        if loop is not None and (explanation is None or explanation.reason is Reason.SNIPPETS):
+        if loop is not None and (explanation is None or explanation.reason is ExplanationKind.SNIPPETS):
             count = observations.loops[id(loop)].iterations
             bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen)
     found = verdict(
@@ -126,7 +126,7 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
     )
     if found is not None and _has_grown(observations) and not (reference.is_exact or reference.shares_inputs):
         machine.restore(start)
-        closer = Walk(machine, reference, chosen.closer()).run()
+        closer = LockstepWalk(machine, reference, chosen.closer()).run()
         closer.is_source = observations.is_source
         earlier = verdict(closer, causes, reference.title, exact=False)
         if earlier is not None and not _has_grown(closer):
@@ -134,24 +134,25 @@ def compare_with(machine: Machine, reference: Reference, tolerances: Tolerances 
                 f"that is within the tolerance, of which a tenth was asked for; it is left in {path_text(found.path)}"
             )
             found = replace(earlier, details=(*earlier.details[:1], detail, *found.details[1:]))
-        elif not any(isinstance(one, Difference) and one.made is Made.HERE for one in closer.findings):
+        elif not any(isinstance(one, ValueMismatch) and one.origin is ErrorOrigin.HERE for one in closer.findings):
             detail = (
                 "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
             )
             found = replace(found, details=(detail, *found.details))
     file = str(machine.compiled.model.path)
-    return Comparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
+    return RunComparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
 
 
 def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:
-    """Who computed our side, where that emulates a device of less precision."""
+    """Return who computed our side, where that emulates a device of less precision."""
     found = {operation.computed_by for _program, operation in operations_elsewhere(compiled)}
     return tuple(f"our side is {one}" for one in sorted(found) if emulated_dtype(one) is not None)
 
 
-def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:
-    """The loop of the main graph from which the first output that differs comes, where no value in it was found to."""
-    if any(isinstance(one, Difference) and one.path for one in observations.ordered(exact=False)):
+def _loop_to_blame(observations: Observations, causes: FileCauses) -> Layer | None:
+    """Return the loop of the main graph from which the first output that differs comes, where no value in it was found
+    to."""
+    if any(isinstance(one, ValueMismatch) and one.path for one in observations.ordered(exact=False)):
         return None
     position = next(k for k, one in enumerate(observations.outputs) if one.measure is not None and one.measure.differs)
     before = causes.loop_before(causes.model.graph.results[position])
@@ -163,16 +164,16 @@ def _loop_to_blame(observations: Observations, causes: Causes) -> Layer | None:
 
 
 def _has_grown(observations: Observations) -> bool:
-    """Whether what is outside of the tolerance first came in with inputs, all of which are within it."""
+    """True if what is outside of the tolerance first came in with inputs, all of which are within it."""
     findings = observations.ordered(exact=False)
-    return bool(findings) and isinstance(findings[0], Difference) and findings[0].made is Made.CARRIED
+    return bool(findings) and isinstance(findings[0], ValueMismatch) and findings[0].origin is ErrorOrigin.CARRIED
 
 
 def _compiled(model: Model, rules: Rules, partner: Partner | None) -> tuple[CompiledModel | None, Any]:
     try:
         return compile_model(model, rules, partner), None
     except ModelError as error:
-        return None, Failure((), None, str(error), ours=True)
+        return None, SideFailure((), None, str(error), ours=True)
 
 
 def reference_machine(
@@ -184,7 +185,8 @@ def reference_machine(
     partner: Partner | None = None,
     states: Mapping[str, Any] | None = None,
 ) -> Machine:
-    """A machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same names.
+    """Return a machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same
+    names.
 
     ModelError for an input of its own.
     """

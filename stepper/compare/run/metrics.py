@@ -1,4 +1,4 @@
-"""How far two values are apart: absolute, relative, in units of the last place, by direction (cosine)."""
+"""Distance of two values: absolute, relative, in units of the last place, by direction (cosine)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _LARGEST_F32: Final = float(np.finfo(np.float32).max)
 
 
-class Measure(Struct, frozen=True):
+class Distance(Struct, frozen=True):
     """The distance of a value of ours from the reference's.
 
     `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the
@@ -45,19 +45,20 @@ class Measure(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Whether the tolerance is left."""
+        """True if the tolerance is left."""
         return bool(self.problem) or self.outside > 0
 
 
 def agree_exactly(ours: Any, theirs: Any) -> bool:
-    """Whether nothing needs to be measured: the same array, or the same numbers without NaN."""
+    """True if nothing needs to be measured: the same array, or the same numbers without NaN."""
     return ours is theirs or (
         ours.shape == theirs.shape and ours.dtype == theirs.dtype and bool((ours == theirs).all())
     )
 
 
 def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
-    """How many times the tolerance is exceeded, quickly; None where only `measure` can tell (NaN, other types, ulp)."""
+    """Return how many times the tolerance is exceeded, quickly; None where only `measure` can tell (NaN, other types,
+    ulp)."""
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape or ours.dtype not in _QUICK or tolerance.ulp:
         return None
     with np.errstate(all="ignore"):
@@ -66,8 +67,8 @@ def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
-def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Measure | None:
-    """The distance between two values; None where they are the same, NaN at the same places included.
+def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Distance | None:
+    """Return the distance between two values; None where they are the same, NaN at the same places included.
 
     `extra` is a distance that is allowed on top of the tolerance, of each element or of all.
     """
@@ -80,14 +81,14 @@ def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = 
     return _numbers(np.asarray(ours), np.asarray(theirs), tolerance, extra)
 
 
-def _incomparable(ours: Any, theirs: Any, problem: str) -> Measure:
+def _incomparable(ours: Any, theirs: Any, problem: str) -> Distance:
     if ours.dtype != theirs.dtype:
         problem += f", {name_of(ours.dtype)} against {name_of(theirs.dtype)}"
     size = int(ours.size)
-    return Measure(math.inf, math.inf, None, None, size, size, _LARGEST_RATIO, (), None, None, problem=problem)
+    return Distance(math.inf, math.inf, None, None, size, size, _LARGEST_RATIO, (), None, None, problem=problem)
 
 
-def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Measure | None:
+def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Distance | None:
     a, b = _wide(ours), _wide(theirs)
     if tolerance.saturates and ours.dtype == theirs.dtype == np.float32:
         a, b = _saturated(a), _saturated(b)
@@ -111,7 +112,7 @@ def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | No
         relative = np.where(same, 0.0, gap / np.maximum(np.abs(np.where(finite, b, 1.0)), np.finfo(np.float64).tiny))
         finite_steps = None if steps is None else int(np.max(np.where(finite, steps, 0), initial=0))
     index = tuple(int(position) for position in worst)
-    return Measure(
+    return Distance(
         absolute=float(gap.max()),
         relative=float(min(relative.max(), _LARGEST_RATIO)),
         ulp=finite_steps,
@@ -136,7 +137,8 @@ def _wide(value: Array) -> Array:
 
 
 def _steps(a: Array, b: Array) -> Any:
-    """How many numbers of the type lie between, element by element; None where it is no float of 16, 32 or 64 bits."""
+    """Return how many numbers of the type lie between, element by element; None where it is no float of 16, 32 or 64
+    bits."""
     if a.dtype != b.dtype or not is_floating(a.dtype) or a.dtype.itemsize not in (2, 4, 8):
         return None
     integers = np.dtype(f"i{a.dtype.itemsize}")
@@ -149,13 +151,13 @@ def _steps(a: Array, b: Array) -> Any:
 
 
 def _distance(a: Array, b: Array) -> Any:
-    """|a - b| of 64-bit integers, which unsigned ones always hold."""
+    """Return |a - b| of 64-bit integers, which unsigned ones always hold."""
     with np.errstate(over="ignore"):
         return np.where(a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64))
 
 
 def _gap(ours: Array, theirs: Array, a: Array, b: Array) -> Any:
-    """|a - b|; of integers from the integers themselves, which floats do not hold beyond 2^53."""
+    """Return |a - b|; of integers from the integers themselves, which floats do not hold beyond 2^53."""
     if ours.dtype == theirs.dtype and ours.dtype.kind in "iu":
         return _distance(ours, theirs).astype(np.float64)
     return np.abs(a - b)

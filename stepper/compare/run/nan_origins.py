@@ -1,4 +1,4 @@
-"""Where NaN and infinities are born in our run: the first operation that gives one though no input had one.
+"""Origins of NaN and infinities in our run: the first operation that gives one though no input has one.
 
 The reference may have them as well; whether it does at the same place is told by asking it.
 """
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Counterpart
+from stepper.compare.references.protocol import ReferenceFrame
 from stepper.compare.report.words import numbered, path_text
 from stepper.debug.breakpoints.checks import Check, Guard
 from stepper.debug.breakpoints.non_finite import holds_any, non_finite_checks
@@ -25,7 +25,7 @@ from stepper.ir.model import Layer
 _WORDS: Final = (CauseKind.NAN, CauseKind.INF)
 
 
-class Birth(Struct, frozen=True, eq=False):
+class NonFiniteOrigin(Struct, frozen=True, eq=False):
     """The first NaN (or infinity) that an operation made of others: `cause` says where and of what.
 
     `shared`: the reference has one there, too.
@@ -40,17 +40,17 @@ class Birth(Struct, frozen=True, eq=False):
     def text(self) -> str:
         """The whole of it in a sentence."""
         title = "NaN (not a number)" if self.cause.kind is CauseKind.NAN else "Inf"
-        is_born = "comes in with the model's inputs, first read by" if self.cause.given else "is born in"
+        begins = "comes in with the model's inputs, first read by" if self.cause.given else "is born in"
         at = f" at {list(self.cause.element)}" if self.cause.element else ""
-        text = f"{title} {is_born} {numbered(self.layer)} in {path_text(self.path)}{at}"
+        text = f"{title} {begins} {numbered(self.layer)} in {path_text(self.path)}{at}"
         return ": ".join(filter(None, (text, how_sentence(self.cause), operands_text(self.cause.operands))))
 
 
-class Births:
-    """Looks at operations in the order in which they ran, until it has seen one birth of each kind."""
+class NonFiniteOrigins:
+    """Looks at operations in the order in which they ran, until it has seen one origin of each kind."""
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self._found: dict[CauseKind, tuple[tuple[int, int], Birth]] = {}
+        self._found: dict[CauseKind, tuple[tuple[int, int], NonFiniteOrigin]] = {}
         self._looks = 0
         self._checks: dict[tuple[CauseKind, int], list[Check]] = {}
         self._guards: dict[int, Guard] = {}
@@ -61,7 +61,9 @@ class Births:
                 if check.guard is not None:
                     self._guards[id(check.program)] = check.guard
 
-    def look(self, stack: Sequence[Frame], path: GraphPath, first: int, end: int, theirs: Counterpart | None) -> None:
+    def look(
+        self, stack: Sequence[Frame], path: GraphPath, first: int, end: int, theirs: ReferenceFrame | None
+    ) -> None:
         """At the operations `first` to `end` (not included) of the innermost frame, which have run."""
         self._looks += 1
         if len(self._found) == len(_WORDS):
@@ -75,15 +77,15 @@ class Births:
                 for check in self._checks[word, id(program)]:
                     causes = check.test(stack) if first <= check.index < end else None
                     if causes is not None and isinstance(causes[0], NonFinite):
-                        birth = _birth(causes[0], path, program.operations[check.index], theirs)
-                        self._found[word] = ((self._looks, check.index), birth)
+                        origin = _origin(causes[0], path, program.operations[check.index], theirs)
+                        self._found[word] = ((self._looks, check.index), origin)
                         break
 
-    def in_order(self) -> tuple[Birth, ...]:
-        """What was found, the earliest first."""
-        return tuple(birth for _time, birth in sorted(self._found.values(), key=lambda pair: pair[0]))
+    def in_order(self) -> tuple[NonFiniteOrigin, ...]:
+        """Return what was found, the earliest first."""
+        return tuple(origin for _time, origin in sorted(self._found.values(), key=lambda pair: pair[0]))
 
 
-def _birth(cause: NonFinite, path: GraphPath, operation: Operation, theirs: Counterpart | None) -> Birth:
+def _origin(cause: NonFinite, path: GraphPath, operation: Operation, theirs: ReferenceFrame | None) -> NonFiniteOrigin:
     other = None if theirs is None else theirs.value(operation.layer, cause.location.output or 0)
-    return Birth(path, operation.layer, cause, holds_any(cause.kind, other))
+    return NonFiniteOrigin(path, operation.layer, cause, holds_any(cause.kind, other))

@@ -1,4 +1,4 @@
-"""What a comparison has seen: differences of values, how loops ended on either side, where one side stopped."""
+"""Observations of a comparison: mismatches of values, ends of loops on either side, where one side stopped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from stepper.compare.references.protocol import Outcome
-from stepper.compare.run.metrics import Measure
-from stepper.compare.run.nan_origins import Birth
+from stepper.compare.references.protocol import LoopOutcome
+from stepper.compare.run.metrics import Distance
+from stepper.compare.run.nan_origins import NonFiniteOrigin
 from stepper.debug.reference_values import GraphPath
 from stepper.ir.model import Layer
 
 
-class Made(StrEnum):
-    """Where a difference comes from."""
+class ErrorOrigin(StrEnum):
+    """Origin of a mismatch."""
 
     HERE = "made here"
     CARRIED = "carried in"
@@ -24,7 +24,7 @@ class Made(StrEnum):
     UNKNOWN = "origin not known"
 
 
-class Difference(Struct, frozen=True, eq=False):
+class ValueMismatch(Struct, frozen=True, eq=False):
     """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
 
     `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
@@ -35,16 +35,16 @@ class Difference(Struct, frozen=True, eq=False):
     path: GraphPath
     layer: Layer
     output: int
-    measure: Measure
+    measure: Distance
     ours: Any
     theirs: Any
-    made: Made = Made.UNKNOWN
+    origin: ErrorOrigin = ErrorOrigin.UNKNOWN
     inputs_agree: bool = False
     unknown: tuple[Layer, ...] = ()
     patterns: tuple[str, ...] = ()
 
 
-class LoopDifference(Struct, frozen=True, eq=False):
+class LoopMismatch(Struct, frozen=True, eq=False):
     """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran,
     None where the two outcomes are of all its runs together.
 
@@ -54,11 +54,11 @@ class LoopDifference(Struct, frozen=True, eq=False):
     path: GraphPath
     layer: Layer
     iteration: int | None
-    ours: Outcome
-    theirs: Outcome | None
+    ours: LoopOutcome
+    theirs: LoopOutcome | None
 
 
-class BranchDifference(Struct, frozen=True, eq=False):
+class BranchMismatch(Struct, frozen=True, eq=False):
     """An If that takes another branch than in the reference; `path` leads to the graph in which it is."""
 
     path: GraphPath
@@ -67,7 +67,7 @@ class BranchDifference(Struct, frozen=True, eq=False):
     theirs: bool
 
 
-class Failure(Struct, frozen=True, eq=False):
+class SideFailure(Struct, frozen=True, eq=False):
     """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations).
 
     `unknown` are the layers behind its inputs of which the reference has no value.
@@ -80,10 +80,10 @@ class Failure(Struct, frozen=True, eq=False):
     unknown: tuple[Layer, ...] = ()
 
 
-Finding = Difference | LoopDifference | BranchDifference | Failure
+Finding = ValueMismatch | LoopMismatch | BranchMismatch | SideFailure
 
 
-class Record(Struct):
+class OutputRecord(Struct):
     """One output of one layer over the whole run: how often it was compared and differed, first and worst.
 
     The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values, and
@@ -96,12 +96,12 @@ class Record(Struct):
     loops: tuple[Layer, ...]
     compared: int = 0
     differing: int = 0
-    trace: Difference | None = None
-    first: Difference | None = None
-    worst: Difference | None = None
-    candidate: tuple[float, GraphPath, Any, Any, Measure | None] | None = None
+    trace: ValueMismatch | None = None
+    first: ValueMismatch | None = None
+    worst: ValueMismatch | None = None
+    candidate: tuple[float, GraphPath, Any, Any, Distance | None] | None = None
 
-    def propose(self, ratio: float, path: GraphPath, ours: Any, theirs: Any, distance: Measure | None = None) -> None:
+    def propose(self, ratio: float, path: GraphPath, ours: Any, theirs: Any, distance: Distance | None = None) -> None:
         """One more value outside of its tolerance, which may be the worst."""
         self.differing += 1
         if self.candidate is None or ratio > self.candidate[0]:
@@ -116,7 +116,7 @@ class LoopRecord(Struct):
 
     path: tuple[Layer, ...]
     layer: Layer
-    runs: list[tuple[Outcome, Outcome | None, int]] = field(default_factory=list)
+    runs: list[tuple[LoopOutcome, LoopOutcome | None, int]] = field(default_factory=list)
     total: int | None = None
 
     @property
@@ -124,7 +124,7 @@ class LoopRecord(Struct):
         """Ours, in all runs."""
         return sum(ours.iterations * count for ours, _theirs, count in self.runs)
 
-    def add(self, ours: Outcome, theirs: Outcome | None) -> None:
+    def add(self, ours: LoopOutcome, theirs: LoopOutcome | None) -> None:
         """One more run."""
         if self.runs and self.runs[-1][:2] == (ours, theirs):
             self.runs[-1] = (ours, theirs, self.runs[-1][2] + 1)
@@ -136,62 +136,63 @@ class OutputComparison(Struct, frozen=True):
     """One of the model's outputs: None where it agrees exactly; `theirs_known` False where the reference has none."""
 
     name: str
-    measure: Measure | None
+    measure: Distance | None
     theirs_known: bool = True
     patterns: tuple[str, ...] = ()
 
 
 class Observations(Struct):
-    """Everything, in the order of our run. `findings` has the first of each place, at most as many as are kept;
-    `records` are by `id()` of the program and slot, `graphs` map that to `id()` of the program's graph.
-    `each_alone`: the reference computed every operation from our inputs; `is_source`: it ran the file from which our
-    model was converted; `notes` are what our run says of the other
-    rule book. `first_special` is where NaN or an infinity first stands against a number of the reference; `births` are
-    the first NaN and the first infinity that our run made, in the order in which it did, `nan_in_outputs` whether the
-    model's outputs have any.
+    """Observations of a comparison, in the order of our run.
+
+    `findings` has the first of each place, at most as many as are kept. `records` are by `id()` of the program and
+    slot, `graphs` map that to `id()` of the program's graph. `first_special` is where NaN or an infinity first stands
+    against a number of the reference; `non_finite` are the first NaN and the first infinity of our run, the earliest
+    first, and `nan_in_outputs` is True if the model's outputs have any. `each_alone` is True if the reference computed
+    every operation from our inputs, `is_source` if it ran the file from which our model was converted. `notes` are
+    those of our run on the other rule book.
     """
 
     findings: list[Finding] = field(default_factory=list)
-    records: dict[tuple[int, int], Record] = field(default_factory=dict)
+    records: dict[tuple[int, int], OutputRecord] = field(default_factory=dict)
     graphs: dict[int, int] = field(default_factory=dict)
     loops: dict[int, LoopRecord] = field(default_factory=dict)
     outputs: list[OutputComparison] = field(default_factory=list)
     compared: int = 0
     given_up: str = ""
-    first_special: Difference | None = None
-    births: tuple[Birth, ...] = ()
+    first_special: ValueMismatch | None = None
+    non_finite: tuple[NonFiniteOrigin, ...] = ()
     nan_in_outputs: bool = False
     each_alone: bool = False
     is_source: bool = False
     notes: tuple[str, ...] = ()
 
     @property
-    def births_told(self) -> tuple[Birth, ...]:
-        """Those that the reference does not have, or all where NaN comes out of the model on both sides."""
-        return tuple(one for one in self.births if self.nan_in_outputs or not one.shared)
+    def reported_non_finite(self) -> tuple[NonFiniteOrigin, ...]:
+        """Origins that the reference does not have, or all where NaN comes out of the model on both sides."""
+        return tuple(one for one in self.non_finite if self.nan_in_outputs or not one.shared)
 
     @property
     def outputs_differ(self) -> bool:
-        """Whether an output of the model is outside of its tolerance."""
+        """True if an output of the model is outside of its tolerance."""
         return any(one.measure is not None and one.measure.differs for one in self.outputs)
 
     @property
     def outputs_agree(self) -> bool:
-        """Whether all outputs of the model are known to be within their tolerances."""
+        """True if all outputs of the model are known to be within their tolerances."""
         return bool(self.outputs) and all(one.theirs_known for one in self.outputs) and not self.outputs_differ
 
     def ordered(self, *, exact: bool) -> list[Finding]:
-        """The findings that count, that with which the others begin first.
+        """Return the findings that count, that with which the others begin first.
 
         `exact`: of two runs with the same kernels, where each counts. Else rounding that a loop amplifies, and what
         OpenVINO is known to compute otherwise, are findings only where they reach the outputs.
         """
         if exact:
             return self.findings
-        counted = {Made.HERE, Made.OVERFLOW} if self.outputs_differ else {Made.HERE}
-        roots = [one for one in self.findings if not isinstance(one, Difference) or one.made in counted]
+        counted = {ErrorOrigin.HERE, ErrorOrigin.OVERFLOW} if self.outputs_differ else {ErrorOrigin.HERE}
+        roots = [one for one in self.findings if not isinstance(one, ValueMismatch) or one.origin in counted]
         if not roots:
             return self.findings if self.outputs_differ else []
-        if isinstance(roots[0], Failure) and roots[0].ours:
+        if isinstance(roots[0], SideFailure) and roots[0].ours:
             return self.findings  # what differed before may be why
         return [*roots, *(one for one in self.findings if one not in roots)]

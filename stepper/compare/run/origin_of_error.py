@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stepper.compare.references.protocol import Counterpart
+from stepper.compare.references.protocol import ReferenceFrame
 from stepper.compare.run.metrics import agree_exactly, measure
-from stepper.compare.run.observations import Difference, Made
+from stepper.compare.run.observations import ErrorOrigin, ValueMismatch
 from stepper.compare.run.rounding import left_by, measure_output
 from stepper.compare.run.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
@@ -20,17 +20,17 @@ from stepper.ir.model import Graph, Layer, Source
 from stepper.ops.departures import Use, departures
 
 
-class Origin(NamedTuple):
+class TracedOrigin(NamedTuple):
     """Where a difference comes from, whether the inputs agree within their tolerances, and which computed inputs the
     reference does not have.
     """
 
-    made: Made
+    origin: ErrorOrigin
     inputs_agree: bool
     unknown: tuple[Layer, ...]
 
 
-class Inputs(NamedTuple):
+class ReferenceInputs(NamedTuple):
     """An operation's inputs as the reference has them, ours where it has none; `moved`: any is not the same."""
 
     values: list[Any]
@@ -39,36 +39,37 @@ class Inputs(NamedTuple):
     unknown: tuple[Layer, ...]
 
 
-def made(
+def trace_origin(
     frame: Frame,
     operation: Operation,
     output: int,
-    found: Counterpart,
-    difference: Difference,
+    found: ReferenceFrame,
+    difference: ValueMismatch,
     tolerances: Tolerances,
-) -> Origin:
-    """Where the difference of an output comes from.
+) -> TracedOrigin:
+    """Return where the difference of an output comes from.
 
     An input that the reference does not have (a layer of ours that has no partner) counts as part of the operation.
     """
     results, inputs = recomputed(frame, operation, found, tolerances)
     if not inputs.moved:
-        return Origin(Made.HERE, inputs.agree, inputs.unknown)
+        return TracedOrigin(ErrorOrigin.HERE, inputs.agree, inputs.unknown)
     if operation.kind is not Kind.KERNEL or operation.function is None:
-        return Origin(Made.HERE if inputs.agree else Made.UNKNOWN, inputs.agree, inputs.unknown)
+        return TracedOrigin(ErrorOrigin.HERE if inputs.agree else ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
     if results is None:
-        return Origin(Made.UNKNOWN, inputs.agree, inputs.unknown)
+        return TracedOrigin(ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
     tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
     behind = partial(left_by, frame, operation, output, inputs.unknown)
     left = measure_output(operation, output, inputs.values, results[output], difference.theirs, tolerance, behind)
     is_here = left is not None and left.differs
-    return Origin(Made.HERE if is_here else Made.CARRIED, inputs.agree, inputs.unknown)
+    return TracedOrigin(ErrorOrigin.HERE if is_here else ErrorOrigin.CARRIED, inputs.agree, inputs.unknown)
 
 
 def recomputed(
-    frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances
-) -> tuple[Sequence[Any] | None, Inputs]:
-    """Our operation's outputs on the reference's inputs, and these; None where they are ours, or are not taken."""
+    frame: Frame, operation: Operation, found: ReferenceFrame, tolerances: Tolerances
+) -> tuple[Sequence[Any] | None, ReferenceInputs]:
+    """Return our operation's outputs on the reference's inputs, and these; None where they are ours, or are not
+    taken."""
     inputs = _inputs(frame, operation, found, tolerances)
     if not inputs.moved or operation.kind is not Kind.KERNEL or operation.function is None:
         return None, inputs
@@ -80,20 +81,21 @@ def recomputed(
     return results if operation.several_outputs else (results,), inputs
 
 
-def departure(operation: Operation, ours: Any) -> Made | None:
-    """What OpenVINO is known to do otherwise with such values: overflow beyond 32 bits, or what ops.departures says."""
+def departure(operation: Operation, ours: Any) -> ErrorOrigin | None:
+    """Return what OpenVINO is known to do otherwise with such values: overflow of 32 bits, or what ops.departures
+    says."""
     if outside_int32(np.asarray(ours)):
-        return Made.OVERFLOW
+        return ErrorOrigin.OVERFLOW
     layer = operation.layer
     types = frozenset(port.element_type.name for port in (*layer.inputs[:1], *layer.outputs) if port.element_type)
     if types and types <= _FLOATS:
         return None  # rounding of floats is not that far off
     known = departures([Use(layer.type, layer.definition, layer.attributes, types)])
-    return Made.DEPARTURE if known else None
+    return ErrorOrigin.DEPARTURE if known else None
 
 
 def is_rounded_integer(value: Any) -> bool:
-    """Whether a tensor has integers that f32 does not hold, through which OpenVINO passes those of some operations."""
+    """True if a tensor has integers that f32 does not hold, through which OpenVINO passes those of some operations."""
     array = np.asarray(value)
     return array.dtype.kind in "iu" and array.size > 0 and int(np.abs(array.astype(np.float64)).max()) > 2**24
 
@@ -102,7 +104,7 @@ _MOST_UNKNOWN: Final = 8
 _FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
 
-def _inputs(frame: Frame, operation: Operation, found: Counterpart, tolerances: Tolerances) -> Inputs:
+def _inputs(frame: Frame, operation: Operation, found: ReferenceFrame, tolerances: Tolerances) -> ReferenceInputs:
     graph = frame.program.graph
     inputs: list[Any] = []
     unknown: list[Layer] = []
@@ -121,11 +123,12 @@ def _inputs(frame: Frame, operation: Operation, found: Counterpart, tolerances: 
         moved |= not agree_exactly(ours, theirs)
         agree &= distance is None or not distance.differs
         inputs.append(theirs)
-    return Inputs(inputs, agree, moved, _with_what_is_behind(frame, unknown, found))
+    return ReferenceInputs(inputs, agree, moved, _with_what_is_behind(frame, unknown, found))
 
 
-def unknown_inputs(frame: Frame, operation: Operation, found: Counterpart | None) -> tuple[Layer, ...]:
-    """The layers that compute the inputs of an operation of which the reference has no value, and what is behind."""
+def unknown_inputs(frame: Frame, operation: Operation, found: ReferenceFrame | None) -> tuple[Layer, ...]:
+    """Return the layers that compute the inputs of an operation of which the reference has no value, and what is
+    behind."""
     graph = frame.program.graph
     layers = _computed_sources(frame, operation.layer.id)
     return _with_what_is_behind(
@@ -133,8 +136,8 @@ def unknown_inputs(frame: Frame, operation: Operation, found: Counterpart | None
     )
 
 
-def _with_what_is_behind(frame: Frame, unknown: list[Layer], found: Counterpart | None) -> tuple[Layer, ...]:
-    """These layers, and against the flow of values all others up to those that the reference knows."""
+def _with_what_is_behind(frame: Frame, unknown: list[Layer], found: ReferenceFrame | None) -> tuple[Layer, ...]:
+    """Return these layers, and against the flow of values all others up to those that the reference knows."""
     graph, layers = frame.program.graph, dict.fromkeys(layer.id for layer in unknown)
     for identity in list(layers):
         waiting = [identity]
@@ -147,11 +150,11 @@ def _with_what_is_behind(frame: Frame, unknown: list[Layer], found: Counterpart 
 
 
 def _computed_sources(frame: Frame, layer: int) -> list[Source]:
-    """What operations of this graph give to a layer: neither Constants nor Parameters."""
+    """Return the operations' outputs among the sources of a layer: neither Constants nor Parameters."""
     program = frame.program
     sources = (source for source in program.graph.sources[layer] if source is not None)
     return [s for s in sources if program.slots.get((s.layer, s.output)) in program.computed_at]
 
 
-def _value(graph: Graph, source: Source, found: Counterpart) -> Any:
+def _value(graph: Graph, source: Source, found: ReferenceFrame) -> Any:
     return found.value(graph.by_id[source.layer], source.output)

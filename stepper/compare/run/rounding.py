@@ -1,4 +1,4 @@
-"""How far apart rounding alone may leave two evaluations of one operation: beyond the ordinary tolerance, by its kind.
+"""Rounding allowance: how far it alone may leave two evaluations of an operation apart, beyond the tolerance.
 
 Sums of products. Whatever the order of its additions, a computed sum of n products is off by at most gamma_n * S with
 S = sum |x||w| and gamma_n = n u / (1 - n u) (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 3.1
@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.compare.run.metrics import Measure, measure
+from stepper.compare.run.metrics import Distance, measure
 from stepper.compare.run.tolerances import Tolerance
 from stepper.element_types import Array, is_floating
 from stepper.engine.frames import Frame
@@ -82,12 +82,12 @@ _TIE: Final = 8
 
 
 def rounds(layer: Layer) -> bool:
-    """Whether more than the ordinary tolerance may be allowed for what a layer gives."""
+    """True if more than the ordinary tolerance may be allowed for what a layer gives."""
     return layer.type in _SUMS or layer.type in _STABLE or layer.type in ("FakeQuantize", "Result")
 
 
 def inputs_of(frame: Frame, operation: Operation) -> list[Any]:
-    """The values of an operation's inputs; None for those that it does not have."""
+    """Return the values of an operation's inputs; None for those that it does not have."""
     return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
 
 
@@ -99,8 +99,9 @@ def measure_output(
     theirs: Any,
     tolerance: Tolerance,
     behind: Callable[[], Array] | None = None,
-) -> Measure | None:
-    """The distance of an operation's output from the reference's, as `measure` has it, rounding taken into account.
+) -> Distance | None:
+    """Return the distance of an operation's output from the reference's, as `measure` has it, rounding taken into
+    account.
 
     `inputs` are those of the operation, which is None for what no operation of this graph computes. `behind` is what
     rounding may have left in inputs that the reference does not have (see `left_by`). It costs nothing where the
@@ -116,14 +117,14 @@ def measure_output(
 
 
 def left_by(frame: Frame, operation: Operation, output: int, unknown: Sequence[Layer]) -> Array:
-    """What rounding may leave in an output for the sums among the layers before it that the reference does not have."""
+    """Return what rounding may leave in an output for sums among the layers before it that the reference lacks."""
     among = {operation.layer.id, *(layer.id for layer in unknown)}
     with np.errstate(all="ignore"):
         return _Errors(frame, among, {}).of(operation.outputs[output], _FURTHEST)
 
 
 def _fitting(extra: Array, value: Any) -> Array:
-    """A distance for each element, or the largest for all where the shapes are others."""
+    """Return a distance for each element, or the largest for all where the shapes are others."""
     try:
         return np.broadcast_to(extra, np.shape(value))
     except ValueError:
@@ -136,8 +137,8 @@ Rounded = dict[tuple[int, int], float]
 
 def measure_whole(
     frame: Frame, slot: int, ours: Any, theirs: Any, tolerance: Tolerance, sums: Collection[int], rounded: Rounded
-) -> Measure | None:
-    """The distance of what a graph gives out from a slot, with what rounding on the way to it may leave allowed.
+) -> Distance | None:
+    """Return the distance of what a graph gives out from a slot, with what rounding on the way to it may leave allowed.
 
     `sums` is what `behind_sums` found in the frame's program; to `rounded` is added what is allowed here.
     """
@@ -168,7 +169,7 @@ class _Errors:
         self._found: dict[int, Array] = {}
 
     def of(self, slot: int, left: int) -> Array:
-        """Of the value in a slot, followed back over so many operations."""
+        """Return the error of the value in a slot, followed back over so many operations."""
         if slot not in self._found:
             found = np.asarray(self._computed(slot, left))
             self._found[slot] = np.where(np.isfinite(found), found, 0.0)
@@ -201,7 +202,7 @@ class _Errors:
         return _ARITHMETIC[kind](wide, parts, size) + 2 * _roundoff(np.asarray(value)) * size
 
     def _given_out(self, operation: Operation, output: int) -> Any:
-        """Of a loop's output: the largest that its body gave for it."""
+        """Return the error of a loop's output: the largest that its body gave for it."""
         found = [0.0]
         for plan in operation.plans:
             if isinstance(plan, LoopPlan):
@@ -212,7 +213,7 @@ class _Errors:
 
 
 def _through(operation: Operation, slot: int, inputs: Sequence[Any], parts: Sequence[Array]) -> Any:
-    """What errors in the factors of a sum of products make of it."""
+    """Return the error of a sum of products from the errors in its factors."""
     total: Any = _NOTHING
     factors = _SUMS.get(operation.layer.type, ()) if operation.layer.type in _SUMS else ()
     for index, part in enumerate(parts):
@@ -236,11 +237,11 @@ _ARITHMETIC: Final[Mapping[str, Callable[[Sequence[Any], Sequence[Any], Any], An
     "Exp": lambda x, e, y: y * e[0],
     "SquaredDifference": lambda x, e, y: 2 * np.sqrt(y) * (e[0] + e[1]),
 }
-"""What becomes of errors in the inputs, from the inputs' and the result's magnitudes."""
+"""Errors of a result from those in the inputs, and from the magnitudes of inputs and result."""
 
 
 def behind_sums(program: Program) -> frozenset[int]:
-    """The slots of a program whose values depend on a sum of its own, or in a body of it."""
+    """Return the slots of a program whose values depend on a sum of its own, or in a body of it."""
     found: set[int] = set()
     for operation in program.operations:
         if _sums(operation.layer) or any(slot in found for slot in operation.inputs):
@@ -254,7 +255,8 @@ def _sums(layer: Layer) -> bool:
 
 
 def allowance(operation: Operation, output: int, inputs: Sequence[Any]) -> Array | None:
-    """How far apart two results may be for rounding alone, element by element or for all; None: no further than usual.
+    """Return how far apart two results may be for rounding alone, element by element or for all; None: no further than
+    usual.
 
     Inputs that a kernel cannot take give None too.
     """
@@ -317,7 +319,7 @@ def _of_quantisation(layer: Layer, inputs: Sequence[Any]) -> Array:
 
 
 def _widened(value: Any) -> Any:
-    """Narrow floats in f32, in which their sums are made."""
+    """Return narrow floats in f32, in which their sums are computed."""
     if value is None:
         return None
     array = np.asarray(value)

@@ -1,4 +1,4 @@
-"""How far two values may be apart: by element type, by type of operation, by name."""
+"""Tolerances: by element type, by type of operation, by name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Tolerances(Struct, frozen=True):
     by_name: Mapping[str, Tolerance] = field(default_factory=dict)
 
     def of(self, layer: Layer | None, dtype: np.dtype[Any]) -> Tolerance:
-        """The tolerance for an output of a layer (None: only the type is known)."""
+        """Return the tolerance for an output of a layer (None: only the type is known)."""
         type_name = name_of(dtype)
         names = () if layer is None else (layer.name, layer.type)
         for name in (*names, type_name):
@@ -73,7 +73,8 @@ class Tolerances(Struct, frozen=True):
         return replace(self._of_float(type_name), saturates=not self.exact)
 
     def closer(self) -> Tolerances:
-        """A tenth of the tolerances that nobody asked for: enough for kernels that are good, too little for all."""
+        """Return a tenth of the tolerances that nobody asked for: enough for kernels that are good, too little for
+        all."""
         if self.exact or self.relative is not None or self.absolute is not None or self.ulp:
             return self
         tenth = {
@@ -95,7 +96,8 @@ class Tolerances(Struct, frozen=True):
 
 
 def parse_tolerance(text: str) -> tuple[str, Tolerance]:
-    """`NAME=RTOL` or `NAME=RTOL,ATOL`; NAME is an element type, a type of operation, or a layer's name. UsageError."""
+    """Parse `NAME=RTOL` or `NAME=RTOL,ATOL`; NAME is an element type, a type of operation, or a layer's name.
+    UsageError."""
     name, equals, numbers = text.rpartition("=")
     parts = numbers.split(",")
     try:

@@ -1,6 +1,6 @@
 """The comparison itself: our run, driven from loop to loop and iteration to iteration, beside a reference.
 
-At each moment that the two sides share, every value that was computed since is compared, in the order of execution.
+At each point that the two sides share, every value that was computed since is compared, in the order of execution.
 Nothing is kept but the first and the worst of each place, so memory is bounded and cost grows with the run alone.
 """
 
@@ -15,30 +15,36 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.compare.references.protocol import (
-    Counterpart,
-    Moment,
-    MomentKind,
-    Outcome,
-    Reference,
+    LoopOutcome,
     ReferenceFailed,
+    ReferenceFrame,
+    ReferenceRun,
+    SyncKind,
+    SyncPoint,
     loop_key,
 )
 from stepper.compare.report import patterns
 from stepper.compare.report.words import numbered
-from stepper.compare.run.metrics import Measure, agree_exactly, measure, rough_ratio
-from stepper.compare.run.nan_origins import Births
+from stepper.compare.run.metrics import Distance, agree_exactly, measure, rough_ratio
+from stepper.compare.run.nan_origins import NonFiniteOrigins
 from stepper.compare.run.observations import (
-    BranchDifference,
-    Difference,
-    Failure,
-    LoopDifference,
+    BranchMismatch,
+    ErrorOrigin,
+    LoopMismatch,
     LoopRecord,
-    Made,
     Observations,
     OutputComparison,
-    Record,
+    OutputRecord,
+    SideFailure,
+    ValueMismatch,
 )
-from stepper.compare.run.origin_of_error import Origin, departure, is_rounded_integer, made, unknown_inputs
+from stepper.compare.run.origin_of_error import (
+    TracedOrigin,
+    departure,
+    is_rounded_integer,
+    trace_origin,
+    unknown_inputs,
+)
 from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
 from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.debug.breakpoints.non_finite import holds_any
@@ -59,26 +65,26 @@ Place = tuple[Layer, int, int]
 """A layer, the index of its output, and its slot."""
 
 
-class Walk:
+class LockstepWalk:
     """One comparison. `run` it once; `observations` then has everything."""
 
-    def __init__(self, machine: Machine, reference: Reference, tolerances: Tolerances) -> None:
+    def __init__(self, machine: Machine, reference: ReferenceRun, tolerances: Tolerances) -> None:
         self.machine, self.reference, self.tolerances = machine, reference, tolerances
         self.observations = Observations()
         self._places: dict[int, list[tuple[int, list[Place]]]] = {}
         self._done: list[int] = [0]
         self._alone: dict[int, int] = {}
-        self._ahead: list[tuple[Frame, Difference, Record]] = []
+        self._ahead: list[tuple[Frame, ValueMismatch, OutputRecord]] = []
         self._sums: dict[int, frozenset[int]] = {}
         self._rounded: Rounded = {}
         self._main: Frame = machine.stack[0]
-        self._births = Births(machine.compiled)
+        self._non_finite = NonFiniteOrigins(machine.compiled)
 
     def run(self) -> Observations:
         """Drive our run to its end, or to where one of the sides stops."""
         self._drive()
         self._measure_the_worst()
-        self.observations.births = self._births.in_order()
+        self.observations.non_finite = self._non_finite.in_order()
         self.observations.each_alone = self.reference.shares_inputs
         self.observations.notes = tuple(f"note: {note}" for note in self.machine.notes)
         return self.observations
@@ -112,10 +118,10 @@ class Walk:
             found.append(OutputComparison(name, distance, patterns=named))
         return found
 
-    # --- moments -------------------------------------------------------------------------------------------------
+    # --- points --------------------------------------------------------------------------------------------------
 
     def _follow(self, event: Event) -> bool:
-        """Compare what an event shows; False where there is no use in going on."""
+        """Compare what an event shows; return False where there is no use in going on."""
         stack = self.machine.stack
         if event.kind is EventKind.ENTERED:
             self._entered(stack)
@@ -124,26 +130,26 @@ class Walk:
         elif event.kind is EventKind.LEFT:
             self._left(event.frame)
         elif event.kind is EventKind.FINISHED:
-            self._compare(Moment(MomentKind.FINISHED, (), event.frame), len(event.frame.program.operations) + 1)
+            self._compare(SyncPoint(SyncKind.FINISHED, (), event.frame), len(event.frame.program.operations) + 1)
         return not self.observations.given_up
 
     def _entered(self, stack: list[Frame]) -> None:
         outer, inner = stack[-2], stack[-1]
         activation = inner.activation
         assert activation is not None
-        moment = Moment(MomentKind.ENTERED, path_of(stack[:-1]), outer, activation.operation)
-        found = self._compare(moment, outer.pc)
+        point = SyncPoint(SyncKind.ENTERED, path_of(stack[:-1]), outer, activation.operation)
+        found = self._compare(point, outer.pc)
         self._done.append(-1)
         chosen = None if found is None else found.branch
         if chosen is not None and not isinstance(activation.plan, LoopPlan) and chosen != activation.condition:
-            self._add(BranchDifference(moment.path, activation.operation.layer, activation.condition, chosen))
+            self._add(BranchMismatch(point.path, activation.operation.layer, activation.condition, chosen))
 
     def _iterated(self, stack: list[Frame]) -> bool:
         frame = stack[-1]
         assert frame.activation is not None
         path = path_of(stack)
-        moment = Moment(MomentKind.ITERATION, path, frame, frame.activation.operation)
-        found = self._compare(moment, len(frame.program.operations) + 1)
+        point = SyncPoint(SyncKind.ITERATION, path, frame, frame.activation.operation)
+        found = self._compare(point, len(frame.program.operations) + 1)
         self._done[-1] = -1
         if found is None and self.reference.knows_all_iterations:
             return self._may_run_on(path, frame)
@@ -152,15 +158,15 @@ class Walk:
         return True
 
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
-        """Our loop goes on where the reference has ended; whether it may still."""
+        """Return our loop goes on where the reference has ended; whether it may still."""
         assert frame.activation is not None
         first = self._alone.setdefault(id(frame), frame.activation.iteration)
         if frame.activation.iteration - first < _MORE_ITERATIONS + first:
             return True
         layer, count = frame.activation.operation.layer, frame.activation.iteration + 1
-        found = self.reference.at(Moment(MomentKind.LEFT, path, frame, frame.activation.operation))
+        found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.activation.operation))
         theirs = None if found is None else found.outcome
-        self._loop_ended(path[:-1], layer, Outcome(count, "", complete=False), theirs)
+        self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
         self.observations.given_up = f"{layer.type} '{layer.name}' runs on and on: stopped after {count} iterations"
         return False
 
@@ -168,24 +174,24 @@ class Walk:
         activation = frame.activation
         assert activation is not None
         path = (*path_of(self.machine.stack), step_of(frame))
-        moment = Moment(MomentKind.LEFT, path, frame, activation.operation)
+        point = SyncPoint(SyncKind.LEFT, path, frame, activation.operation)
         is_loop = isinstance(activation.plan, LoopPlan)
         # The values of a loop were compared after its last iteration; a branch has run just once.
-        found = self.reference.at(moment) if is_loop else self._compare(moment, len(frame.program.operations))
+        found = self.reference.at(point) if is_loop else self._compare(point, len(frame.program.operations))
         self._done.pop()
         self._ahead = [one for one in self._ahead if one[0] is not frame]
         self._alone.pop(id(frame), None)
         if is_loop:
             slices = None if activation.slice_count == sys.maxsize else activation.slice_count
-            ours = Outcome(activation.iteration + 1, str(activation.ended or ""), slices=slices)
+            ours = LoopOutcome(activation.iteration + 1, str(activation.ended or ""), slices=slices)
             self._loop_ended(path[:-1], activation.operation.layer, ours, None if found is None else found.outcome)
 
-    def _loop_ended(self, path: GraphPath, layer: Layer, ours: Outcome, theirs: Outcome | None) -> None:
+    def _loop_ended(self, path: GraphPath, layer: Layer, ours: LoopOutcome, theirs: LoopOutcome | None) -> None:
         loops = tuple(step.layer for step in path)
         self.observations.loops.setdefault(id(layer), LoopRecord(loops, layer)).add(ours, theirs)
         if theirs is not None and theirs.iterations != ours.iterations:
             iteration = min(ours.iterations, theirs.iterations)
-            self._add(LoopDifference(path, layer, iteration, ours, theirs))
+            self._add(LoopMismatch(path, layer, iteration, ours, theirs))
 
     def _fail(self, message: str, *, ours: bool) -> None:
         stack = self.machine.stack
@@ -200,39 +206,43 @@ class Walk:
         if path and frame is not None and frame.phase is Phase.BETWEEN:
             # It was about to begin the next iteration.
             path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if _begun(frame) else 0))
-        self._add(Failure(path, None if operation is None else operation.layer, message, ours, unknown))
+        self._add(SideFailure(path, None if operation is None else operation.layer, message, ours, unknown))
 
-    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> Counterpart | None:
-        """What our run computed before it stopped; the reference is asked as if the iteration had come to its end."""
-        kind = MomentKind.ITERATION if len(stack) > 1 else MomentKind.ENTERED
-        if kind is MomentKind.ENTERED:
+    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> ReferenceFrame | None:
+        """Compare what our run computed before it stopped; the reference is asked as if the iteration had ended."""
+        kind = SyncKind.ITERATION if len(stack) > 1 else SyncKind.ENTERED
+        if kind is SyncKind.ENTERED:
             return None
         assert frame.activation is not None
         try:
-            return self._compare(Moment(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
+            return self._compare(SyncPoint(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
         except ReferenceFailed:
             return None
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def _compare(self, moment: Moment, end: int) -> Counterpart | None:
-        """Compare what the frame has computed and was not compared yet, up to the operation `end`."""
-        found = self.reference.at(moment)
+    def _compare(self, point: SyncPoint, end: int) -> ReferenceFrame | None:
+        """Compare what the frame has computed and was not compared yet, up to the operation `end`; return the
+        reference's side."""
+        found = self.reference.at(point)
         first = self._done[-1]
         self._done[-1] = end
-        frame = moment.frame
+        frame = point.frame
         if end > max(first, 0):
-            self._births.look((*self.machine.stack[: len(moment.path)], frame), moment.path, max(first, 0), end, found)
+            self._non_finite.look(
+                (*self.machine.stack[: len(point.path)], frame), point.path, max(first, 0), end, found
+            )
         if found is None:
             return None
         for index, places in self._places_of(frame):
             if first <= index < end:
                 for place in places:
-                    self._compare_value(moment.path, frame, found, place)
+                    self._compare_value(point.path, frame, found, place)
         return found
 
     def _places_of(self, frame: Frame) -> list[tuple[int, list[Place]]]:
-        """Of a program: -1 with its Parameters, then each operation with its outputs, then maybe the Results."""
+        """Return places of a program: -1 with its Parameters, each operation with its outputs, then maybe the
+        Results."""
         program = frame.program
         if id(program) not in self._places:
             parameters = zip(program.graph.parameters, program.parameters, strict=True)
@@ -248,7 +258,7 @@ class Walk:
             self._places[id(program)] = found
         return self._places[id(program)]
 
-    def _compare_value(self, path: GraphPath, frame: Frame, found: Counterpart, place: Place) -> None:
+    def _compare_value(self, path: GraphPath, frame: Frame, found: ReferenceFrame, place: Place) -> None:
         layer, output, slot = place
         ours = frame.values[slot]
         theirs = None if ours is None else found.value(layer, output)
@@ -276,9 +286,9 @@ class Walk:
                 self._differs_first(path, frame, found, place, record, distance)
 
     def _measured(
-        self, frame: Frame, found: Counterpart, place: Place, ours: Any, theirs: Any, tolerance: Tolerance
-    ) -> Measure | None:
-        """The distance of a place's value from the reference's, rounding taken into account."""
+        self, frame: Frame, found: ReferenceFrame, place: Place, ours: Any, theirs: Any, tolerance: Tolerance
+    ) -> Distance | None:
+        """Return the distance of a place's value from the reference's, rounding taken into account."""
         layer, output, slot = place
         program = frame.program
         if layer.type == "Result":
@@ -293,47 +303,55 @@ class Walk:
             behind = partial(_left_by_unknown, frame, operation, output, found)
         return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
 
-    def _traced(self, path: GraphPath, frame: Frame, found: Counterpart, place: Place, distance: Measure) -> Difference:
-        """The very first difference of a place, without its values; of inputs that are the same to the last bit it is
-        made here."""
+    def _traced(
+        self, path: GraphPath, frame: Frame, found: ReferenceFrame, place: Place, distance: Distance
+    ) -> ValueMismatch:
+        """Return the very first difference of a place, without its values; of inputs that are the same to the last bit
+        it is made here."""
         layer, output, slot = place
-        difference = Difference(path, layer, output, distance, None, found.value(layer, output))
+        difference = ValueMismatch(path, layer, output, distance, None, found.value(layer, output))
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin = made(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
+            origin = trace_origin(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
             difference = replace(difference, **origin._asdict())
         return replace(difference, theirs=None)
 
-    def _record(self, program: Program, path: GraphPath, place: Place) -> Record:
+    def _record(self, program: Program, path: GraphPath, place: Place) -> OutputRecord:
         layer, output, slot = place
         key = (id(program), slot if layer.type != "Result" else -1 - slot)
         record = self.observations.records.get(key)
         if record is None:
-            record = Record(layer, output, tuple(step.layer for step in path))
+            record = OutputRecord(layer, output, tuple(step.layer for step in path))
             self.observations.records[key] = record
             self.observations.graphs[id(program)] = id(program.graph)
         return record
 
     def _differs_first(
-        self, path: GraphPath, frame: Frame, found: Counterpart, place: Place, record: Record, distance: Measure
+        self,
+        path: GraphPath,
+        frame: Frame,
+        found: ReferenceFrame,
+        place: Place,
+        record: OutputRecord,
+        distance: Distance,
     ) -> None:
         """The first difference of a place: where it comes from, and what the two values have to do with each other."""
         layer, output, slot = place
         ours, theirs = frame.values[slot], found.value(layer, output)
-        difference = Difference(path, layer, output, distance, ours, theirs)
+        difference = ValueMismatch(path, layer, output, distance, ours, theirs)
         named = patterns.of_values(
             ours, theirs, found.earlier(layer, output), self.tolerances.of(layer, np.asarray(theirs).dtype)
         )
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin = made(frame, operation, output, found, difference, self.tolerances)
-            if origin.made is Made.HERE and not self.reference.is_exact and not distance.problem:
-                origin = origin._replace(made=departure(operation, ours) or Made.HERE)
+            origin = trace_origin(frame, operation, output, found, difference, self.tolerances)
+            if origin.origin is ErrorOrigin.HERE and not self.reference.is_exact and not distance.problem:
+                origin = origin._replace(origin=departure(operation, ours) or ErrorOrigin.HERE)
         else:
-            origin = Origin(Made.CARRIED if self._came_in(frame, slot) else Made.HERE, False, ())
+            origin = TracedOrigin(ErrorOrigin.CARRIED if self._came_in(frame, slot) else ErrorOrigin.HERE, False, ())
             named = (*self._exchanged(frame, found, difference), *named)
         if layer.type == "Result" and is_rounded_integer(ours):
-            origin = origin._replace(made=Made.DEPARTURE)
+            origin = origin._replace(origin=ErrorOrigin.DEPARTURE)
         difference = replace(difference, **origin._asdict(), patterns=named)
         record.first = difference
         if self.observations.first_special is None and distance.ours_special:
@@ -352,7 +370,7 @@ class Walk:
                 record.candidate = None
 
     def _came_in(self, frame: Frame, slot: int) -> bool:
-        """Whether what feeds a Parameter differed already: a back edge's Result, or the value outside."""
+        """True if what feeds a Parameter differed already: a back edge's Result, or the value outside."""
         activation = frame.activation
         if activation is None:
             return False
@@ -374,8 +392,8 @@ class Walk:
         record = self.observations.records.get((id(program), slot))
         return record is not None and record.differing > 0
 
-    def _exchanged(self, frame: Frame, found: Counterpart, difference: Difference) -> tuple[str, ...]:
-        """Whether a Parameter has got what the reference has in another one."""
+    def _exchanged(self, frame: Frame, found: ReferenceFrame, difference: ValueMismatch) -> tuple[str, ...]:
+        """True if a Parameter has got what the reference has in another one."""
         if not patterns.is_telling(difference.ours):
             return ()
         for other in frame.program.graph.parameters:
@@ -384,8 +402,8 @@ class Walk:
                 return (f"is what the reference has in {numbered(other)} (crossed, exchanged)",)
         return ()
 
-    def _look_ahead(self, frame: Frame, found: Counterpart) -> None:
-        """Whether what differed in the iteration before is what the reference has in this one."""
+    def _look_ahead(self, frame: Frame, found: ReferenceFrame) -> None:
+        """True if what differed in the iteration before is what the reference has in this one."""
         assert frame.activation is not None
         kept = []
         for waiting, difference, record in self._ahead:
@@ -400,12 +418,12 @@ class Walk:
                 self.observations.findings[index] = record.first = renewed
         self._ahead = kept
 
-    def _agree(self, difference: Difference, theirs: Any) -> bool:
+    def _agree(self, difference: ValueMismatch, theirs: Any) -> bool:
         tolerance = self.tolerances.of(difference.layer, np.asarray(theirs).dtype)
         distance = measure(difference.ours, theirs, tolerance)
         return distance is None or not distance.differs
 
-    def _add(self, finding: Difference | LoopDifference | BranchDifference | Failure) -> None:
+    def _add(self, finding: ValueMismatch | LoopMismatch | BranchMismatch | SideFailure) -> None:
         if len(self.observations.findings) < _MOST_FINDINGS:
             self.observations.findings.append(finding)
 
@@ -419,7 +437,7 @@ class Walk:
         try:
             self.observations.outputs += self.outputs_beside(self.reference.outputs())
         except ReferenceFailed as failure:
-            self._add(Failure((), None, str(failure), ours=False))
+            self._add(SideFailure((), None, str(failure), ours=False))
 
     def _compare_totals(self) -> None:
         """Compare the iterations of loops of which the reference knows no single run, only how many in all its runs."""
@@ -435,8 +453,8 @@ class Walk:
                 continue  # each run was compared
             record.total = total
             if total != record.iterations:
-                ours, theirs = (Outcome(number, "in all its runs") for number in (record.iterations, total))
-                self._add(LoopDifference(path, layer, None, ours, theirs))
+                ours, theirs = (LoopOutcome(number, "in all its runs") for number in (record.iterations, total))
+                self._add(LoopMismatch(path, layer, None, ours, theirs))
 
 
 def _loops_of(model: Model) -> Iterator[tuple[GraphPath, Layer]]:
@@ -458,5 +476,5 @@ def _operation(program: Program, slot: int) -> Operation | None:
     return None if index is None else program.operations[index]
 
 
-def _left_by_unknown(frame: Frame, operation: Operation, output: int, found: Counterpart) -> Any:
+def _left_by_unknown(frame: Frame, operation: Operation, output: int, found: ReferenceFrame) -> Any:
     return left_by(frame, operation, output, unknown_inputs(frame, operation, found))

@@ -53,7 +53,7 @@ RunKey = tuple[int, int]
 
 
 class Against(StrEnum):
-    """What a stop is compared with."""
+    """Other run that a stop is compared with."""
 
     PREVIOUS = "previous"
     REFERENCE = "reference"
@@ -98,7 +98,7 @@ class _RunDifferences:
         self.grid = DifferenceGridBuilder(frame.program)
 
     def carried_by_parameter(self) -> dict[int, dict[int, CarriedDifference]]:
-        """The same with the Parameter first, then the iteration."""
+        """Return the same with the Parameter first, then the iteration."""
         turned: dict[int, dict[int, CarriedDifference]] = {}
         for iteration, found in self.carried.items():
             for parameter, one in found.items():
@@ -371,7 +371,7 @@ def against_called(word: Against | str) -> Against:
 
 
 def set_reference(debugger: Debugger, text: str) -> str:
-    """Open a reference for a debugger; its title. UsageError or InputError for what is none."""
+    """Open a reference for a debugger and return its title. UsageError or InputError for what is none."""
     from stepper.compare.references.debugger import debug_reference  # half of stepper.compare, which few runs need
 
     reference = debug_reference(text, debugger.machine, debugger.inputs)

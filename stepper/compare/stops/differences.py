@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import Outcome
-from stepper.compare.run.metrics import Measure, measure
+from stepper.compare.references.protocol import LoopOutcome
+from stepper.compare.run.metrics import Distance, measure
 from stepper.compare.run.origin_of_error import recomputed
 from stepper.compare.run.rounding import inputs_of, measure_output
 from stepper.compare.run.tolerances import Tolerance, Tolerances
@@ -56,7 +56,7 @@ class ValueDifference(Brief, Struct, frozen=True, eq=False):
     standing: Standing
     distance: float
     made_here: float | None
-    measure: Measure | None
+    measure: Distance | None
     tolerance: Tolerance
 
     @property
@@ -89,7 +89,7 @@ class _Found(Struct, frozen=True):
     """Values of the other run as a counterpart, which `recomputed` asks."""
 
     values: Values
-    outcome: Outcome | None = None
+    outcome: LoopOutcome | None = None
     branch: bool | None = None
 
     def value(self, layer: Layer, output: int) -> Array | None:
@@ -128,7 +128,7 @@ def _operation_difference(
     frame: Frame, index: int, theirs: Values, tolerances: Tolerances, *, origins: bool
 ) -> ValueDifference | None:
     operation = frame.program.operations[index]
-    worst: tuple[float, int, Measure | None, Any] | None = None
+    worst: tuple[float, int, Distance | None, Any] | None = None
     for output, slot in enumerate(operation.outputs):
         ours, other = frame.values[slot], theirs(operation.layer, output)
         if ours is None or other is None:

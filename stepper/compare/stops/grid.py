@@ -131,5 +131,5 @@ class DifferenceGridBuilder:
 
 
 def _copy(line: tuple[Array, Array]) -> tuple[Array, Array]:
-    """So that a view that was given out does not change."""
+    """Return a copy, so that a grid that was given out does not change."""
     return line[0].copy(), line[1].copy()
