@@ -18,7 +18,7 @@ _unsearched = 0
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """For what makes many objects that all stay, such as imports or a model.
+    """Switch the collector off for what creates many objects that all stay, such as imports or a model.
 
     To search them again and again is a tenth of a start, and doubles the time of reading a large model.
     """

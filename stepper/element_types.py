@@ -86,13 +86,13 @@ FLOATING: Final = frozenset(
 
 
 def by_name(name: str) -> ElementType | None:
-    """The type that `element_type="..."` of <data> names; None for one that does not exist or is not known yet."""
+    """Return the type that `element_type="..."` of <data> names; None for one that is not known."""
     return ELEMENT_TYPES.get(name)
 
 
 @lru_cache(maxsize=256)
 def by_precision(name: str) -> ElementType | None:
-    """The type that `precision="..."` of a <port> names: FP32, I64, BOOL, BIN, and all names of <data>."""
+    """Return the type that `precision="..."` of a <port> names: FP32, I64, BOOL, BIN, and all names of <data>."""
     lower = name.lower()
     return ELEMENT_TYPES.get(_PRECISIONS.get(lower, lower))
 
@@ -102,19 +102,19 @@ _HALF: Final = np.dtype(np.float16).num
 
 
 def of(value: Any) -> ElementType:
-    """The element type of an array or numpy scalar; KeyError for a dtype that no element type has."""
+    """Return the element type of an array or numpy scalar; KeyError for a dtype that no element type has."""
     return of_dtype(value.dtype)
 
 
 def of_dtype(dtype: np.dtype[Any]) -> ElementType:
-    """The element type whose tensors have this dtype; KeyError for a dtype that no element type has."""
+    """Return the element type whose tensors have this dtype; KeyError for a dtype that no element type has."""
     if dtype.kind in "TUS":
         return STRING
     return _BY_DTYPE[dtype.newbyteorder("=") if dtype.byteorder == ">" else dtype]
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The element type's name for messages; numpy's own name for a dtype that no element type has."""
+    """Return the element type's name for messages; numpy's own name for a dtype that no element type has."""
     try:
         return of_dtype(dtype).name
     except KeyError:
@@ -130,5 +130,5 @@ def is_of_numpy(dtype: np.dtype[Any]) -> bool:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether values of this dtype are floating-point numbers, ml_dtypes' included."""
+    """Return True if values of this dtype are floating-point numbers, ml_dtypes' included."""
     return dtype in FLOATING

@@ -40,7 +40,7 @@ class BodyPlace(NamedTuple):
 
 
 class ErrorPlace(NamedTuple):
-    """Where an error is: file, line (0: none), layer, and in a run what is around that, from the outside inwards."""
+    """Place of an error: file, line (0: none), layer, and in a run what is around that, from the outside inwards."""
 
     file: str
     line: int = 0
@@ -70,7 +70,7 @@ def _again(kind: type[StepperError], arguments: tuple[Any, ...]) -> StepperError
 
 
 class UsageError(StepperError, ValueError):
-    """What was asked for cannot be: an unknown name, a missing input, options that contradict each other."""
+    """Wrong request: an unknown name, a missing input, options that contradict each other."""
 
     exit_code = 2
     kind = "usage"

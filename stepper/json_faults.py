@@ -1,4 +1,4 @@
-"""What is wrong with a text that was to be JSON, in plain words."""
+"""Faults of a text that was to be JSON, in plain words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHOWN: Final = 20
 
 
 def json_fault(text: str, error: Exception) -> str:
-    """A sentence with the place, for an error that `json.loads` raised for this text."""
+    """Return a sentence with the place, for an error that `json.loads` raised for this text."""
     if not isinstance(error, JSONDecodeError):
         return "it is nested too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
     at = error.pos

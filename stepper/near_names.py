@@ -1,4 +1,4 @@
-"""What a user may have meant: names that look like a word, and files that look like one that is not there.
+"""Near names: names that look like a word, and files that look like one that is not there.
 
 Imports nothing heavy, so that a mistyped word of the command line is answered at once.
 """
@@ -15,7 +15,7 @@ _MOST_FILES: Final = 2000
 
 
 def near_names(word: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """The names that look like a word, at most three, the nearest first; capitals are no difference."""
+    """Return the names that look like a word, at most three, the nearest first; capitals are no difference."""
     import difflib  # here, so that --help does not wait for it
 
     known = {name.lower(): name for name in names if len(name) <= _LONGEST}
@@ -28,17 +28,17 @@ def near_text(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def near_sentence(found: Sequence[str]) -> str:
-    """The same of names that were found to be near."""
+    """Return the same of names that were found to be near."""
     return f"near {'is' if len(found) == 1 else 'are'} {', '.join(map(_printable, found))}" if found else ""
 
 
 def _printable(name: str) -> str:
-    """Names of files and of models are a stranger's."""
+    """Return a name of a file or a model, a stranger's, without what a terminal would obey."""
     return "".join(letter if letter.isprintable() else " " for letter in name)
 
 
 def none_of(word: str, names: Iterable[str]) -> str:
-    """A sentence on a word that is none of a few names: which there are, and which is near."""
+    """Return a sentence on a word that is none of a few names: which there are, and which is near."""
     names = tuple(names)
     listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
     near = near_text(word, names)
@@ -46,14 +46,14 @@ def none_of(word: str, names: Iterable[str]) -> str:
 
 
 def reason_of(path: Path, error: OSError) -> str:
-    """Why a file cannot be read; of one that is not there, which files beside it have a name that is near."""
+    """Return why a file cannot be read; of one that is not there, which files beside it have a near name."""
     if not isinstance(error, FileNotFoundError):
         return error.strerror or str(error)
     return no_such_file(path)
 
 
 def no_such_file(path: Path) -> str:
-    """A sentence on a file that is not there."""
+    """Return a sentence on a file that is not there."""
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder '{folder}'"
@@ -62,7 +62,7 @@ def no_such_file(path: Path) -> str:
 
 
 def _names_in(folder: Path, suffix: str) -> list[str]:
-    """Names of files in a folder; those of the same suffix where there are any."""
+    """Return names of files in a folder; those of the same suffix where there are any."""
     names: list[str] = []
     try:
         for one in folder.iterdir():

@@ -229,18 +229,18 @@ _OPSET: Final = re.compile(r"opset([1-9][0-9]{0,3})")
 
 
 def canonical_type(name: str) -> str:
-    """The type's name as its specification spells it (the file's case does not count, `Const` is `Constant`)."""
+    """Return the type's name as its specification spells it (the file's case does not count, `Const` is `Constant`)."""
     return _BY_LOWER.get(name.lower(), name)
 
 
 def opset_number(version: str) -> int | None:
-    """The number of `opsetN`; None for the name of an extension."""
+    """Return the number of `opsetN`; None for the name of an extension."""
     match = _OPSET.fullmatch(version)
     return int(match[1]) if match else None
 
 
 def definition(name: str, opset: int) -> int | None:
-    """The opset of the definition that `opset` means for this type; None where it has none yet (or ever).
+    """Return the opset of the definition that `opset` means for this type; None where it has none yet (or ever).
 
     Four types are written with an opset before their first, as OpenVINO writes and reads them.
     """

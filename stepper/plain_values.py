@@ -19,7 +19,7 @@ MOST_IN_JSON: Final = 1000
 
 
 def storable(array: Any) -> Array:
-    """The array in a type that .npz knows, no value lost: bf16 and 8-bit floats as f32, 4-bit integers as 8-bit."""
+    """Return the array in a type that .npz knows, losing nothing: bf16, 8-bit floats as f32, 4-bit integers in 8."""
     plain: Array = np.asarray(array)
     if plain.dtype == STRING_DTYPE:
         plain = np.array(plain.tolist(), np.str_).reshape(plain.shape)
@@ -38,7 +38,7 @@ def tensor_json(value: Any) -> dict[str, Any]:
 
 
 def answer_json(report: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as JSON has it: with the version of its shape, numbers of numpy as plain ones, NaN and Inf as text."""
+    """Return an answer as JSON has it: with the version of its shape, plain numbers, NaN and Inf as text."""
     return {"schema": SCHEMA, **_plain(report)}
 
 
@@ -55,7 +55,7 @@ def _plain(value: Any) -> Any:
 
 
 def json_number(item: Any) -> Any:
-    """A number as JSON has it: NaN and the infinities as text."""
+    """Return a number as JSON has it: NaN and the infinities as text."""
     if isinstance(item, float) and not math.isfinite(item):
         return "NaN" if math.isnan(item) else "Infinity" if item > 0 else "-Infinity"
     return item

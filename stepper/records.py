@@ -1,4 +1,4 @@
-"""What the records of this project lack: they are msgspec's Structs, as typed and as frozen as dataclasses, but made in
+"""Additions to records, which are msgspec's Structs: as typed and as frozen as dataclasses, but created in
 a hundredth of the time; the making of two hundred classes is felt when a program starts. (What a run changes at every
 tick is a class with slots, which are assigned to in half the time.)
 """
@@ -38,7 +38,7 @@ class OneLine:
 
 
 def _in_short(value: Any) -> str:
-    """A few words for the value of a field; none for what another line is there for."""
+    """Return a few words for the value of a field; none for what another line is there for."""
     if value is None or (isinstance(value, str) and not value) or isinstance(value, (Struct, Mapping)):
         return ""
     if isinstance(value, (str, int, float)):
@@ -60,7 +60,7 @@ class Immutable:
 
 
 def as_data(value: Any) -> Any:
-    """A record as a dict, and the records inside of it, in lists, tuples and dicts, too; all else is left as it is."""
+    """Return a record as a dict, and the records inside of it, in lists, tuples and dicts, too; the rest as it is."""
     if isinstance(value, Struct):
         return {name: as_data(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):

@@ -8,7 +8,7 @@ _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 def size_text(size: int) -> str:
-    """A number of bytes in the unit that fits: `48 bytes`, `1.5 KB`, `400 MB`; as the options read them, KB is 1024."""
+    """Return a number of bytes in the unit that fits: `48 bytes`, `1.5 KB`, `400 MB`; KB is 1024, as in options."""
     power = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
     if not power:
         return f"{size} byte{'' if size == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""How a model runs: Model to CompiledModel to Machine."""
+"""Execution of a model: Model to CompiledModel to Machine."""
 
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every

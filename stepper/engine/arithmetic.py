@@ -26,13 +26,13 @@ _INT32: Final = np.iinfo(np.int32)
 
 
 def narrowed(value: Any) -> Any:
-    """A runtime value as the plugin holds it: half and double precision as f32, wide integers wrapped to i32."""
+    """Return a runtime value as the plugin holds it: half and double precision as f32, wide integers wrapped to i32."""
     target = _NARROWED.get(value.dtype)
     return value if target is None else value.astype(target)
 
 
 def narrowed_constant(value: Array, rules: Rules) -> Array:
-    """A Constant as the rule book holds it; the plugin saturates wide integers there."""
+    """Return a Constant as the rule book holds it; the plugin saturates wide integers there."""
     if rules is Rules.SPEC or value.dtype not in _NARROWED:
         return value
     if value.dtype.kind in "iu":
@@ -42,7 +42,7 @@ def narrowed_constant(value: Array, rules: Rules) -> Array:
 
 
 def restored(value: Any, dtype: np.dtype[Any], rules: Rules) -> Array:
-    """A model's output at its boundary: under the plugin's rules back in the type that the file declares."""
+    """Return a model's output at its boundary: under the plugin's rules back in the type that the file declares."""
     array = np.asarray(value)
     if rules is Rules.OPENVINO and _NARROWED.get(dtype) == array.dtype:
         return array.astype(dtype)
@@ -50,7 +50,7 @@ def restored(value: Any, dtype: np.dtype[Any], rules: Rules) -> Array:
 
 
 def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: Layer, *, stateful: bool) -> Function:
-    """The kernel of a layer as the plugin would compute it. `function_of` binds the kernel to attribute texts."""
+    """Return the kernel of a layer as the plugin computes it. `function_of` binds the kernel to attribute texts."""
     attributes = plugin_attributes(layer)
     if layer.type == "Divide":
         attributes["m_pythondiv"] = "false"
@@ -67,7 +67,7 @@ def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: L
 
 
 def plugin_attributes(layer: Layer) -> dict[str, str]:
-    """The attributes of a layer with the types that the plugin holds in place of those that the file names."""
+    """Return the attributes of a layer with the types that the plugin holds in place of those that the file names."""
     attributes = dict(layer.attributes)
     for name in _TYPE_ATTRIBUTES:
         if name in attributes:
@@ -76,7 +76,7 @@ def plugin_attributes(layer: Layer) -> dict[str, str]:
 
 
 def narrowing(function: Function) -> Function:
-    """The function with what it gives held as the plugin holds it."""
+    """Return the function with what it gives held as the plugin holds it."""
     return lambda *inputs: _narrowed_all(function(*inputs))
 
 
@@ -90,7 +90,7 @@ def _narrowed_stateful(result: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def _finite_of_nothing(result: Any, data: Any) -> Any:
-    """The extremum of no elements is infinite; the plugin has the extreme finite f32."""
+    """Return an extremum, finite where there are no elements: the plugin has the extreme finite f32."""
     limits = np.finfo(np.float32)
     return np.clip(result, limits.min, limits.max) if data.size == 0 and result.dtype.kind == "f" else result
 
@@ -146,7 +146,7 @@ _MOVING: Final = frozenset(
 
 
 def difference(layer: Layer) -> str | None:
-    """Where the plugin's arithmetic would give another result for this layer, as far as its declared types tell."""
+    """Return how the plugin's arithmetic differs for this layer, as far as its declared types tell; else None."""
     types = {port.element_type for port in layer.outputs if port.element_type is not None}
     names = {element_type.name for element_type in types}
     if layer.type == "Divide" and any(element_type.dtype.kind in "iu" for element_type in types):
@@ -162,6 +162,6 @@ def difference(layer: Layer) -> str | None:
 
 
 def outside_int32(value: Any) -> bool:
-    """Whether an i64, u64 or u32 tensor has a value that i32, in which the plugin computes, does not hold."""
+    """Return True if an i64, u64 or u32 tensor has a value that i32, in which the plugin computes, does not hold."""
     wide = value.dtype.kind in "iu" and value.dtype in _NARROWED and value.size > 0
     return bool(wide and (value.max() > _INT32.max or value.min() < _INT32.min))

@@ -26,11 +26,11 @@ MOST_READ: Final = 2**30
 
 
 class ReadingStopped(UsageError):
-    """Somebody did not want the array any more."""
+    """Reading was stopped: the array is not wanted any more."""
 
 
 class Reading(Struct):
-    """How an array is read: how many bytes of how many (0: not known), and whether to stop. `check` is asked about its
+    """Progress of reading an array: bytes of how many (0: not known), and if it is to stop. `check` is asked about its
     shape before any of it is read, and raises a StepperError where it will not do."""
 
     check: Callable[[tuple[int, ...]], None] = lambda _shape: None
@@ -55,7 +55,7 @@ class Reading(Struct):
 
     @property
     def part(self) -> float | None:
-        """How much has been read, from 0 to 1; None where it is not known."""
+        """The part that has been read, from 0 to 1; None where it is not known."""
         return min(self.done / self.total, 1.0) if self.total else None
 
 
@@ -66,14 +66,14 @@ class _Heeded:
         self._file, self._reading = file, reading
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         data = self._file.read(size)
         self._reading.heed(len(data))
         return data
 
 
 def read_array(path: Path, reading: Reading | None = None) -> Array:
-    """The array of a .npy. InputError for a file that is none."""
+    """Return the array of a .npy. InputError for a file that is none."""
     # Mapped, not read: a header that promises more than the file has is refused at once.
     array = np.asarray(_loaded(path, ".npy", lambda: np.lib.format.open_memmap(path, mode="r")))
     if reading is not None:
@@ -82,17 +82,17 @@ def read_array(path: Path, reading: Reading | None = None) -> Array:
 
 
 def read_archive(path: Path) -> dict[str, Array]:
-    """All arrays of an .npz. InputError for a file that is none."""
+    """Return all arrays of an .npz. InputError for a file that is none."""
     return _loaded(path, ".npz", lambda: _members(path, lambda archive: {key: archive[key] for key in archive.files}))
 
 
 def archive_keys(path: Path) -> list[str]:
-    """The keys of an .npz; nothing else is read. InputError for a file that is none."""
+    """Return the keys of an .npz; nothing else is read. InputError for a file that is none."""
     return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
 
 
 def read_member(path: Path, key: str, reading: Reading | None = None) -> Array:
-    """One array of an .npz; the others are not read. UsageError for a key that it does not have, else InputError."""
+    """Return one array of an .npz; the others are not read. UsageError for an unknown key, else InputError."""
 
     def chosen(archive: Any) -> Array | list[str]:
         if key not in archive.files:
@@ -118,7 +118,7 @@ def _in_pieces(archive: zipfile.ZipFile, key: str, reading: Reading) -> Array:
 
 
 def header_of(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array that begins there. ValueError for objects, and what is no header."""
+    """Return shape and type of the array that begins there. ValueError for objects, and what is no header."""
     # Later versions have headers of up to 4 GB; a tensor needs none of these.
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("a header of another version")

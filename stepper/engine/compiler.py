@@ -1,4 +1,4 @@
-"""From a Model to a CompiledModel: `compile_model`.
+"""Compilation of a Model to a CompiledModel: `compile_model`.
 
 Steps, graph by graph from the innermost outwards: leave out what no Result or Assign needs; order the rest (a layer
 after its sources, ReadValue before Assign of its variable, otherwise as in the file); give every output a slot; bind
@@ -56,7 +56,7 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
 
 
 class _Recipe(Struct, frozen=True):
-    """What a compiled model was made from; called, it is that again: the one that is there, else it is compiled."""
+    """Source of a compiled model; called, it gives that again: the one that is there, else it is compiled."""
 
     model: Model
     rules: Rules
@@ -76,7 +76,7 @@ _came: Final[deque[CompiledModel]] = deque(maxlen=4)
 
 
 def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
-    """Every layer that no kernel serves, with the layers that lead to its graph."""
+    """Return every layer that no kernel serves, with the layers that lead to its graph."""
     return [
         (path, layer)
         for path, graph in model.graphs()
@@ -86,7 +86,7 @@ def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
 
 
 def given_away(model: Model, partner: Partner | None) -> dict[tuple[int, int], str]:
-    """Who computes each layer that is not ours to compute (see `partners.Elsewhere`), without compiling the model."""
+    """Return the provider of each layer that has no kernel of ours to run, without compiling the model."""
     found = {}
     for _path, graph in model.graphs() if partner is not None else ():
         for layer in graph.layers:
@@ -98,7 +98,7 @@ def given_away(model: Model, partner: Partner | None) -> dict[tuple[int, int], s
 
 
 def _is_claimed(partner: Partner, layer: Layer, kernel: ops.Kernel | None) -> bool:
-    """Whether the partner computes a layer without bodies; what has state and what computes nothing stays here."""
+    """Return True if the partner computes a layer without bodies; what has state or computes nothing stays."""
     if layer.type in ("Parameter", "Result", "Constant") or (kernel is not None and kernel.stateful):
         return False
     return partner.computes(layer, has_kernel=kernel is not None)
@@ -228,7 +228,7 @@ class _Compiler:
             self._fail(layer, str(error))
 
     def _settled(self, layer: Layer, kernel: ops.Kernel, inputs: tuple[int, ...]) -> Callable[..., Any] | None:
-        """The kernel as a function of the first input alone, where the others are constants and that is worth it."""
+        """Return the kernel as a function of the first input alone, if the others are constants and it pays."""
         if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
             return None
         settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
@@ -280,7 +280,7 @@ class _Compiler:
 
 
 def _refusal(layer: Layer) -> Callable[..., Any]:
-    """The function of an operation without a kernel: it stops the run."""
+    """Return the function of an operation without a kernel: it stops the run."""
 
     def refuse(*_inputs: Any) -> Any:
         raise UnsupportedOperation(no_kernel(layer))
@@ -289,7 +289,7 @@ def _refusal(layer: Layer) -> Callable[..., Any]:
 
 
 def _ordered(graph: Graph) -> list[Layer]:
-    """The layers that some Result or Assign needs, and all Parameters, each after its sources, else in file order."""
+    """Return the layers that some Result or Assign needs and all Parameters, sources first, else in file order."""
     position = {layer.id: index for index, layer in enumerate(graph.layers)}
     needed = _needed(graph)
     waiting: dict[int, int] = {}
@@ -326,7 +326,7 @@ def _needed(graph: Graph) -> set[int]:
 
 
 def _reads_before(graph: Graph, key: int, needed: set[int]) -> set[int]:
-    """The ReadValues that must come before an Assign of the same variable."""
+    """Return the ReadValues that must come before an Assign of the same variable."""
     layer = graph.by_id[key]
     if layer.type != "Assign":
         return set()

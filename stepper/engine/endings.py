@@ -1,4 +1,4 @@
-"""Where the file says that a loop begins and ends: its trip count, its initial condition and its body's condition."""
+"""Layers that decide a loop's begin and end: its trip count, its initial condition and its body's condition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Origin(Struct, frozen=True):
 
 
 class Control(Struct, frozen=True):
-    """What begins and ends a loop, or chooses the side of an If.
+    """Control of a loop's begin and end, or of the side of an If.
 
     `trip_count` None: no limit. `condition` is the initial one of a Loop (None: the first iteration runs) or that of an
     If; `goes_on` is that of a Loop's body, after each iteration. `slices_of` are the inputs whose slices a

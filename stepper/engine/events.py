@@ -1,4 +1,4 @@
-"""What a running machine tells: one event for each move that somebody asked to see."""
+"""Events of a running machine: one for each move that is asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepper.engine.frames import Frame
 
 
 class Every(IntEnum):
-    """How finely a run is to be told, from nothing but the end to every operation."""
+    """Granularity of the events of a run, from nothing but the end to every operation."""
 
     END = 0
     LOOP = 1
@@ -19,7 +19,7 @@ class Every(IntEnum):
 
 
 class EventKind(IntEnum):
-    """What happened. The tens are the coarsest `Every` under which it is told."""
+    """Kind of an event. The tens are the coarsest `Every` under which it is yielded."""
 
     FINISHED = 0
     PAUSED = 1
@@ -32,7 +32,7 @@ class EventKind(IntEnum):
     BEGUN = 31
 
     def is_told(self, every: Every) -> bool:
-        """Whether a run that asks for `every` hears of it."""
+        """Return True if a run that asks for `every` hears of it."""
         return self // 10 <= every
 
 
@@ -48,16 +48,16 @@ class Watcher(Protocol):
 
     @property
     def watches_iterations(self) -> bool:
-        """Whether `after_iteration` is to be asked."""
+        """True if `after_iteration` is to be asked."""
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
         """`after_iteration` for this frame alone, as fast as may be; None where its iterations are of no interest."""
 
     def after_operation(self, frame: Frame, index: int) -> bool:
-        """An operation that it named has run; whether to stop."""
+        """Return an operation that it named has run; whether to stop."""
 
     def after_iteration(self, frame: Frame) -> bool:
-        """An iteration of some loop has been closed; whether to stop."""
+        """Take note of a closed iteration of a loop. Return True to stop."""
 
 
 class Event(NamedTuple):

@@ -24,7 +24,7 @@ _PIECE = 2**20
 
 
 def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Array]:
-    """One array for each Parameter of the model, in file order.
+    """Return one array for each Parameter of the model, in file order.
 
     A key is a Parameter's name, one of its tensor names, or its position (int, or its digits). The arrays are the run's
     own (see `owned`): what is done to the caller's later changes nothing. Raises UsageError for a name that is unknown
@@ -49,7 +49,7 @@ def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Arra
 
 
 def input_names(parameter: Layer) -> tuple[str, ...]:
-    """The names by which a Parameter may be called: its own, then its tensor names."""
+    """Return the names by which a Parameter may be called: its own, then its tensor names."""
     return tuple(dict.fromkeys((parameter.name, *parameter.outputs[0].names)))
 
 
@@ -67,7 +67,7 @@ def describe_input(parameter: Layer) -> str:
 
 
 def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
-    """The position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
+    """Return the position of the Parameter that a key means; UsageError for one that is unknown or ambiguous."""
     if isinstance(key, str):
         matching = [index for index, parameter in enumerate(parameters) if key in input_names(parameter)]
         if not matching:  # TensorFlow calls the first output of the node x `x:0`
@@ -90,14 +90,14 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
 
 
 def _key_of(parameters: tuple[Layer, ...], index: int) -> str | int:
-    """The name by which to pass an input, or its position where others have that name, too."""
+    """Return the name by which to pass an input, or its position where others have that name, too."""
     name = parameters[index].name
     is_unique = sum(name in input_names(parameter) for parameter in parameters) == 1
     return excerpt(name) if is_unique else index
 
 
 def missing_lines(missing: Sequence[TensorFacts], inputs: int) -> list[str]:
-    """Which inputs nobody gave a value, a line each under a heading; the first 20 of them."""
+    """Return the inputs without a value, a line each under a heading; the first 20 of them."""
     lines = [f"{len(missing)} of the model's {inputs} inputs are missing:"]
     lines += [f"  {excerpt(str(facts), _LONGEST_INPUT)}" for facts in missing[:_MOST_INPUTS]]
     return lines + [f"  {text}" for text in _more(len(missing))]
@@ -108,7 +108,7 @@ def _more(count: int) -> list[str]:
 
 
 def converted(parameter: Layer, value: Any) -> Array:
-    """The value as an array of the Parameter's type; InputError where that loses something, or does not fit."""
+    """Return the value as an array of the Parameter's type; InputError where that loses something, or does not fit."""
     element_type = parameter_type(parameter)
     try:
         array = np.asarray(value)
@@ -123,14 +123,14 @@ def converted(parameter: Layer, value: Any) -> Array:
 
 
 def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
-    """InputError for a shape that the parameter does not take."""
+    """Raise InputError for a shape that the parameter does not take."""
     if not parameter_shape(parameter).accepts(shape):
         declared = f"{parameter_type(parameter) or 'any type'}{parameter_shape(parameter)}"
         raise InputError(f"input '{parameter.name}' has shape {shape_text(shape)}, expected {declared}")
 
 
 def cast(name: str, array: Array, element_type: ElementType, what: str = "input") -> Array:
-    """The array in this type; InputError, which says `what` of that name it is, where that loses values."""
+    """Return the array in this type; InputError, which says `what` of that name it is, where that loses values."""
     dtype = element_type.dtype
     if array.dtype == dtype:
         return array
@@ -146,7 +146,7 @@ def cast(name: str, array: Array, element_type: ElementType, what: str = "input"
 
 
 def _is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether its values are numbers or booleans of an element type; of those that numpy lacks too."""
+    """Return True if its values are numbers or booleans of an element type; of those that numpy lacks too."""
     if dtype.kind in "biuf":
         return True
     return dtype.names is None and dtype.kind == "V" and dtype.newbyteorder("=") in _NUMERIC
@@ -156,13 +156,13 @@ _NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES
 
 
 def _survives(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether every value is the same in the other type; a large tensor is looked at piece by piece."""
+    """Return True if every value is the same in the other type; a large tensor is looked at piece by piece."""
     flat = array.reshape(-1)
     return all(_all_survive(flat[begin : begin + _PIECE], dtype) for begin in range(0, flat.size, _PIECE))
 
 
 def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
-    """The way there and back tells, but for what wraps around."""
+    """Return the way there and back tells, but for what wraps around."""
     if dtype == np.bool_ and array.dtype.kind in "iu":
         return bool(np.isin(array, (0, 1)).all())
     with np.errstate(all="ignore"):
@@ -177,7 +177,7 @@ def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
 
 
 def owned(value: Any) -> Any:
-    """The value as nobody else can change it: a read-only copy of an array that somebody may write to.
+    """Return the value as nobody else can change it: a read-only copy of an array that somebody may write to.
 
     An array that is read-only down to the memory that it is in stays as it is, and so does a file that is mapped for
     reading (`np.load(path, mmap_mode="r")`), however large. A number of numpy or Python is what it is.

@@ -29,7 +29,7 @@ from stepper.ir.model import Layer
 
 
 class Phase(Enum):
-    """What a frame does next: begin an iteration (or leave the loop), run operations, or close what it ran."""
+    """Next move of a frame: begin an iteration (or leave the loop), run operations, or close what it ran."""
 
     BETWEEN = auto()
     RUNNING = auto()
@@ -99,7 +99,7 @@ class Activation:
         self.changed: frozenset[str] = frozenset()
 
     def copy(self) -> Activation:
-        """An independent copy; tensors are shared, for nobody writes to them."""
+        """Return an independent copy; tensors are shared, for nobody writes to them."""
         copied = Activation.__new__(Activation)
         for name in self.__slots__:
             setattr(copied, name, getattr(self, name))
@@ -138,14 +138,14 @@ class Frame:
         return _frame_again, (*self.program.origin_to_pickle(), *self._content())
 
     def in_compiled(self, compiled: CompiledModel) -> Frame:
-        """The same frame of a model that was compiled again. UsageError for another model, or under other rules."""
+        """Return the same frame of a model that was compiled again. UsageError for another model, or other rules."""
         origin = self.program.origin
         if origin is None or origin[0] != compiled.recipe:
             raise UsageError("the snapshot is of a run of another model, or under other rules")
         return _frame_again(lambda: compiled, origin[1], *self._content())
 
     def _content(self) -> tuple[Any, ...]:
-        """All but the program, without what follows from that."""
+        """Return all but the program, without what follows from that."""
         template = enumerate(zip(self.values, self.program.template, strict=True))
         values = {slot: value for slot, (value, constant) in template if value is not constant}
         activation = self.activation
@@ -159,7 +159,7 @@ class Frame:
         return f"<Frame of {self.program.name}: {self.phase.name}, operation {self.pc}>"
 
     def copy(self) -> Frame:
-        """An independent copy; tensors are shared, for nobody writes to them."""
+        """Return an independent copy; tensors are shared, for nobody writes to them."""
         activation = self.activation.copy() if self.activation else None
         copied = Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
         copied.code = self.code
@@ -178,14 +178,14 @@ class Constants(Struct, frozen=True):
 
     @classmethod
     def of(cls, program: Program, values: Mapping[int, Value]) -> Constants:
-        """The values with the code that reads them."""
+        """Return the values with the code that reads them."""
         return cls(program, values, program.unsettled(values))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Constants.of, (self.program, dict(self.values))
 
     def in_compiled(self, compiled: CompiledModel) -> Constants:
-        """The same of a model that was compiled again."""
+        """Return the same of a model that was compiled again."""
         return Constants.of(compiled.programs[self.program.origin_to_pickle()[1]], self.values)
 
 
@@ -202,7 +202,7 @@ def _frame_again(
     run: dict[str, Any] | None,
     is_specialised: bool,
 ) -> Frame:
-    """A frame that was pickled, of the compiled model that this process has."""
+    """Return a frame that was pickled, of the compiled model that this process has."""
     compiled, program = program_again(recipe, index)
     frame = Frame(program, list(program.template), pc, phase)
     for slot, value in values.items():
@@ -251,7 +251,7 @@ class LoopRun(NamedTuple):
 
 
 def loop_run(frames: Sequence[Frame]) -> LoopRun | None:
-    """The run of the innermost loop of a stack; None outside of every loop."""
+    """Return the run of the innermost loop of a stack; None outside of every loop."""
     layers = [frame.activation for frame in frames if frame.activation is not None]
     depths = [depth for depth, one in enumerate(layers) if one.operation.layer.is_loop]
     if not depths:
@@ -261,7 +261,7 @@ def loop_run(frames: Sequence[Frame]) -> LoopRun | None:
 
 
 def place(frames: Sequence[Frame], operation: Operation | None = None, *, iterations: bool = True) -> str:
-    """Where a run is, for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, on demand without iterations."""
+    """Return the place of a run for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, or without iterations."""
     parts = ["model"]
     for frame in frames[1:]:
         assert frame.activation is not None

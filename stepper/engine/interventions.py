@@ -1,4 +1,4 @@
-"""What a user changes of a run beside its values: the trip count and condition of a loop that runs, and constants.
+"""Changes of a run beside its values: the trip count and condition of a loop that runs, and constants.
 
 Everything here changes the state of a machine at a moment, and nothing else: whoever makes a change again at the same
 moment of a replay gets the same run.
@@ -23,7 +23,7 @@ CONSTANTS: Final = "constants"
 
 
 def executed(frame: Frame) -> int:
-    """How many iterations a loop has run when the one under way is closed."""
+    """Return the number of iterations that a loop has run when the one under way is closed."""
     assert frame.activation is not None
     return frame.activation.iteration + 1
 
@@ -80,7 +80,7 @@ def _end(activation: Activation) -> EndReason | None:
 
 
 def with_constant(program: Program, before: Constants | None, slot: int, value: Value) -> Constants:
-    """The changed constants of a program with one more: what was computed from it beforehand is computed again.
+    """Return the changed constants of a program with one more: what was computed from it beforehand is computed again.
 
     Raises KernelError where that fails, and where another engine computes with the constant, which it took beforehand.
     """
@@ -119,5 +119,5 @@ def put_constants(stack: Sequence[Frame], constants: Mapping[int, Constants]) ->
 
 
 def _merged(own: Sequence[Step], before: Sequence[Step], after: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps of an activation, with those that have changed in the code that they were made of."""
+    """Return the steps of an activation, with those that have changed in the code that they were made of."""
     return tuple(new if new is not old else mine for mine, old, new in zip(own, before, after, strict=True))

@@ -20,14 +20,14 @@ _BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING
 
 
 class Caller(Protocol):
-    """Where another thread can ask for a pause, and where a watcher sees which moment it is."""
+    """Link through which another thread asks for a pause, and a watcher sees which moment it is."""
 
     pause_requested: bool
     tick: int
 
 
 class WatcherRaised(Exception):
-    """What a watcher raised, which is no error of the run."""
+    """Exception raised by a watcher, which is no error of the run."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -35,7 +35,7 @@ class WatcherRaised(Exception):
 
 
 def moves_made(frame: Frame) -> int:
-    """The moves since the loop was entered; of each iteration they are its begin, its operations and its close."""
+    """Return the moves since the loop was entered; of each iteration begin, operations, close."""
     assert frame.activation is not None
     each = len(frame.program.code) + 2
     return frame.activation.iteration * each + (1 + frame.pc if frame.phase is _RUNNING else each)
@@ -58,7 +58,7 @@ def iterate(frame: Frame, rules: Rules) -> None:
 
 
 def iterations_within(activation: Activation, rules: Rules, limit: int | None) -> int:
-    """How many iterations are sure to be neither the first nor, by their number, the last (nor beyond `limit`)."""
+    """Return the number of iterations that are neither the first nor, by their count, the last (nor beyond `limit`)."""
     plan: Any = activation.plan
     if activation.code is None or (rules is Rules.OPENVINO and plan.rigid):
         return 0

@@ -23,7 +23,7 @@ from stepper.ops.limits import ensure_allocatable
 
 
 class EndReason(StrEnum):
-    """Why a loop ran no further iteration."""
+    """Reason for which a loop ran no further iteration."""
 
     TRIP_COUNT = "trip count reached"
     CONDITION = "condition became false"
@@ -77,7 +77,7 @@ class ConcatenatedOutput(NamedTuple):
 
 
 class SliceWalk(Struct, frozen=True):
-    """Where the slices of one input lie: slice i begins at `first + i * step` and is `size` long, for i < `count`."""
+    """Places of the slices of one input: slice i begins at `first + i * step` and is `size` long, for i < `count`."""
 
     axis: int
     first: int
@@ -121,12 +121,12 @@ def in_axis_order(pieces: Pieces, slicing: Slicing) -> Pieces:
 
 
 def boundary(value: int, extent: int) -> int:
-    """`start` and `end` name the extent + 1 boundaries between elements; -1 is the last one (semantics 1.3)."""
+    """Return the boundary that a `start` or `end` names: 0 to the extent, -1 for the last one (semantics 1.3)."""
     return value if value >= 0 else extent + 1 + value
 
 
 def slice_walk(slicing: Slicing, shape: tuple[int, ...], rules: Rules, *, is_loop: bool) -> SliceWalk:
-    """The slices that an input of this shape gives (semantics 1.2 to 1.5, 3.9).
+    """Return the slices that an input of this shape gives (semantics 1.2 to 1.5, 3.9).
 
     `is_loop`: of a Loop, of which OpenVINO looks at neither start nor end; else of a TensorIterator.
     Raises KernelError where start, end and stride do not describe slices of this tensor.
@@ -153,7 +153,7 @@ def _axis(slicing: Slicing, rank: int, rules: Rules) -> int:
 
 
 def check_stride(slicing: Slicing, rules: Rules) -> int:
-    """The length of a chunk: the absolute stride. KernelError for 0, and for a part_size that says otherwise."""
+    """Return the length of a chunk: the absolute stride. KernelError for 0, and for a part_size that says otherwise."""
     size = abs(slicing.stride)
     if size == 0:
         raise KernelError("stride is 0, so the loop would never advance")
@@ -179,7 +179,7 @@ def _slice_count(slicing: Slicing, extent: int, size: int, rules: Rules) -> int:
 
 
 def count_without_slices(outputs: Sequence[ConcatenatedOutput]) -> int:
-    """How often a TensorIterator without sliced inputs runs: once, or as its concatenated outputs say (semantics 1.8).
+    """Return the iterations of a TensorIterator without sliced inputs: 1, or as its outputs say (semantics 1.8).
 
     The first tells how many parts there are, which fixes the length of each output; then all must agree on the count.
     """
@@ -199,7 +199,7 @@ def count_without_slices(outputs: Sequence[ConcatenatedOutput]) -> int:
 
 
 def common_count(counts: list[tuple[str, int]]) -> int:
-    """The iteration count on which all sliced inputs of a TensorIterator agree (semantics 1.7)."""
+    """Return the iteration count on which all sliced inputs of a TensorIterator agree (semantics 1.7)."""
     (first, count), *others = counts
     for name, other in others:
         if other != count:
@@ -213,7 +213,7 @@ _TRIP_COUNT_TYPES = {np.dtype(name) for name in ("int16", "int32", "int64", "uin
 
 
 def trip_count(value: Any) -> int | None:
-    """The maximum of iterations that a trip count says; None (unlimited) for a negative one (semantics 3.1, 3.2)."""
+    """Return the maximum of iterations that a trip count says; None (unlimited) if negative (semantics 3.1, 3.2)."""
     if value.dtype not in _TRIP_COUNT_TYPES:
         raise KernelError(f"the trip count is of type {name_of(value.dtype)}, expected i64 or i32")
     count = int(_single(value, "trip count"))
@@ -221,7 +221,7 @@ def trip_count(value: Any) -> int | None:
 
 
 def condition(value: Any, what: str = "condition") -> bool:
-    """The truth of an execution condition (semantics 3.3)."""
+    """Return the truth of an execution condition (semantics 3.3)."""
     if value.dtype != np.bool_:
         raise KernelError(f"the {what} is of type {name_of(value.dtype)}, expected boolean")
     return bool(_single(value, what))
@@ -234,14 +234,14 @@ def _single(value: Any, what: str) -> Any:
 
 
 def undefined_last_value(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """What a last-value output is that nothing gave after no iteration: zeros, unknown dimensions 0 (semantics 3.5)."""
+    """Return a last-value output that nothing gave after no iteration: zeros, unknown dimensions 0 (semantics 3.5)."""
     dims = [max(size, 0) for size in shape]
     ensure_allocatable(dims, dtype)
     return np.zeros(dims, dtype)
 
 
 def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """What a concatenated output is after no iteration: size 0 along its axis (semantics 3.5).
+    """Return a concatenated output after no iteration: size 0 along its axis (semantics 3.5).
 
     `shape` is what one piece would have, unknown dimensions negative; of a scalar piece the result has rank 1.
     """

@@ -133,13 +133,13 @@ class Machine:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has come to its end and `outputs` are there."""
+        """True if the run has come to its end and `outputs` are there."""
         return not self.stack
 
     # --- state ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The whole state of the run now; tensors are shared, not copied."""
+        """Return the whole state of the run now; tensors are shared, not copied."""
         frames = tuple(frame.copy() for frame in self.stack)
         return Snapshot(self.tick, frames, dict(self.states), self.outputs, tuple(self.constants.values()))
 
@@ -236,7 +236,7 @@ class Machine:
         return None
 
     def _iterate_on(self, frame: Frame, entered: int, watch: Callable[[Frame], bool] | None) -> bool:
-        """Those iterations that cannot be the last, of a loop entered at this tick; whether the watcher stopped."""
+        """Return the iterations that cannot be the last, of a loop entered at this tick; if the watcher stopped."""
         assert frame.activation is not None
         within = iterations.iterations_within(frame.activation, self.rules, self.max_iterations)
         room = (self._until - self.tick) // (len(frame.program.code) + 2)
@@ -250,7 +250,7 @@ class Machine:
             self.tick = entered + iterations.moves_made(frame)
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
-        """One iteration of a body without nested graphs, halting after each operation that the watcher named."""
+        """Return one iteration of a body without nested graphs, halting after each operation that the watcher named."""
         self._guarded(frame, self._begin, frame)
         self.tick += 1
         if self._halts(frame, -1):
@@ -261,7 +261,7 @@ class Machine:
         return self._close(frame)
 
     def _operate(self, frame: Frame, every: Every) -> EventKind | None:
-        """One operation, or all up to the next that opens a frame."""
+        """Return one operation, or all up to the next that opens a frame."""
         program = frame.program
         one = every is Every.OPERATION or (not self.keep_values and frame.activation is None)
         if not one:
@@ -281,7 +281,7 @@ class Machine:
         return EventKind.OPERATION
 
     def _halts(self, frame: Frame, index: int) -> bool:
-        """Whether the watcher halts after this operation (-1: an iteration has begun, or a frame was opened)."""
+        """Return True if the watcher halts after this operation (-1: an iteration has begun, or a frame was opened)."""
         watcher = self.watcher
         if watcher is None or index not in watcher.stops.get(id(frame.program), ()):
             return False
@@ -408,12 +408,12 @@ class Machine:
             raise self._failed(frame, error) from error
 
     def _failed(self, frame: Frame, error: Exception) -> StepperError:
-        """The error with its place, and for an operation with the shapes and types of its inputs."""
+        """Return the error with its place, and for an operation with the shapes and types of its inputs."""
         running = frame.phase is Phase.RUNNING and frame.pc < len(frame.program.operations)
         return self._failure(error, frame.program.operations[frame.pc] if running else None)
 
     def _failure(self, error: Exception, operation: Operation | None = None) -> StepperError:
-        """The error with its place, in words and as data; for an operation with the shapes and types of its inputs."""
+        """Return the error with its place in words and as data, for an operation with its inputs."""
         found = self._worded(error, operation)
         found.place = error_place(self.stack, operation, str(self.compiled.model.path))
         return found

@@ -1,4 +1,4 @@
-"""What a loop or a branch gives to the graph around it when it ends; after no iteration too (semantics 2, 3.5, 3.7)."""
+"""Outputs of a loop or a branch when it ends, after no iteration too (semantics 2, 3.5, 3.7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Note = Callable[[str], None]
 
 
 def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
-    """The outer layer's outputs by index, as they are if the loop ends with what it has done so far."""
+    """Return the outer layer's outputs by index, as they are if the loop ends with what it has done so far."""
     activation = frame.activation
     assert activation is not None
     plan = activation.plan
@@ -57,7 +57,7 @@ def _last_value(frame: Frame, activation: Activation, entry: LastValueOutput, no
 
 
 def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: Rules, note: Note) -> Value:
-    """What a concatenated output is if the loop ends with these pieces."""
+    """Return a concatenated output as it is if the loop ends with these pieces."""
     if scan.length == 0:
         shape, dtype = plan.program.declared(entry.result)
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)

@@ -1,4 +1,4 @@
-"""What a model is made of, without running it: inputs, outputs, loops and their port maps, operations, kernels missing.
+"""Outline of a model without a run: inputs, outputs, loops and their port maps, operations, missing kernels.
 
 Plain data for `stepper inspect` and for whoever wants to show a model; needs no .bin, but says more with one.
 """
@@ -94,7 +94,7 @@ class Outline(Struct, frozen=True):
 
 
 def outline(model: Model) -> Outline:
-    """The outline of a model; every graph of it, outer before inner."""
+    """Return the outline of a model; every graph of it, outer before inner."""
     loops = [
         _loop(model, path, graph, layer) for path, graph in model.graphs() for layer in graph.layers if layer.bodies
     ]
@@ -206,7 +206,7 @@ def _entries(layer: Layer, body: Body, file: str) -> list[Entry]:
 
 
 def _inner(body: Body, identity: int, file: str) -> LayerSite:
-    """A layer of a body; without name and type where the body has none of that id."""
+    """Return a layer of a body; without name and type where the body has none of that id."""
     layer = body.graph.by_id.get(identity)
     return LayerSite(identity, "", "", file, 0) if layer is None else layer_site(layer, file)
 

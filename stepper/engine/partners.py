@@ -19,17 +19,17 @@ Function = Callable[..., tuple[Any, ...]]
 
 
 class Partner(Protocol):
-    """Somebody who computes single operations. It may keep what it has compiled; it keeps nothing of a run."""
+    """Provider of single operations. It may keep what it has compiled; it keeps nothing of a run."""
 
     @property
     def description(self) -> str:
-        """Who computes what, in words; two runs of equal descriptions compute alike. A recording keeps it."""
+        """The providers of operations in words; two runs of equal descriptions compute alike. A recording keeps it."""
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
-        """Whether this layer is the partner's."""
+        """Return True if this layer is the partner's."""
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Function, str]:
-        """What computes a layer, and who that is, in words for the screen.
+        """Return the function that computes a layer, and the provider's description for the screen.
 
         `constants` are the inputs that never change (None: one that does). Nothing is compiled before the first call.
         The function raises KernelError where the partner refuses the layer, UnsupportedOperation where nobody can.
@@ -43,7 +43,7 @@ Elsewhere = Mapping[tuple[int, int], str]
 
 
 def mark_of(computed_by: str) -> str:
-    """What stands beside an operation that a partner computes, on every screen and figure: two letters, empty for none.
+    """Return the mark of an operation that a partner computes, on every screen and figure: two letters, empty for none.
 
     `computed_by` is the words that the partner is known by.
     """
@@ -52,7 +52,7 @@ def mark_of(computed_by: str) -> str:
 
 
 def legend(computed_by: str) -> str:
-    """What the mark means: `ov: computed by OpenVINO (CPU, f32)`."""
+    """Return the meaning of a mark: `ov: computed by OpenVINO (CPU, f32)`."""
     return f"{mark_of(computed_by)}: computed by {computed_by}"
 
 
@@ -60,12 +60,12 @@ _default: list[Partner] = []
 
 
 def set_default_partner(partner: Partner) -> None:
-    """Who computes what has no kernel, where a run does not say; the package's own public names set it."""
+    """Set the provider of operations without a kernel, where a run names none; the package's public names do."""
     _default[:] = [partner]
 
 
 def default_partner() -> Partner | None:
-    """The partner of a run that does not name one; None: an operation without a kernel ends the run."""
+    """Return the partner of a run that does not name one; None: an operation without a kernel ends the run."""
     return _default[0] if _default else None
 
 
@@ -76,7 +76,7 @@ def no_kernel(layer: Layer) -> str:
 
 
 def operations_elsewhere(compiled: CompiledModel) -> Iterator[tuple[Program, Operation]]:
-    """The operations that a partner computes, with the graphs that they are in; those never run included."""
+    """Yield the operations that a partner computes, with the graphs that they are in; those never run included."""
     for program in compiled.programs:
         for operation in (*program.operations, *program.folded):
             if operation.computed_by:
@@ -84,7 +84,7 @@ def operations_elsewhere(compiled: CompiledModel) -> Iterator[tuple[Program, Ope
 
 
 def computed_elsewhere(compiled: CompiledModel) -> dict[str, Counter[str]]:
-    """How many operations of each type a partner computes, by the words for who that is."""
+    """Return the number of operations of each type that a partner computes, by its description."""
     found: dict[str, Counter[str]] = {}
     for _program, operation in operations_elsewhere(compiled):
         found.setdefault(operation.computed_by, Counter())[operation.layer.type] += 1

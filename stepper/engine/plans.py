@@ -35,7 +35,7 @@ class PlanError(ValueError):
 
 
 def branch_plan(body: Body, program: Program) -> BranchPlan:
-    """One side of an If (If-8: input 0 is the condition; the port map's numbers are those of the layer)."""
+    """Return one side of an If (If-8: input 0 is the condition; the port map's numbers are those of the layer)."""
     mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
     for parameter in program.graph.parameters:
         if parameter.id not in mapped:
@@ -48,7 +48,7 @@ def branch_plan(body: Body, program: Program) -> BranchPlan:
 
 
 def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: Note) -> LoopPlan:
-    """The whole port map of a TensorIterator or Loop.
+    """Return the whole port map of a TensorIterator or Loop.
 
     Which of several claims to one Parameter counts follows semantics 3.11 and 4.3. `note` is told where the rule books
     part. Raises PlanError for what neither allows.
@@ -107,7 +107,7 @@ def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:
 def _rigid(
     program: Program, merged: tuple[MergedInput, ...], may_change: tuple[LastValueOutput, ...]
 ) -> tuple[MergedInput, ...]:
-    """Those for which the file declares one fixed shape, and another for what is carried back."""
+    """Return those for which the file declares one fixed shape, and another for what is carried back."""
     relaxed = {entry.result for entry in may_change}
 
     def is_rigid(entry: MergedInput) -> bool:
@@ -182,7 +182,7 @@ _IN_PLACE = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
 
 
 def _note_aliasing(graph: Graph, roles: Roles, note: Note) -> None:
-    """Where the plugin's back edges, which copy one after the other, would read what they overwrote (semantics 4.2)."""
+    """Note where the plugin's back edges, which copy in turn, would read what they overwrote (semantics 4.2)."""
     overwritten = {entry.parameter for entry in (*roles.sliced, *roles.merged)}
     for target, result in roles.merged_from.items():
         layer = graph.by_id[result]
@@ -231,7 +231,7 @@ def _check_stride(slicing: Slicing, line: int, rules: Rules, note: Note) -> None
 
 
 def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
-    """What makes an iteration number a value of the Parameter's type and shape."""
+    """Return the conversion of an iteration number to a value of the Parameter's type and shape."""
     declared = parameter_type(parameter)
     dtype = np.dtype(np.int32 if rules is Rules.OPENVINO or declared is element_types.I32 else np.int64)
     if not parameter_shape(parameter).accepts(()):
@@ -245,7 +245,7 @@ def _is_constant(layer: Layer, index: int, outer: Graph) -> bool:
 
 
 def _condition_result(body: Body, program: Program, condition: int | None, rules: Rules) -> int | None:
-    """The slot of the body's condition; None where it does not count (the first draft without a condition input)."""
+    """Return the slot of the body's condition; None if it does not count (first draft, no condition input)."""
     for entry in body.outputs:
         if entry.purpose == EXECUTION_CONDITION:
             return program.slot(entry.result)
@@ -263,7 +263,7 @@ def _condition_result(body: Body, program: Program, condition: int | None, rules
 
 
 def _last_values(body: Body, program: Program, roles: Roles) -> tuple[LastValueOutput, ...]:
-    """Of several Parameters that a Result feeds, that with the lowest input gives the initial value (semantics 3.5)."""
+    """Return the last-value outputs; of several Parameters fed by a Result, the lowest input counts (semantics 3.5)."""
     found = []
     for entry in body.outputs:
         if entry.output is None or entry.slicing is not None:

@@ -1,4 +1,4 @@
-"""What a graph becomes before it runs: everything that does not change is settled once.
+"""Compiled form of a graph: everything that does not change from run to run is settled once.
 
 A `Program` is one graph: its operations in a fixed order, a slot for every value, constants in their slots, dead code
 left out, kernels bound to their attributes. `Code` is the same as lean tuples, which is what the hot loop walks.
@@ -35,7 +35,7 @@ Value = Any
 
 
 class Kind(Enum):
-    """How the machine carries an operation out."""
+    """Way in which the machine carries an operation out."""
 
     KERNEL = auto()
     STATEFUL = auto()
@@ -161,7 +161,7 @@ class Program(Immutable, Struct, frozen=True, dict=True):
         return _program_again, self.origin_to_pickle()
 
     def origin_to_pickle(self) -> tuple[Callable[[], CompiledModel], int]:
-        """The origin. PicklingError for a program that no model was compiled to."""
+        """Return the origin. PicklingError for a program that no model was compiled to."""
         if self.origin is None:
             raise pickle.PicklingError(f"{self!r} was not compiled from a model and cannot be pickled")
         return self.origin
@@ -170,7 +170,7 @@ class Program(Immutable, Struct, frozen=True, dict=True):
         return f"<Program of {self.name}: {len(self.operations):,} operations>"
 
     def specialised(self, values: list[Value], code: Sequence[Step]) -> tuple[Step, ...]:
-        """The code for the element types that the values have now, which they keep as long as the activation lasts."""
+        """Return the code for the element types that the values have now, kept for the activation."""
         code = list(code)
         for index, operation in enumerate(self.operations):
             if operation.floating is not None and _all_floating([values[slot] for slot in operation.inputs]):
@@ -178,7 +178,7 @@ class Program(Immutable, Struct, frozen=True, dict=True):
         return tuple(code)
 
     def unsettled(self, slots: Container[int]) -> tuple[Step, ...]:
-        """The code, without the functions into which the values of constants in these slots have gone."""
+        """Return the code, without the functions into which the values of constants in these slots have gone."""
         code = list(self.code)
         for index, operation in enumerate(self.operations):
             if operation.settled is not None and any(slot in slots for slot in operation.inputs):
@@ -186,15 +186,15 @@ class Program(Immutable, Struct, frozen=True, dict=True):
         return tuple(code)
 
     def slot(self, layer: int, output: int = 0) -> int:
-        """The slot of a layer's output, by layer id and index of the output port."""
+        """Return the slot of a layer's output, by layer id and index of the output port."""
         return self.slots[layer, output]
 
     def parameter(self, slot: int) -> Layer:
-        """The Parameter whose value is in this slot."""
+        """Return the Parameter whose value is in this slot."""
         return self.graph.parameters[self.parameters.index(slot)]
 
     def declared(self, result: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape (-1: unknown) and type that the file declares for the Result in this slot."""
+        """Return shape (-1: unknown) and type that the file declares for the Result in this slot."""
         layer = self.graph.results[self.results.index(result)]
         source = self.graph.sources[layer.id][0]
         assert source is not None, "the reader has seen to it"
@@ -214,12 +214,12 @@ class Program(Immutable, Struct, frozen=True, dict=True):
 
     @property
     def name(self) -> str:
-        """Where in the model this graph is: `model`, or the names of the layers that lead to it."""
+        """The place of this graph in the model: `model`, or the names of the layers that lead to it."""
         return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in self.path)])
 
 
 def program_again(recipe: Callable[[], CompiledModel], index: int) -> tuple[CompiledModel, Program]:
-    """The program of that place, and the compiled model that it is one of."""
+    """Return the program of that place, and the compiled model that it is one of."""
     compiled = recipe()
     return compiled, compiled.programs[index]
 
@@ -234,7 +234,7 @@ def _plan_again(recipe: Callable[[], CompiledModel], index: int) -> LoopPlan | B
 
 
 def host_of(compiled: CompiledModel, program: Program) -> tuple[Operation, LoopPlan | BranchPlan]:
-    """The loop or If whose body a program is, and how it runs there."""
+    """Return the loop or If whose body a program is, and how it runs there."""
     operations = (operation for other in compiled.programs for operation in other.operations)
     return next((one, plan) for one in operations for plan in one.plans if plan.program is program)
 
@@ -272,7 +272,7 @@ def _all_floating(values: list[Value]) -> bool:
 
 
 def step_of(operation: Operation) -> Step:
-    """The lean form of an operation."""
+    """Return the lean form of an operation."""
     inputs, outputs = operation.inputs, operation.outputs
     if operation.kind is not Kind.KERNEL:
         return None, None, None, None
@@ -284,7 +284,7 @@ def step_of(operation: Operation) -> Step:
 
 
 def ensure_enough(results: Sequence[Value], outputs: Sequence[int]) -> None:
-    """KernelError where an operation gives fewer tensors than the file has output ports for it."""
+    """Raise KernelError where an operation gives fewer tensors than the file has output ports for it."""
     if len(results) < len(outputs):
         raise KernelError(f"gives {len(results)} outputs, but the file has {len(outputs)} output ports for it")
 

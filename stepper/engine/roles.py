@@ -1,5 +1,5 @@
-"""What each input of a loop's port map is: sliced, merged, invariant or the iteration number; and where trip count and
-condition come from. Read off the file alone, so that it can be shown for a model that cannot run.
+"""Roles of the inputs of a loop's port map: sliced, merged, invariant, the iteration number; inputs of trip count and
+condition. Read off the file alone, so that it can be shown for a model that cannot run.
 
 Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; the first draft's marks semantics 5.16.
 """
@@ -24,7 +24,7 @@ class RoleError(ValueError):
 
 
 class Role(StrEnum):
-    """What an input of a loop's port map does; NOT_USED where another entry for the same Parameter counts.
+    """Role of an input in a loop's port map; NOT_USED where another entry for the same Parameter counts.
 
     BRANCH is an input of an If.
     """
@@ -39,7 +39,7 @@ class Role(StrEnum):
 
 
 class OutputRole(StrEnum):
-    """What an output of a loop's port map, or of an If's, does; the condition may go out of the loop as well."""
+    """Role of an output in the port map of a loop or an If; the condition may go out of the loop as well."""
 
     LAST_VALUE = "last value"
     CONCATENATED = "concatenated"
@@ -79,7 +79,7 @@ class Roles(Struct, frozen=True):
         return (*self.sliced, *self.merged, *self.invariant)
 
     def role_of(self, entry: InputMapping) -> Role:
-        """What one entry of the port map does."""
+        """Return the role of one entry of the port map."""
         if entry.parameter in self.current_iteration:
             return Role.CURRENT_ITERATION
         groups = ((Role.SLICED, self.sliced), (Role.MERGED, self.merged), (Role.INVARIANT, self.invariant))
@@ -90,7 +90,7 @@ class Roles(Struct, frozen=True):
 
 
 def output_role(entry: OutputMapping) -> OutputRole:
-    """What an output of a port map does."""
+    """Return the role of an output of a port map."""
     is_joined = entry.slicing is not None
     if entry.purpose == EXECUTION_CONDITION:
         if entry.output is None:
@@ -102,7 +102,7 @@ def output_role(entry: OutputMapping) -> OutputRole:
 
 
 def roles_of(layer: Layer) -> Roles:
-    """The roles of all inputs of a TensorIterator or Loop. RoleError for an iteration number that fits no Parameter."""
+    """Return the roles of all inputs of a TensorIterator or Loop. RoleError for an unfitting iteration number."""
     body = layer.bodies[0]
     iterations = _iteration_parameters(body) if layer.type == "Loop" else ()
     entries: dict[int, InputMapping] = {}
@@ -126,7 +126,7 @@ def roles_of(layer: Layer) -> Roles:
 
 
 def _iteration_parameters(body: Body) -> tuple[int, ...]:
-    """The Parameters that get the iteration number: those marked, or (Loop-5, item 5) the one that is not mapped."""
+    """Return the Parameters that get the iteration number: those marked, or (Loop-5, item 5) the one not mapped."""
     marked = [entry for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
     for entry in marked:
         parameter = body.graph.by_id[entry.parameter]
@@ -148,7 +148,7 @@ def _fits_iteration_number(parameter: Layer) -> bool:
 
 
 def control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:
-    """The indices of a Loop's inputs that carry trip count and execution condition; None for one that is absent.
+    """Return the indices of a Loop's inputs that carry trip count and execution condition; None for one that is absent.
 
     Both are mandatory today; in the first draft ports 0 and 1 may be missing, and the condition is the marked entry.
     """
@@ -169,7 +169,7 @@ def control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, 
 
 
 def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
-    """Whether the input is a single element of one of these types, as far as the file says."""
+    """Return True if the input is a single element of one of these types, as far as the file says."""
     source = outer.sources[layer.id][index]
     assert source is not None, "only connected inputs are asked about"
     producer = outer.by_id[source.layer]

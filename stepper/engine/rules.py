@@ -17,7 +17,7 @@ from stepper.errors import ArgumentTypeError, UsageError
 
 
 class Rules(StrEnum):
-    """Which rule book a run follows."""
+    """Rule book that a run follows."""
 
     SPEC = "spec"
     OPENVINO = "openvino"
@@ -29,7 +29,7 @@ class Rules(StrEnum):
 
 
 def rules_called(name: str | Rules) -> Rules:
-    """The rule book of that name. ArgumentTypeError for what is no name, UsageError for another one."""
+    """Return the rule book of that name. ArgumentTypeError for what is no name, UsageError for another one."""
     try:
         return Rules(text("rules", name))
     except ArgumentTypeError:

@@ -27,7 +27,7 @@ from stepper.ops.axes import shape_text
 
 
 class LoopSummary(Struct):
-    """What all executions of one loop did: how often it was entered, how many iterations, what ended it how often."""
+    """Summary of all executions of one loop: how many, their iterations, what ended it how often."""
 
     path: str
     id: int
@@ -101,7 +101,7 @@ class Outputs(dict[str, Array]):
     elsewhere: tuple[ComputedElsewhere, ...]
 
     def _repr_html_(self) -> str:
-        """A table of the outputs and one of the loops, for notebooks."""
+        """Return a table of the outputs and one of the loops, for notebooks."""
         from html import escape  # notebooks alone need it
 
         rows = [
@@ -152,7 +152,7 @@ def run(
 
 
 def collect(machine: Machine, log: LoopLog) -> Outputs:
-    """The outputs of a machine that has finished."""
+    """Return the outputs of a machine that has finished."""
     assert machine.outputs is not None, "the machine has finished"
     # The caller may write into the outputs; a view might be one of an input, a constant or a variable.
     arrays = [array.copy() for array in machine.outputs]
@@ -169,7 +169,7 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
 
 
 def output_names(model: Model) -> list[str]:
-    """A name for each of the model's outputs: its tensor's first name, else that of its Result, made unique."""
+    """Return a name for each of the model's outputs: its tensor's first name, else that of its Result, made unique."""
     names: list[str] = []
     for result in model.graph.results:
         source = model.graph.sources[result.id][0]

@@ -47,14 +47,14 @@ class Scan:
         self._limit = LARGEST_TENSOR.get()
 
     def copy(self) -> Scan:
-        """The same pieces; growing one of the two does not change the other."""
+        """Return the same pieces; growing one of the two does not change the other."""
         twin = copy.copy(self)
         twin._waiting = self._waiting.copy()
         return twin
 
     @property
     def length(self) -> int:
-        """How many pieces there are."""
+        """The number of pieces."""
         return self._closed + len(self._waiting)
 
     @property
@@ -68,7 +68,7 @@ class Scan:
 
     @property
     def nbytes(self) -> int:
-        """What the blocks hold, in bytes."""
+        """The size of the blocks, in bytes."""
         return self._bytes
 
     def append(self, piece: Any) -> None:
@@ -97,7 +97,7 @@ class Scan:
         self._batch = max(1, min(_MOST_WAITING, _BYTES_WAITING // each, 1 + (self._limit - self._bytes) // each))
 
     def piece(self, iteration: int) -> Array:
-        """The piece of one iteration, a read-only view."""
+        """Return the piece of one iteration, a read-only view."""
         if not 0 <= iteration < self.length:
             raise IndexError(f"iteration {iteration} has no piece, there are {self.length}")
         if iteration >= self._closed:
@@ -110,11 +110,11 @@ class Scan:
         return view
 
     def _parts(self) -> list[Any]:
-        """The blocks of this copy, the pieces that still wait as the last one."""
+        """Return the blocks of this copy, the pieces that still wait as the last one."""
         return [*self._blocks[: self._block_count], *([self._waiting] if self._waiting else [])]
 
     def shape(self, axis: int) -> tuple[int, ...] | None:
-        """The shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
+        """Return the shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
 
         Nothing is joined for it, and of a block of like pieces only one is looked at.
         """
@@ -132,7 +132,7 @@ class Scan:
         return (*first[:axis], total, *first[axis + 1 :])
 
     def _shapes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """How many pieces in a row have which shape; a scalar counts as [1]."""
+        """Yield how many pieces in a row have which shape; a scalar counts as [1]."""
         for part in self._parts():
             if type(part) is list:
                 yield from ((1, piece.shape or (1,)) for piece in part)
@@ -140,7 +140,7 @@ class Scan:
                 yield len(part), part.shape[1:] or (1,)
 
     def parts(self, begin: int) -> Iterator[Any]:
-        """The pieces from that of iteration `begin` on, some at a time: a list, or a stack with a leading dimension."""
+        """Yield the pieces from that of iteration `begin` on, several at a time: lists, or stacks on a leading axis."""
         first = 0
         for part in self._parts():
             if first + len(part) > begin:
@@ -148,7 +148,7 @@ class Scan:
             first += len(part)
 
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
-        """All pieces joined along the axis, in iteration order, reversed for a negative stride (semantics 2.2, 2.4).
+        """Return all pieces joined along the axis, in iteration order or reversed (semantics 2.2, 2.4).
 
         A scalar piece counts as one of shape [1]. KernelError for shapes that cannot be joined, and for an axis out of
         range. Pieces of the right length that differ elsewhere OpenVINO leaves to chance; here they are filled up with
@@ -201,7 +201,7 @@ def _check_lengths(pieces: list[Array], axis: int, size: int, rules: Rules, note
 
 
 def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, note: Note) -> list[Array]:
-    """The pieces in the order in which they are joined, filled up to one shape where they differ beside the axis."""
+    """Return the pieces in the order of joining, filled up to one shape where they differ beside the axis."""
     first, size = pieces[0].shape, abs(slicing.stride)
     _check_lengths(pieces, axis, size, rules, note)
     for iteration, piece in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""What a SPEC means for an input: a file, a way to fill, or a literal; asked by command line and inputs screen."""
+"""Specs of inputs: a file, a way to fill, or a literal, for the command line and the inputs screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stepper.ops.limits import ensure_allocatable
 def value_of(
     parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: Reading | None = None
 ) -> Array:
-    """The tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
+    """Return the tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
 
     A `reading` is told how far a file is read.
     """
@@ -52,7 +52,7 @@ def file_of(text: str) -> Path | None:
 
 
 def _called(parameter: Layer) -> str:
-    """What a value is for, in messages: an input, or (of a layer that stands for a variable) that."""
+    """Return the subject of a value for messages: an input, or (of a layer that stands for a variable) that."""
     return f"{'input' if parameter.type == 'Parameter' else 'variable'} '{parameter.name}'"
 
 
@@ -65,7 +65,7 @@ def _is_number(text: str) -> bool:
 
 
 def _literal(parameter: Layer, text: str) -> Array:
-    """A JSON literal in the Parameter's type: a decimal fraction means the nearest number of that type."""
+    """Return a JSON literal in the Parameter's type: a decimal fraction means the nearest number of that type."""
     shown = f"{text[:60]} ..." if len(text) > 60 else text
     raw = _raw(f"{_called(parameter)}: '{shown}'", text)
     element_type = parameter_type(parameter)
@@ -83,7 +83,7 @@ def _literal(parameter: Layer, text: str) -> Array:
 
 
 def _raw(what: str, text: str) -> Array:
-    """The array of a JSON literal or a number. UsageError, beginning with `what`, for what is none."""
+    """Return the array of a JSON literal or a number. UsageError, beginning with `what`, for what is none."""
     try:
         content = json.loads(text, parse_float=_decimal) if not _is_number(text) else _number(text)
     except _TooLarge as error:
@@ -119,7 +119,7 @@ def _number(text: str) -> int | float:
 
 
 def _fault(content: Any) -> str:
-    """Why nested lists are no tensor; empty where they are one."""
+    """Return why nested lists are no tensor; empty where they are one."""
     level: list[tuple[str, Any]] = [("", content)]
     while level and isinstance(level[0][1], list):
         first_place, first = level[0]
@@ -156,7 +156,7 @@ def _kind(part: Any) -> str:
 
 
 def _ensure_held(what: str, raw: Array, found: Array, type: str) -> None:
-    """UsageError for a finite number that the type holds as Inf alone."""
+    """Raise UsageError for a finite number that the type holds as Inf alone."""
     if raw.dtype.kind == "f" or raw.dtype.kind in "iu":
         wide = found.astype(np.float64)
         lost = np.isfinite(raw.astype(np.float64)) & ~np.isfinite(wide)
@@ -192,7 +192,7 @@ def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type
 
 
 def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
-    """Floats from -1 to 1, integers from 0 to 9, booleans; the same for the same seed and name."""
+    """Return floats from -1 to 1, integers from 0 to 9, booleans; the same for the same seed and name."""
     if not argument.isdecimal() or len(argument) > 18:
         raise UsageError(f"{_called(parameter)}: 'rand:{argument}' has no seed; write for example rand:0")
     generator = np.random.default_rng([int(argument), *parameter.name.encode()])

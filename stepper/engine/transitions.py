@@ -32,7 +32,7 @@ _OPENVINO = Rules.OPENVINO
 
 
 def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Note) -> Frame:
-    """A frame for one run of a loop, fed with the outer values, no iteration begun."""
+    """Return a frame for one run of a loop, fed with the outer values, no iteration begun."""
     (plan,) = operation.plans
     assert isinstance(plan, LoopPlan)
     program = plan.program
@@ -94,7 +94,7 @@ def _slices(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules
 
 
 def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
-    """A TensorIterator's Parameter keeps its declared type (a Loop's takes what comes); semantics 3.14."""
+    """Return a TensorIterator's Parameter keeps its declared type (a Loop's takes what comes); semantics 3.14."""
     if plan.is_loop or rules is Rules.OPENVINO:
         return value
     parameter = plan.program.parameter(slot)
@@ -142,7 +142,7 @@ def begin_iteration(frame: Frame) -> None:
 
 
 def only_carries(activation: Activation) -> bool:
-    """Whether all that `begin_iteration` has to do is to write what each back edge carries as soon as it is read."""
+    """Return True if all that `begin_iteration` does is write what each back edge carries once it is read."""
     plan: Any = activation.plan
     return not (plan.passes_on or plan.may_grow or activation.casts or activation.slices or plan.current_iteration)
 
@@ -196,7 +196,7 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
 
 
 def _settle(activation: Activation, plan: LoopPlan, frame: Frame) -> None:
-    """What the first iteration shows holds for all: types of the values, and that the condition is one."""
+    """Settle what the first iteration shows for all: types of the values, and that the condition is one."""
     values = frame.values
     if plan.condition_result is not None:
         activation.condition = loops.condition(values[plan.condition_result], "body's condition")
@@ -220,7 +220,7 @@ def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any
 
 
 def changed_shapes(plan: LoopPlan, values: list[Value]) -> Iterator[str]:
-    """What the plugin refuses: carried values that change their shape where they may not."""
+    """Yield what the plugin refuses: carried values that change their shape where they may not."""
     for entry in plan.rigid:
         leaving, entered = values[entry.result].shape or (1,), values[entry.parameter].shape or (1,)
         if leaving != entered:
@@ -229,7 +229,7 @@ def changed_shapes(plan: LoopPlan, values: list[Value]) -> Iterator[str]:
 
 
 def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Frame:
-    """A frame for the side of an If that its condition chooses."""
+    """Return a frame for the side of an If that its condition chooses."""
     value = outer[operation.inputs[0]]
     if rules is Rules.OPENVINO and value.dtype != _BOOLEAN:
         # The plugin looks at the first byte alone (semantics 5.5).

@@ -53,7 +53,7 @@ class Variable(Struct, frozen=True):
 
 
 def variables_of(model: Model) -> tuple[Variable, ...]:
-    """The variables of a model, outer graphs before inner ones and in each in the order of the file."""
+    """Return the variables of a model, outer graphs before inner ones and in each in the order of the file."""
     users: dict[str, list[tuple[tuple[Layer, ...], Layer]]] = {}
     for path, graph in model.graphs():
         for layer in graph.layers:
@@ -78,7 +78,7 @@ def _declared(name: str, users: list[tuple[tuple[Layer, ...], Layer]]) -> Variab
 
 
 def bind_states(compiled: CompiledModel, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Values for the variables that a run begins with, in the types of the model.
+    """Return values for the variables that a run begins with, in the types of the model.
 
     A variable that is not there begins as ReadValue says. The streams of random operations, which an earlier run has
     left among its states, go on, too. Raises UsageError for a name that no variable has, InputError for a value that
@@ -99,7 +99,7 @@ def bind_states(compiled: CompiledModel, given: Mapping[str, Any] | None) -> dic
 
 
 def random_streams(compiled: CompiledModel) -> set[str]:
-    """The keys of the states that are no variables: how far the stream of each random operation has come."""
+    """Return the keys of the states that are no variables: how far the stream of each random operation has come."""
     operations = [operation for program in compiled.programs for operation in program.operations]
     return {one.state_key for one in operations if one.state_key and one.layer.type not in _TYPES}
 
@@ -124,7 +124,7 @@ def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
 
 
 def listed(variables: Mapping[str, Variable]) -> str:
-    """The variables of a model in one line."""
+    """Return the variables of a model in one line."""
     if not variables:
         return "it has none"
     shown = [excerpt(str(variable.facts), _LONGEST) for variable in list(variables.values())[:_MOST_LISTED]]
@@ -133,7 +133,7 @@ def listed(variables: Mapping[str, Variable]) -> str:
 
 
 def states_of(compiled: CompiledModel, states: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run leaves for the next one: read-only arrays in the types that the model declares, by variable.
+    """Return the states that a run leaves for the next one: read-only arrays in the declared types, by variable.
 
     The streams of random operations are there, too, as ints.
     """

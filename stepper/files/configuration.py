@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def config_folder() -> Path:
-    """The folder `stepper` in that of XDG_CONFIG_HOME, else in ~/.config."""
+    """Return the folder `stepper` in that of XDG_CONFIG_HOME, else in ~/.config."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "stepper"
 
 
 def init_file() -> Path:
-    """The commands with which `stepper debug` begins."""
+    """Return the commands with which `stepper debug` begins."""
     return config_folder() / "init"

@@ -47,7 +47,7 @@ _BETWEEN_LOOKS: Final = 0.05
 
 
 class Holder(Struct, frozen=True):
-    """Who has a lock: its process, on which machine, the time at which it took the lock, and how it was called."""
+    """Holder of a lock: its process, on which machine, the time at which it took the lock, and how it was called."""
 
     pid: int
     host: str
@@ -152,7 +152,7 @@ class _Busy(Struct, frozen=True):
 
 
 def _taken(path: Path, key: Path) -> _Held | _Busy | str:
-    """The lock, who has it, or why there can be none."""
+    """Return the lock, who has it, or why there can be none."""
     place = lock_path(key)
     if _flock is None:
         return _note(path)
@@ -191,7 +191,7 @@ def held_by_nobody(handle: int) -> bool:
 
 
 def lock_path(path: Path) -> Path:
-    """The file beside another one that is locked for it."""
+    """Return the file beside another one that is locked for it."""
     return path.with_name(f".{path.name[:_LONGEST_NAME]}.lock")
 
 
@@ -216,7 +216,7 @@ def _describe(handle: int) -> None:
 
 
 def _read(handle: int) -> Holder | None:
-    """What stands in a lock file, which anybody may have written."""
+    """Return the content of a lock file, which anybody may have written."""
     import json
 
     try:

@@ -1,4 +1,4 @@
-"""Which files are models, by their names; imports nothing, so that the command line can ask at once."""
+"""Files of models by their names; imports nothing, so that the command line can ask at once."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ MODEL_SUFFIXES: Final = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
 
 
 def is_model_path(word: str) -> bool:
-    """Whether a word of the command line names a model's file rather than a command or an option."""
+    """Return True if a word of the command line names a model's file rather than a command or an option."""
     suffix = PurePath(word).suffix.lower()
     return not word.startswith("-") and (suffix == IR_SUFFIX or suffix in CONVERTED)

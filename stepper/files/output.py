@@ -57,14 +57,14 @@ class ProtectedFiles(Struct, frozen=True):
 
     @classmethod
     def of_model(cls, path: str | Path, what: str = "the model") -> ProtectedFiles:
-        """A model's file and its weights."""
+        """Return a model's file and its weights."""
         path = Path(path)
         weights = ProtectedFile(path.with_suffix(WEIGHTS_SUFFIX) if path.name else path, f"the weights of {what}")
         return cls((ProtectedFile(path, what), weights))
 
     @classmethod
     def of_file(cls, path: str | Path, what: str) -> ProtectedFiles:
-        """One file."""
+        """Return one file."""
         return cls((ProtectedFile(Path(path), what),))
 
     def but(self, *whats: str) -> ProtectedFiles:
@@ -75,7 +75,7 @@ class ProtectedFiles(Struct, frozen=True):
         return ProtectedFiles(tuple(dict.fromkeys((*self.files, *others.files))))
 
     def at(self, path: Path) -> ProtectedFile | None:
-        """The protected file to which a path leads."""
+        """Return the protected file to which a path leads."""
         return next((one for one in self.files if one.is_at(path)), None)
 
 
@@ -144,7 +144,7 @@ class Target(Struct, frozen=True):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        """A file to write, which takes the target's name when the block ends, or not at all. Raises OutputError."""
+        """Yield a file to write, which takes its name at the end, or never. OutputError where it cannot."""
         with writing_all([self]) as (file,):
             yield file
 
@@ -156,7 +156,7 @@ class Target(Struct, frozen=True):
 
 @contextlib.contextmanager
 def writing_all(targets: Iterable[Target]) -> Iterator[tuple[IO[bytes], ...]]:
-    """A file to write for each target; all take their names when the block ends, or none does. Raises OutputError."""
+    """Yield a file to write for each target; all take their names at the end, or none. Raise OutputError."""
     targets = tuple(targets)
     for target in targets:
         target.check()
@@ -174,7 +174,7 @@ def writing_all(targets: Iterable[Target]) -> Iterator[tuple[IO[bytes], ...]]:
 
 
 class _Part:
-    """What will be a target."""
+    """File that will be a target."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path, self.file = path, file
@@ -263,12 +263,12 @@ def _errors(path: Path) -> Iterator[None]:
 
 
 def cannot_be_written(path: str | Path, reason: str) -> OutputError:
-    """The error for a file that cannot be written."""
+    """Return the error for a file that cannot be written."""
     return OutputError(f"{path}: cannot be written: {reason}")
 
 
 def usual_mode() -> int:
-    """The rights of a new file."""
+    """Return the rights of a new file."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -1,4 +1,4 @@
-"""What only a whole graph can show: inputs that nothing feeds, Results and bodies out of order, cycles."""
+"""Checks of a whole graph: inputs that nothing feeds, Results and bodies out of order, cycles."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check_cycles(model: Model, graph: Graph, where: str) -> None:
 
 
 def _is_in_order(graph: Graph) -> bool:
-    """Whether each layer stands after its sources, as most files have it: then there is no cycle."""
+    """Return True if each layer stands after its sources, as most files have it: then there is no cycle."""
     before: set[int] = set()
     for key, sources in graph.sources.items():
         for source in sources:
@@ -84,7 +84,7 @@ def _is_in_order(graph: Graph) -> bool:
 
 
 def _ring(sources: Mapping[int, tuple[Source | None, ...]], left: set[int]) -> list[int]:
-    """A cycle among layers of which each has a producer that is left: walk back until one comes again."""
+    """Return a cycle among layers of which each has a producer that is left: walk back until one comes again."""
     key = min(left)
     walk: dict[int, None] = {}
     while key not in walk:

@@ -1,4 +1,4 @@
-"""What a Constant and a Parameter must say about their tensor, checked when the file is read."""
+"""Tensors of Constants and Parameters: what the file must say of them, checked when it is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"\s*[0-9]{1,19}\s*")
 
 
 def constant_type(constant: Layer) -> ElementType | None:
-    """The element type of a Constant: that of its <data>, else (older files) that of its output port."""
+    """Return the element type of a Constant: that of its <data>, else (older files) that of its output port."""
     text = constant.attributes.get("element_type")
     if text is not None:
         return element_types.by_name(text)
@@ -31,7 +31,7 @@ def constant_type(constant: Layer) -> ElementType | None:
 
 
 def constant_shape(constant: Layer) -> tuple[int, ...] | None:
-    """The shape of a Constant: that of its <data>, else (older files) that of its output port; None if it has none."""
+    """Return the shape of a Constant: of its <data>, else (older files) of its output port; None without either."""
     text = constant.attributes.get("shape")
     if text is None:
         dims = constant.outputs[0].dims
@@ -48,7 +48,7 @@ def _static_shape(text: str) -> tuple[int, ...] | None:
 
 
 def constant_value(model: Model, constant: Layer) -> Array:
-    """The tensor of a Constant, a view of the mapped .bin where its type allows. ModelError where there is no .bin."""
+    """Return the tensor of a Constant, a view of the mapped .bin if its type allows. ModelError if there is no .bin."""
     if (literal := _literal_value(constant)) is not None:
         return literal
     place = Place(model.path, constant.line, str(constant))
@@ -66,7 +66,7 @@ def constant_value(model: Model, constant: Layer) -> Array:
 def literal_constant(
     identity: int, name: str, values: Sequence[int] | int, element_type: ElementType, line: int
 ) -> Layer:
-    """A Constant that no file has: its numbers stand in its attribute `value`, and it has no place in the .bin."""
+    """Return a Constant that no file has: its numbers stand in its attribute `value`, not in a .bin."""
     numbers = (values,) if isinstance(values, int) else tuple(values)
     dims = () if isinstance(values, int) else (len(numbers),)
     texts = {
@@ -79,7 +79,7 @@ def literal_constant(
 
 
 def _literal_value(constant: Layer) -> Array | None:
-    """The tensor of a literal constant; None for one of a file, which has an offset."""
+    """Return the tensor of a literal constant; None for one of a file, which has an offset."""
     if "offset" in constant.attributes:
         return None
     element_type, shape = constant_type(constant), constant_shape(constant)
@@ -118,7 +118,7 @@ def check_constant(place: Place, constant: Layer, weights: Weights | None) -> No
 
 @lru_cache(maxsize=1024)
 def _bytes_needed(type_name: str, shape: tuple[int, ...]) -> int | None:
-    """The least number of bytes that hold such a tensor; None for one that no memory holds."""
+    """Return the least number of bytes that hold such a tensor; None for one that no memory holds."""
     element_type, count = element_types.ELEMENT_TYPES[type_name], math.prod(shape)
     if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:
         return None

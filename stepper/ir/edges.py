@@ -14,7 +14,7 @@ _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
-    """Every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
+    """Return every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
     if listed := plain.get(mark := element.text or ""):
         numbers = iter(listed)
         lined = enumerate(zip(numbers, numbers, numbers, numbers, strict=True), xml.line_before(element, mark) + 1)
@@ -39,7 +39,7 @@ def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]
 def sources_of(
     place: Place, layers: Mapping[int, Layer], edges: Sequence[Edge]
 ) -> Mapping[int, tuple[Source | None, ...]]:
-    """For each layer (by id) where each of its inputs comes from; None for one that no edge reaches.
+    """Return for each layer (by id) where each of its inputs comes from; None for one that no edge reaches.
 
     Raises ModelError for an edge from or to something that does not exist, and for two edges into one port.
     """

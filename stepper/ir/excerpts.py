@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def excerpt(text: str, longest: int = 80) -> str:
-    """The text if it is short, else its beginning and end; what cannot be printed (line breaks, too) is a blank."""
+    """Return the text if it is short, else its beginning and end; what cannot be printed (line breaks) is a blank."""
     if len(text) > longest:
         text = f"{text[: longest * 2 // 3]} ... {text[-(longest // 3) :]}"
     if text.isprintable():

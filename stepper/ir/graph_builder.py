@@ -81,7 +81,7 @@ class GraphBuilder:
                 self.layers[at] = layer._replace(outputs=(*ports[:index], declared, *ports[index + 1 :]))
 
     def literal(self, name: str, values: tuple[int, ...] | int, element_type: ElementType = I64) -> Tensor:
-        """A Constant of these numbers; one that is there already serves again, under its first name."""
+        """Return a Constant of these numbers; one that is there already serves again, under its first name."""
         if (found := self._literals.get((values, element_type))) is not None:
             return found
         layer = literal_constant(self._new_id(), self._full_name(name), values, element_type, self.line)
@@ -92,28 +92,28 @@ class GraphBuilder:
         return tensor
 
     def parameter(self, name: str, element_type: ElementType | None, dims: tuple[int, ...]) -> Tensor:
-        """A Parameter of a body."""
+        """Return a Parameter of a body."""
         attributes = {"shape": ",".join("?" if dim < 0 else str(dim) for dim in dims)}
         if element_type is not None:
             attributes["element_type"] = element_type.name
         return self.add("Parameter", 1, name, (), [(element_type, dims)], attributes)[0]
 
     def result(self, name: str, tensor: Tensor) -> int:
-        """A Result; its id."""
+        """Add a Result and return its id."""
         self.add("Result", 1, name, [tensor], ())
         return self.layers[-1].id
 
     def axis(self, axis: int) -> Tensor:
-        """A Constant that names an axis."""
+        """Return a Constant that names an axis."""
         return self.literal(f"axis_{axis}", (axis,))
 
     def squeezed(self, name: str, tensor: Tensor, axis: int) -> Tensor:
-        """The tensor without the axis, which is 1 long."""
+        """Return the tensor without the axis, which is 1 long."""
         dims = tensor.dims[:axis] + tensor.dims[axis + 1 :]
         return self.add("Squeeze", 1, name, [tensor, self.axis(axis)], [(tensor.type, dims)])[0]
 
     def unsqueezed(self, name: str, tensor: Tensor, axis: int) -> Tensor:
-        """The tensor with an axis more, 1 long."""
+        """Return the tensor with an axis more, 1 long."""
         dims = (*tensor.dims[:axis], 1, *tensor.dims[axis:])
         return self.add("Unsqueeze", 1, name, [tensor, self.axis(axis)], [(tensor.type, dims)])[0]
 
@@ -122,14 +122,14 @@ class GraphBuilder:
         return self.add("Select", 1, name, [mask, then, otherwise], [(then.type, then.dims)])[0]
 
     def converted(self, name: str, tensor: Tensor, element_type: ElementType | None) -> Tensor:
-        """The tensor in this type; itself where it has it already, or where nothing is asked for."""
+        """Return the tensor in this type; itself where it has it already, or where nothing is asked for."""
         if element_type is None or tensor.type == element_type:
             return tensor
         attributes = {"destination_type": element_type.name}
         return self.add("Convert", 1, name, [tensor], [(element_type, tensor.dims)], attributes)[0]
 
     def graph(self) -> Graph:
-        """What was collected, as a graph of its own."""
+        """Return the collected layers as a graph of its own."""
         layers, sources = tuple(self.layers), MappingProxyType(self.sources)
         return Graph(layers, edges_of(layers, sources, {}), sources, self.line)
 
@@ -144,7 +144,7 @@ class GraphBuilder:
 def edges_of(
     layers: Sequence[Layer], sources: Mapping[int, tuple[Source | None, ...]], lines: Mapping[tuple[int, int], int]
 ) -> tuple[Edge, ...]:
-    """The edges that say what `sources` says; `lines` are those of the file's own, by the layer and port they enter."""
+    """Return the edges that say what `sources` says; `lines` are those of the file, by layer and port entered."""
     by_id = {layer.id: layer for layer in layers}
     return tuple(
         Edge(

@@ -34,7 +34,7 @@ TIME: Final = 1
 
 
 class SequenceKind(Struct, frozen=True):
-    """What a sequence steps: its cell, the opset of the cell's definition, and the states that it carries."""
+    """Step of a sequence: its cell, the opset of the cell's definition, and the states that it carries."""
 
     cell: str
     definition: int
@@ -115,7 +115,7 @@ class _Sequence:
         return [self._given(index, [outputs[index] for outputs in given]) for index in range(count)]
 
     def _positions(self) -> Tensor:
-        """The numbers of the time steps."""
+        """Return the numbers of the time steps."""
         builder = self._builder
         zero, one = builder.literal("zero", 0), builder.literal("one", 1)
         axis = builder.literal("time_axis", TIME)
@@ -129,7 +129,7 @@ class _Sequence:
         return self._builder.add("Reshape", 1, "sequence_lengths", inputs, [(I64, (self._x.dims[0], 1))])[0]
 
     def _initial_states(self, lengths: Tensor) -> list[list[Tensor]]:
-        """Each state for each direction, zero for rows that have no step."""
+        """Return each state for each direction, zero for rows that have no step."""
         builder = self._builder
         inputs = [lengths, builder.literal("zero", 0)]
         has_steps = builder.add("Greater", 1, "has_steps", inputs, [(BOOLEAN, lengths.dims)])[0]
@@ -141,7 +141,7 @@ class _Sequence:
         return found
 
     def _by_direction(self, name: str, tensor: Tensor, axis: int) -> list[Tensor]:
-        """The tensor of each direction, in the type in which the loop computes."""
+        """Return the tensor of each direction, in the type in which the loop computes."""
         builder = self._builder
         wide = builder.converted(f"{name}_wide", tensor, self._wide_type)
         parts: Sequence[Tensor] = (wide,)
@@ -153,7 +153,7 @@ class _Sequence:
         return [builder.squeezed(f"{name}_squeezed", part, axis) for part in parts]
 
     def _loop(self, direction: Direction, number: int) -> tuple[Tensor, ...]:
-        """The loop of one direction; the first has the id of the sequence, one that is alone its name, too."""
+        """Return the loop of one direction; the first has the id of the sequence, one that is alone its name, too."""
         attributes = {name: text for name, text in self._layer.attributes.items() if name != "direction"}
         y, *last_states = add_loop(
             self._builder,
@@ -182,7 +182,7 @@ class _Sequence:
         return self._builder.add("ShapeOf", 3, "shape", [tensor], declared, {"output_type": "i64"})[0]
 
     def _given(self, index: int, parts: Sequence[Tensor]) -> Tensor:
-        """What the sequence gives at a port: in its type, the directions side by side on axis 1."""
+        """Return the output of the sequence at a port: in its type, the directions side by side on axis 1."""
         builder, name = self._builder, _OUTPUTS[index]
         inputs = [builder.converted(f"{name}_narrow", part, self._wide_type and self._type) for part in parts]
         if len(inputs) == 1:
@@ -243,7 +243,7 @@ def _one_step(x: Tensor) -> Tensor:
 def _step(
     inner: GraphBuilder, kind: SequenceKind, attributes: Mapping[str, str], parameters: Sequence[Tensor]
 ) -> tuple[int, list[int]]:
-    """One time step; the ids of the Results for Y and for each state."""
+    """Return one time step; the ids of the Results for Y and for each state."""
     x, position, lengths = parameters[:3]
     states, weights = parameters[3 : 3 + len(kind.states)], parameters[3 + len(kind.states) :]
     within = inner.add("Less", 1, "is_within_length", [position, lengths], [(BOOLEAN, lengths.dims)])[0]
@@ -261,7 +261,7 @@ def _step(
 
 
 def zero_like(builder: GraphBuilder, tensor: Tensor) -> Tensor:
-    """A scalar 0 of the tensor's type, which a file may leave open."""
+    """Return a scalar 0 of the tensor's type, which a file may leave open."""
     zero = builder.literal("zero", 0, tensor.type or F32)
     if tensor.type is not None:
         return zero

@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Lower)
 
 
 class Lowering(Struct, frozen=True):
-    """How one operation type becomes a loop; `has_body`: the file has a <body> for it."""
+    """Lowering of one operation type to a loop; `has_body`: the file has a <body> for it."""
 
     lower: Lower
     applies: Callable[[Layer], bool]

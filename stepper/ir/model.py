@@ -45,14 +45,14 @@ class Edge(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where an input's value comes from: the layer and the index (not the id) of its output port."""
+    """Source of an input's value: the layer and the index (not the id) of its output port."""
 
     layer: int
     output: int
 
 
 class Slicing(NamedTuple):
-    """How a port map entry with an `axis` cuts (an input) or joins (an output) along it, iteration by iteration.
+    """Cutting of an input or joining of an output along the `axis` of a port map entry, iteration by iteration.
 
     `part_size` is None where the file does not say.
     """
@@ -140,7 +140,7 @@ class Layer(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """Whether this is a TensorIterator or a Loop."""
+        """True if this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -157,7 +157,7 @@ class Layer(NamedTuple):
 
 
 def _layer(attributes: dict[str, str], parts: tuple[Any, ...]) -> Layer:
-    """A layer that was pickled: a mapping that cannot be written to is none that pickle knows."""
+    """Return a layer that was pickled: a mapping that cannot be written to is none that pickle knows."""
     return Layer(*parts)._replace(attributes=MappingProxyType(attributes))
 
 
@@ -225,7 +225,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
         return f"<Model '{excerpt(self.name or self.path.stem)}' of {excerpt(str(self.path))}: {counts}>"
 
     def _repr_html_(self) -> str:
-        """A table of inputs, outputs and loops, for notebooks."""
+        """Return a table of inputs, outputs and loops, for notebooks."""
         from html import escape  # notebooks alone need it
 
         rows = [("input", layer, str(parameter_shape(layer))) for layer in self.graph.parameters]
@@ -239,7 +239,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
         return f"<p>{escape(repr(self)[1:-1])}</p><table>{lines}</table>"
 
     def graphs(self) -> Iterator[tuple[tuple[Layer, ...], Graph]]:
-        """Every graph of the model, outer before inner, each with the layers that lead to it."""
+        """Yield every graph of the model, outer before inner, each with the layers that lead to it."""
         stack: list[tuple[tuple[Layer, ...], Graph]] = [((), self.graph)]
         while stack:
             path, graph = stack.pop()
@@ -249,7 +249,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
 
 
 def parameter_shape(parameter: Layer) -> PartialShape:
-    """The declared shape of a Parameter: that of its <data>, else that of its output port."""
+    """Return the declared shape of a Parameter: that of its <data>, else that of its output port."""
     text = parameter.attributes.get("shape")
     if text is None:
         return PartialShape.of_dims(parameter.outputs[0].dims)

@@ -27,12 +27,12 @@ _opener: list[Callable[[Any], Model]] = []
 
 
 def set_opener(opener: Callable[[Any], Model]) -> None:
-    """Who opens what is no IR: files of other formats, and models of other libraries."""
+    """Set the opener of what is no IR: files of other formats, and models of other libraries."""
     _opener[:] = [opener]
 
 
 def opened(source: ModelSource) -> Model:
-    """The model that is meant. Raises ModelError for a file that cannot be read, ArgumentTypeError for no model."""
+    """Return the model that is meant. ModelError for a file that cannot be read, ArgumentTypeError for no model."""
     if isinstance(source, Model):
         return source
     if isinstance(source, os.PathLike):

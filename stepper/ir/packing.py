@@ -1,4 +1,4 @@
-"""How a .bin packs element types narrower than a byte, and strings (measured: semantics 5.9, 5.10)."""
+"""Packing of element types narrower than a byte, and of strings, in a .bin (measured: semantics 5.9, 5.10)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def packed_size(element_type: ElementType, count: int) -> int:
-    """How many bytes `count` elements take; u3 comes in groups of 8 elements, u6 in groups of 4."""
+    """Return the bytes that `count` elements take; u3 comes in groups of 8 elements, u6 in groups of 4."""
     if element_type.name == "u3":
         return 3 * -(-count // 8)
     if element_type.name == "u6":
@@ -22,7 +22,7 @@ def packed_size(element_type: ElementType, count: int) -> int:
 
 
 def unpack(raw: Bytes, element_type: ElementType, count: int) -> Array:
-    """The first `count` elements in `raw`, a rank-1 array of the type's dtype."""
+    """Return the first `count` elements in `raw`, a rank-1 array of the type's dtype."""
     codes = _codes(raw, element_type)[:count]
     dtype = element_type.dtype
     if element_type.name == "i4":
@@ -33,13 +33,13 @@ def unpack(raw: Bytes, element_type: ElementType, count: int) -> Array:
 
 
 def content(values: Array) -> bytes:
-    """The bytes of a tensor in a .bin, of every type but strings."""
+    """Return the bytes of a tensor in a .bin, of every type but strings."""
     element_type = of(values)
     return pack(values, element_type).tobytes() if element_type.bits < 8 else np.ascontiguousarray(values).tobytes()
 
 
 def pack(values: Array, element_type: ElementType) -> Bytes:
-    """The bytes of a tensor of a type narrower than a byte: what `unpack` reads."""
+    """Return the bytes of a tensor of a type narrower than a byte: what `unpack` reads."""
     flat = np.ascontiguousarray(values).reshape(-1)
     if element_type.dtype.names or element_type.name == "f4e2m1":
         codes = flat.view(np.uint8)
@@ -76,7 +76,7 @@ def _joined(codes: Bytes, shifts: list[int]) -> Bytes:
 
 
 def _codes(raw: Bytes, element_type: ElementType) -> Bytes:
-    """The bit patterns, one a byte."""
+    """Return the bit patterns, one a byte."""
     match element_type.name:
         case "u1":
             return np.unpackbits(raw)
@@ -113,7 +113,7 @@ def _split4(raw: Bytes) -> Bytes:
 
 
 def strings(raw: Bytes, count: int) -> Array:
-    """The texts of a string constant: int32 count n, n+1 int32 offsets, then UTF-8. ValueError where that is broken."""
+    """Return the texts of a string constant: int32 count n, n+1 int32 offsets, then UTF-8. ValueError if broken."""
     header = np.frombuffer(raw, "<i4", 1)[0] if len(raw) >= 4 else -1
     if header != count or len(raw) < 4 * (count + 2):
         raise ValueError(f"a string constant of {count} texts has a header that says {header}")

@@ -43,7 +43,7 @@ _NUMBERS: Final = bytes(byte if byte in b"-0123456789" else 32 for byte in range
 
 
 class PlainLists:
-    """What the marks stand for, by the text of the element in which they are."""
+    """Lists that the marks stand for, by the text of the element in which they are."""
 
     def __init__(self) -> None:
         self.ports: dict[str, tuple[PlainPort, ...]] = {}
@@ -51,7 +51,7 @@ class PlainLists:
         """The four numbers of each edge, one after another; the first stands on the line after `<edges>`, and so on."""
 
     def take_from(self, content: bytes) -> bytes:
-        """The file with marks, or as it is where these could be mistaken (as in UTF-16, which is full of zeros)."""
+        """Return the file with marks, or as it is if these could be mistaken (as in UTF-16, which is full of zeros)."""
         if _MARK in content or b"\0" in content or (b"&" in content and _MARK_BY_NUMBER.search(content)):
             return content
         return self._take_edges(self._take_ports(content))
@@ -86,7 +86,7 @@ def _are_edges(written: bytes) -> bool:
 
 
 class _Marked(dict[bytes, bytes]):
-    """What the parser is given for all that stands between `<input>` and the last four letters of `</input>`.
+    """Text with marks for all that stands between `<input>` and the last four letters of `</input>`.
 
     The same list has the same mark wherever it stands: large models repeat their shapes.
     """
@@ -110,7 +110,7 @@ def _mark(number: int, written: bytes) -> bytes:
 
 
 def _ports(written: bytes, *, is_output: bool) -> tuple[PlainPort, ...]:
-    """The ports of a plain list; none where one has an element type that is not known."""
+    """Return the ports of a plain list; none where one has an element type that is not known."""
     ports: list[PlainPort] = []
     line = end = 0
     for port in _PORT.finditer(written):
@@ -131,7 +131,7 @@ def _dims(written: bytes) -> tuple[int, ...]:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """The tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
+    """Return the tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
     if "\\" not in text:
         return tuple(text.split(",")) if text else ()
     parts = text.replace("\\,", "\0").split(",")

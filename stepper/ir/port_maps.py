@@ -13,7 +13,7 @@ from stepper.ir.xml import Element, Place
 def read_body(
     place: Place, layer: Element, ports: Iterable[Port], role: BodyRole, port_map_tag: str, graph: Graph
 ) -> Body:
-    """One body of the outer layer with its map, every entry checked against the body's Parameters and Results.
+    """Return one body of the outer layer with its map, every entry checked against the body's Parameters and Results.
 
     `ports` are the inputs of the layer.
     """
@@ -58,7 +58,7 @@ def _input(place: Place, entry: Element, graph: Graph, port_ids: list[int], *, f
 
 
 def _external_input(place: Place, entry: Element, port_ids: list[int], *, first_draft: bool) -> int | None:
-    """The index of the layer's input: what external_port_id is (semantics 5.4), but in the first draft a port's id."""
+    """Return the index of the layer's input: what external_port_id is (semantics 5.4), in the first draft an id."""
     number = xml.integer(place, entry, "external_port_id")
     if number < 0:
         return None
@@ -80,7 +80,7 @@ def _output(place: Place, entry: Element, graph: Graph) -> OutputMapping:
 
 
 def _slicing(place: Place, entry: Element) -> Slicing | None:
-    """An axis is what makes an entry sliced or concatenated (semantics 1.1); the rest has defaults."""
+    """Return the slicing of an entry, None for one without an axis (semantics 1.1); the rest has defaults."""
     axis, start, end, stride, part_size = (
         xml.optional_integer(place, entry, name) for name in ("axis", "start", "end", "stride", "part_size")
     )
@@ -92,7 +92,7 @@ def _slicing(place: Place, entry: Element) -> Slicing | None:
 
 
 def _internal(place: Place, entry: Element, graph: Graph, type: str) -> Layer:
-    """The body's Parameter or Result that the entry maps to."""
+    """Return the body's Parameter or Result that the entry maps to."""
     identity = xml.integer(place, entry, "internal_layer_id")
     layer = graph.by_id.get(identity)
     if layer is None:

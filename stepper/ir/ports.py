@@ -21,7 +21,7 @@ _DIM_FAULTS: Final = {
 def read_ports(
     place: Place, side: Element, plain: Mapping[str, tuple[PlainPort, ...]], *, is_output: bool
 ) -> tuple[Port, ...]:
-    """The ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for what is wrong."""
+    """Return the ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for faults."""
     if listed := plain.get(mark := side.text or ""):
         first = xml.line_before(side, mark)
         return tuple(

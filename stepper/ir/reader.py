@@ -78,7 +78,7 @@ class ModelFile(Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path, name: str | None = None) -> ModelFile:
-        """The files as they are now, of a model that is called so."""
+        """Return the files as they are now, of a model that is called so."""
         xml = _stamp(path)
         assert xml is not None, "it has been read"
         return cls(str(path.absolute()), xml, _stamp(path.with_suffix(".bin")), name)
@@ -138,7 +138,7 @@ class _GraphReader:
         self.has_extensions = False
 
     def read(self, root: Element) -> Graph:
-        """The graph of `root` with all bodies in it."""
+        """Return the graph of `root` with all bodies in it."""
         waiting, opened = [root], []
         while waiting:
             element, hosts = waiting.pop(), list[_Host]()
@@ -154,7 +154,7 @@ class _GraphReader:
         return graphs[root]
 
     def _layers(self, element: Element, hosts: list[_Host], *, in_body: bool) -> list[Layer]:
-        """The layers of one graph, those with bodies still without them; these are added to `hosts`."""
+        """Return the layers of one graph, those with bodies still without them; these are added to `hosts`."""
         parent = xml.child(element, "layers")
         if parent is None:
             return []
@@ -242,13 +242,13 @@ def _body(place: Place, host: Element, tag: str) -> Element:
 
 @lru_cache(maxsize=1024)
 def _known_definition(type: str, version: str) -> int | None:
-    """The opset of the definition meant."""
+    """Return the opset of the definition meant."""
     opset = operation_types.opset_number(version)
     return None if opset is None else operation_types.definition(type, opset)
 
 
 def _unusual_definition(place: Place, type: str, version: str) -> int | None:
-    """The definition of an extension's operation that has a known name, None for one that has not.
+    """Return the definition of an extension's operation that has a known name, None for one that has not.
 
     An operation set newer than all that are known may have any operations; they are taken as an extension's.
     ModelError for what no operation set has.

@@ -45,7 +45,7 @@ class PartialShape(Struct, frozen=True):
         return cls(tuple(Dimension(0, None) if dim < 0 else Dimension(dim, dim) for dim in dims))
 
     def accepts(self, shape: Sequence[int]) -> bool:
-        """Whether a tensor of `shape` may stand here."""
+        """Return True if a tensor of `shape` may stand here."""
         if self.dimensions is None:
             return True
         return len(shape) == len(self.dimensions) and all(

@@ -35,7 +35,7 @@ class Weights:
         return self
 
     def constant(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> Array:
-        """The tensor at these bytes: a read-only view of the file, or an unpacked copy of sub-byte types and strings.
+        """Return the tensor at these bytes: a read-only view of the file, or a copy of sub-byte types and strings.
 
         ValueError where the bytes do not hold such a tensor. The range is checked by the reader (`checked_range`).
         """
@@ -56,7 +56,7 @@ class Weights:
 
 
 def _mapped(path: Path, size: int) -> Weights:
-    """The weights that were pickled. ModelError where the file is another one by now."""
+    """Return the weights that were pickled. ModelError where the file is another one by now."""
     weights = Weights(path)
     if weights.size != size:
         raise ModelError(f"{path}: has {weights.size} bytes, and had {size} when the model was pickled")

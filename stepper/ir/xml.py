@@ -38,7 +38,7 @@ _NO_MODELS: Final = {
 
 
 def parse(path: Path, plain: PlainLists | None = None) -> Element:
-    """The root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
+    """Return the root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
 
     Raises ModelError for a file that cannot be read, is no XML, or holds a document type (the door to entities).
     """
@@ -87,7 +87,7 @@ def _refuse_document_type(place: Place, content: bytes) -> None:
 
 
 class Place(NamedTuple):
-    """Where in the file the reader is: what every message begins with.
+    """Place of the reader in the file, with which every message begins.
 
     `layer` says in which layer, in words or as its id, name and type: only a message makes words of these.
     """
@@ -97,7 +97,7 @@ class Place(NamedTuple):
     layer: str | tuple[int, str, str] = ""
 
     def at(self, element: Element, layer: str | None = None) -> Place:
-        """The same place, moved to `element` (and into a layer)."""
+        """Return the same place, moved to `element` (and into a layer)."""
         return Place(self.path, line_of(element), self.layer if layer is None else layer)
 
     def fail(self, message: str) -> NoReturn:
@@ -113,19 +113,19 @@ class Place(NamedTuple):
 
 
 def line_of(element: Element) -> int:
-    """The line on which the element begins."""
+    """Return the line on which the element begins."""
     line = element.sourceline or 0
     return line if line < _FAR_DOWN else _line_far_down(element, line)
 
 
 def line_before(element: Element, text: str) -> int:
-    """The same, where the text with which the element begins is at hand."""
+    """Return the same, where the text with which the element begins is at hand."""
     line = element.sourceline or 0
     return line if line < _FAR_DOWN else line - text.count("\n")
 
 
 def _line_far_down(element: Element, line: int) -> int:
-    """The same from line 65535 on, where libxml2 gives the line on which the next text ends."""
+    """Return the same from line 65535 on, where libxml2 gives the line on which the next text ends."""
     while not (text := element.text):
         if len(element):
             element = element[0]
@@ -139,7 +139,7 @@ def _line_far_down(element: Element, line: int) -> int:
 
 
 def child(element: Element, name: str) -> Element | None:
-    """The first child of this name, or of the name that the first draft had for it."""
+    """Return the first child of this name, or of the name that the first draft had for it."""
     found = element.find(name)
     if found is None and name in FIRST_DRAFT_TAGS:
         found = element.find(FIRST_DRAFT_TAGS[name])
@@ -147,7 +147,7 @@ def child(element: Element, name: str) -> Element | None:
 
 
 def text(place: Place, element: Element, name: str) -> str:
-    """A mandatory attribute."""
+    """Return a mandatory attribute."""
     value = element.get(name)
     if value is None and name in FIRST_DRAFT_ATTRIBUTES:
         value = element.get(FIRST_DRAFT_ATTRIBUTES[name])
@@ -157,7 +157,7 @@ def text(place: Place, element: Element, name: str) -> str:
 
 
 def integer(place: Place, element: Element, name: str) -> int:
-    """A mandatory attribute that is a 64-bit integer."""
+    """Return a mandatory attribute that is a 64-bit integer."""
     value = element.get(name) or text(place, element, name)
     if len(value) < 16 and value.isdecimal() and value.isascii():
         return int(value)
@@ -165,13 +165,13 @@ def integer(place: Place, element: Element, name: str) -> int:
 
 
 def optional_integer(place: Place, element: Element, name: str) -> int | None:
-    """An attribute that is a 64-bit integer, None where it is missing."""
+    """Return an attribute that is a 64-bit integer, None where it is missing."""
     value = element.get(name)
     return None if value is None else to_integer(place, element, name, value)
 
 
 def to_integer(place: Place, element: Element, name: str, value: str) -> int:
-    """The 64-bit integer that `value`, the attribute `name` of `element`, is."""
+    """Return the 64-bit integer that `value`, the attribute `name` of `element`, is."""
     if not _INTEGER.fullmatch(value) or int(value) not in _INT64:
         place.at(element).fail(
             f"the attribute '{name}' of <{element.tag!s}> is '{value[:80]}', expected a 64-bit integer"

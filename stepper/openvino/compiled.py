@@ -28,7 +28,7 @@ class CompiledText:
         self._shapes: list[openvino.PartialShape] = []
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """The outputs, in the order of the model's Results."""
+        """Return the outputs, in the order of the model's Results."""
         if self._request is None or not self._takes(inputs):
             self._request = None  # one at a time: a model may be large
             model = self._runtime.read(*self._text, is_kept=True)

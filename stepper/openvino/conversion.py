@@ -30,7 +30,7 @@ def convert(source: str, target: str) -> None:
 
 
 def conversion_complaint(error: BaseException) -> str:
-    """Why a model is not converted, and what can be done, from an exception of OpenVINO's converter."""
+    """Return why a model is not converted, and what can be done, from an exception of OpenVINO's converter."""
     text = str(error)
     if "Unable to read the model" in text:
         return "is no model that OpenVINO can read: the file is damaged, or of another format than its suffix says"

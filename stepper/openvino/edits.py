@@ -16,7 +16,7 @@ Way = tuple[Step, ...]
 
 
 def graph_at(net: Element, place: Iterable[Step]) -> Element | None:
-    """The body at the end of a way of layers and roles; None where the file has none."""
+    """Return the body at the end of a way of layers and roles; None where the file has none."""
     found: Element | None = net
     for identity, role in place:
         layer = None if found is None else child_layer(found, identity)
@@ -25,27 +25,27 @@ def graph_at(net: Element, place: Iterable[Step]) -> Element | None:
 
 
 def child_layer(graph: Element, identity: int) -> Element | None:
-    """The layer of this id in a graph; None where it has none."""
+    """Return the layer of this id in a graph; None where it has none."""
     layers = graph.find("layers")
     return None if layers is None else next((layer for layer in layers if layer.get("id") == str(identity)), None)
 
 
 def holder(graph: Element, identity: int) -> Element:
-    """The loop or If of this id, which is there."""
+    """Return the loop or If of this id, which is there."""
     layer = child_layer(graph, identity)
     assert layer is not None
     return layer
 
 
 def body_of(graph: Element, identity: int, role: str) -> Element:
-    """The body in this role of the loop or If of this id, which is there."""
+    """Return the body in this role of the loop or If of this id, which is there."""
     body = holder(graph, identity).find(role)
     assert body is not None
     return body
 
 
 def map_output(layer: Element, results: Mapping[str, int]) -> int:
-    """A new output of a loop or an If, from the Result of each body; its port."""
+    """Return a new output of a loop or an If, from the Result of each body; its port."""
     maps = {role: part(layer, port_map(role)) for role in results}
     taken = [int(entry.get("external_port_id", "-1")) for found in maps.values() for entry in found.findall("output")]
     # Outputs count in the order of these ids, which need not be those of ports.
@@ -59,12 +59,12 @@ def map_output(layer: Element, results: Mapping[str, int]) -> int:
 
 
 def port_map(role: str) -> str:
-    """The element with the port map of a body."""
+    """Return the element with the port map of a body."""
     return role.replace("body", "port_map")
 
 
 def part(layer: Element, name: str) -> Element:
-    """The child of this name; made where there is none, before the body."""
+    """Return the child of this name; made where there is none, before the body."""
     found = layer.find(name)
     if found is None:
         found = etree.Element(name)
@@ -75,7 +75,7 @@ def part(layer: Element, name: str) -> Element:
 
 
 def new_port(layer: Element) -> int:
-    """The smallest number of a port that is larger than all of a layer's."""
+    """Return the smallest number of a port that is larger than all of a layer's."""
     sides = [side for side in (layer.find("input"), layer.find("output")) if side is not None]
     return 1 + max((int(port.get("id", "0")) for side in sides for port in side.findall("port")), default=-1)
 
@@ -93,7 +93,7 @@ def new_result(graph: Element, layer: int, port: int) -> int:
 
 
 def new_layer(graph: Element, type: str, name: str, *, inputs: int, outputs: int, **attributes: str) -> int:
-    """A layer of i32 [1]; its input ports are numbered from 0, its output follows."""
+    """Return a layer of i32 [1]; its input ports are numbered from 0, its output follows."""
     layers = part(graph, "layers") if graph.find("layers") is None else graph.find("layers")
     assert layers is not None
     identity = 1 + max((int(layer.get("id", "0")) for layer in layers), default=-1)

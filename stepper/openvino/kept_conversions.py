@@ -33,7 +33,7 @@ _REVISION: Final = b"2"
 
 
 def converted(path: Path, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Path:
-    """The .xml into which OpenVINO converts a model: the one that is kept, or a new one."""
+    """Return the .xml into which OpenVINO converts a model: the one that is kept, or a new one."""
     name = f"{path.stem[:80]}-{_content_hash(path)}"
     places = [path.parent / FOLDER, _user_cache()]
     for place in places:
@@ -81,7 +81,7 @@ def _convert(path: Path, target: Path, timeout: float | None) -> None:
 
 
 def _content_hash(path: Path) -> str:
-    """A hash of the file, and of name, size and time of those beside it that may hold its weights.
+    """Return a hash of the file, and of name, size and time of those beside it that may hold its weights.
 
     The contents of these may be large, so that size and time must do.
     """

@@ -71,7 +71,7 @@ class LayerInOpenVINO:
         self._open: dict[Signature, _Request | None] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """The layer's outputs for these inputs (the constant ones among them, which are not looked at)."""
+        """Return the layer's outputs for these inputs (the constant ones among them, which are not looked at)."""
         given = [array for array, constant in zip(inputs, self._constants, strict=True) if constant is None]
         signature = tuple((array.dtype, shape) for array, shape in zip(given, self._shapes(given), strict=True))
         request = self._requests.get(signature)
@@ -85,7 +85,7 @@ class LayerInOpenVINO:
             raise KernelError(f"OpenVINO fails at it: {complaint(error)}") from None
 
     def _request(self, signature: Signature, given: list[Any], *, must_be_open: bool) -> _Request:
-        """A request for a signature that has none yet."""
+        """Return a request for a signature that has none yet."""
         settled = self._demanded(given)
         if any(number is not None for number in settled):
             return self._with_numbers_settled(given, settled)
@@ -110,7 +110,7 @@ class LayerInOpenVINO:
                 raise self._refused(complaint(error)) from None
 
     def _shapes(self, given: list[Any]) -> list[tuple[int, ...]]:
-        """The shapes for which to compile: those of the arrays, but -1 where the file leaves a dimension open."""
+        """Return the shapes for which to compile: those of the arrays, but -1 if the file leaves a dimension open."""
         if self._declared is None:
             return [array.shape for array in given]
         return [
@@ -121,7 +121,7 @@ class LayerInOpenVINO:
         ]
 
     def _demanded(self, given: list[Any]) -> list[Any]:
-        """The inputs that the plugin reads as if they were Constants."""
+        """Return the inputs that the plugin reads as if they were Constants."""
         indices = [index for index, constant in enumerate(self._constants) if constant is None]
         return [
             array if must_be_constant(self._layer, index) else None for index, array in zip(indices, given, strict=True)
@@ -143,7 +143,7 @@ class LayerInOpenVINO:
         return self._open[ranks]
 
     def _with_numbers_settled(self, given: list[Any], settled: list[Any]) -> _Request:
-        """A request made for just these numbers, which stand in it as Constants. KernelError where it is refused."""
+        """Return a request made for just these numbers, which are Constants in it. KernelError if it is refused."""
         key = tuple(
             (array.dtype, array.shape, None if number is None else np.asarray(number).tobytes())
             for array, number in zip(given, settled, strict=True)
@@ -174,7 +174,7 @@ class LayerInOpenVINO:
     def _model(
         self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
     ) -> openvino.Model:
-        """The layer as a model for these inputs, compiled for these shapes (-1: open); `settled` ones are Constants."""
+        """Return the layer as a model for these inputs, for these shapes (-1: open); `settled` ones are Constants."""
         changing = iter(zip(given, shapes, settled or [None] * len(given), strict=True))
         inputs, constants = [], []
         for constant in self._constants:
@@ -195,7 +195,7 @@ class LayerInOpenVINO:
         return model
 
     def _constant_tensor(self, index: int, value: Any) -> openvino.Tensor:
-        """The tensor of a large constant, which all compilations share; that of one settled for them alone is new."""
+        """Return the tensor of a large constant, which compilations share, or of one settled for them."""
         if self._constants[index] is None:
             return to_tensor(value)
         if index not in self._tensors:
@@ -206,7 +206,7 @@ class LayerInOpenVINO:
 def remote_layer(
     runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
 ) -> RemoteFunction:
-    """The same layer in another process: a function from those of its inputs that are no constants."""
+    """Return the same layer in another process: a function from those of its inputs that are no constants."""
     places = tuple(index for index, constant in enumerate(constants) if constant is not None)
 
     def define(key: int) -> tuple[DefineLayer, list[Any]]:
@@ -238,7 +238,7 @@ class _Request:
         self._outputs = [_wide_dtype(port.get_element_type()) for port in self._request.model_outputs]
 
     def _views(self) -> list[Array] | None:
-        """The memory of the inputs as arrays; None where some of it is none that numpy knows."""
+        """Return the memory of the inputs as arrays; None where some of it is none that numpy knows."""
         tensors = list(self._request.input_tensors)
         dtypes = [_wide_dtype(tensor.element_type) for tensor in tensors]
         known = [dtype for dtype in dtypes if dtype is not None]
@@ -266,13 +266,13 @@ class _Request:
 
 
 def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:
-    """The dtype of a type whose tensors lie in memory as numpy's do; None for strings and those packed in bytes."""
+    """Return the dtype of a type whose tensors lie in memory as numpy's do; None for strings and packed ones."""
     element_type = element_types.by_name(native.get_type_name())
     return None if element_type is None or element_type.bits < 8 else element_type.dtype
 
 
 def layer_text(layer: Layer, inputs: Sequence[LayerInput]) -> str:
-    """The IR of a model of one layer with Parameters, or Constants, for its inputs."""
+    """Return the IR of a model of one layer with Parameters, or Constants, for its inputs."""
     layers, edges = [], []
     count, ports = len(inputs), ""
     for index, entry in enumerate(inputs):

@@ -47,12 +47,12 @@ class NativeText(NamedTuple):
 
 
 def whole(model: Model) -> NativeText:
-    """The model as its file has it."""
+    """Return the model as its file has it."""
     return changed(model, xml.parse(model.path))
 
 
 def body(model: Model, graph: Graph) -> NativeText:
-    """One of the model's bodies as a model: its Parameters are the inputs, its Results the outputs, in file order.
+    """Return one of the model's bodies as a model: inputs and outputs are its Parameters and Results.
 
     UsageError for a graph that the file does not have (a recurrent sequence opened as a loop).
     """
@@ -65,7 +65,7 @@ def body(model: Model, graph: Graph) -> NativeText:
 
 
 def counted(model: Model) -> tuple[NativeText, list[LoopKey]]:
-    """The model with a Result more for each loop: how many iterations it ran in all, an i32 of shape [1].
+    """Return the model with a Result more for each loop: how many iterations it ran in all, an i32 of shape [1].
 
     They follow the model's own Results, in the order of the keys that are returned. Two Parameters more, i32 [1], want
     0 and 1, after the model's own. Loops opened from a sequence are not counted.
@@ -80,7 +80,7 @@ def counted(model: Model) -> tuple[NativeText, list[LoopKey]]:
 
 
 def changed(model: Model, net: Element) -> NativeText:
-    """The text of a model's changed graph, with the model's .bin."""
+    """Return the text of a model's changed graph, with the model's .bin."""
     return NativeText(_text(net), _weights(model))
 
 
@@ -96,7 +96,7 @@ def _weights(model: Model) -> np.memmap[Any, Any] | None:
 
 
 def mapped(path: str | Path) -> np.memmap[Any, Any]:
-    """The bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
+    """Return the bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
     return np.memmap(path, np.uint8, "c")
 
 
@@ -134,7 +134,7 @@ def _key(way: Way) -> LoopKey:
 
 
 def _is_needed(graph: Graph, layer: Layer) -> bool:
-    """Whether anything reads it; OpenVINO drops what nothing reads, and would run it for its count alone."""
+    """Return True if anything reads it; OpenVINO drops what nothing reads, and would run it for its count alone."""
     return any(source is not None and source.layer == layer.id for found in graph.sources.values() for source in found)
 
 

@@ -17,7 +17,7 @@ from stepper.ir.opening import ModelSource
 
 
 def open_model(source: ModelSource, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Model:
-    """The model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
+    """Return the model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
     `told` hears of a conversion, which may take its time: `timeout` seconds at most, where that is given. A converted
     model has the name of the file that it came from. Raises ModelError where the file cannot be read or converted,
@@ -36,7 +36,7 @@ def open_model(source: ModelSource, told: Callable[[str], None] | None = None, t
 
 
 def _live(source: Any) -> Model:
-    """A live model, written to a temporary place that is there as long as the model that is read from it."""
+    """Return a live model, written to a temporary place that is there as long as the model that is read from it."""
     if type(source).__module__.partition(".")[0] != "openvino":
         kind = type(source).__name__
         raise ArgumentTypeError(f"{kind} is no model: name a file, or give a stepper or an OpenVINO model")

@@ -1,4 +1,4 @@
-"""Who computes which operation: numpy, OpenVINO, or a mixture chosen by names and types (the engine's `Partner`)."""
+"""Providers of operations: numpy, OpenVINO, or a mixture chosen by names and types (the engine's `Partner`)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OpenVINOPartner:
 
     @classmethod
     def described(cls, text: str, extensions: Sequence[Any] = ()) -> OpenVINOPartner:
-        """The partner with that description, as a recording has it; the usual one for none. UsageError for another."""
+        """Return the partner with that description, as a recording has it; else the usual. UsageError for others."""
         found: dict[str, str] = {}
         choices: dict[str, str] = {}
         for word in _OPTION.split(text) if text else []:
@@ -88,7 +88,7 @@ class OpenVINOPartner:
         return cls(found.get("--engine", NUMPY), choices, runtime)
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
-        """Whether anybody but numpy as it is computes this layer."""
+        """Return True if anybody but numpy as it is computes this layer."""
         return not has_kernel or self._engine_of(layer) != NUMPY
 
     def _engine_of(self, layer: Layer) -> str:
@@ -96,7 +96,7 @@ class OpenVINOPartner:
         return (fitting or [self._engine])[-1]
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., tuple[Any, ...]], str]:
-        """What computes the layer. Without OpenVINO it is a function that says so when the run gets there."""
+        """Return the function that computes the layer; without OpenVINO, one that says so when the run gets there."""
         from stepper import ops
 
         narrow = EMULATES.get(self._engine_of(layer))
@@ -116,7 +116,7 @@ class OpenVINOPartner:
         return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=is_last, trial=trial), str(self.runtime)
 
     def check(self, model: Model) -> None:
-        """UsageError for a pattern that fits nothing in the model."""
+        """Raise UsageError for a pattern that fits nothing in the model."""
         layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
         for pattern in self._choices:
             if not any(_fits(pattern, layer) for layer in layers):
@@ -128,7 +128,7 @@ def _fits(pattern: str, layer: Layer) -> bool:
 
 
 def _emulated(layer: Layer, kernel: Kernel, narrow: str) -> Callable[..., tuple[Any, ...]]:
-    """A kernel of our own with all floats rounded; attributes that it refuses are an error where the run gets there."""
+    """Return a kernel of our own with all floats rounded; attributes that it refuses are errors of the run."""
     from stepper.ops.emulation import EMULATED, emulated
 
     try:
@@ -144,7 +144,7 @@ def _emulated(layer: Layer, kernel: Kernel, narrow: str) -> Callable[..., tuple[
 
 
 def _missing(layer: Layer) -> Callable[..., tuple[Any, ...]]:
-    """The function of a layer that only OpenVINO could compute, which is not there."""
+    """Return the function of a layer that only OpenVINO could compute, which is not there."""
 
     def refuse(*_inputs: Any) -> Any:
         raise UnsupportedOperation(f"{no_kernel(layer)}; OpenVINO may compute it: {INSTALL}")

@@ -1,4 +1,4 @@
-"""What OpenVINO makes of a model, pass by pass: its own serialisation of the model after each transformation.
+"""Passes of OpenVINO over a model: its own serialisation of the model after each transformation.
 
 The runtime writes a whole model after every pass, some hundreds of them, into the folder where it runs. So it has a
 process for this alone, in a temporary folder, and is stopped (not ended) while more is there than the limit; whoever
@@ -43,7 +43,7 @@ class TracedPass(NamedTuple):
 
 
 def traced_passes(model: Path, device: str, precision: str, timeout: float | None = None) -> Iterator[TracedPass]:
-    """Each pass while OpenVINO compiles the model; its files go when the next is taken.
+    """Yield each pass while OpenVINO compiles the model; its files go when the next is taken.
 
     `timeout` is how many seconds there may be between two of them. ExecutionError where OpenVINO refuses the model or
     crashes, WorkerLimit where it goes on for longer; both after the passes up to there.
@@ -96,7 +96,7 @@ def _passes(folder: Path, worker: Worker, subject: str, limits: Limits) -> Itera
 
 
 def _size(folder: Path) -> int:
-    """The bytes in the folder; files may come and go meanwhile."""
+    """Return the bytes in the folder; files may come and go meanwhile."""
     size = 0
     for path in folder.iterdir():
         with contextlib.suppress(OSError):

@@ -40,7 +40,7 @@ Function = Callable[..., tuple[Array, ...]]
 
 
 class PeerRun(Struct, frozen=True):
-    """What the runtime gave. `iterations` is how many each loop ran in all its executions together.
+    """Outputs of the runtime. `iterations` is how many each loop ran in all its executions together.
 
     There are none where the runtime refuses the model with its loops counted (`uncounted` then has its words).
     """
@@ -68,7 +68,7 @@ class OpenVINOPeer:
         self._operations: dict[tuple[int, int], Function] = {}
 
     def run(self, inputs: Sequence[Array], *, count: bool = True, seconds: float | None = None) -> PeerRun:
-        """The whole model on arrays in the order of its Parameters. `count`: the iterations of its loops, too.
+        """Return the whole model on arrays in the order of its Parameters. `count`: the iterations of its loops, too.
 
         They are counted in a run of their own, for counting changes what OpenVINO may fuse. `seconds` is how long a run
         may take, else that is the runtime's own limit. ExecutionError where OpenVINO refuses or fails, WorkerLimit
@@ -95,7 +95,7 @@ class OpenVINOPeer:
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
     ) -> tuple[Array, ...]:
-        """The outputs of the whole model compiled otherwise: from another text, or with further properties.
+        """Return the outputs of the whole model compiled otherwise: from another text, or with further properties.
 
         ExecutionError where OpenVINO refuses or fails.
         """
@@ -105,7 +105,7 @@ class OpenVINOPeer:
         return self._text(text or native_text.whole(self.model), subject, "the model", None, runtime)(*inputs)
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
-        """One operation of a graph, as a function of all its inputs; those from Constants are settled by the model.
+        """Return one operation of a graph, as a function of all its inputs; Constants settled by the model.
 
         The function raises KernelError where OpenVINO refuses it. Loops, Ifs and variables are not to be asked for.
         """
@@ -120,7 +120,7 @@ class OpenVINOPeer:
         return self._operations[key]
 
     def body(self, graph: Graph) -> Function:
-        """One of the model's bodies, as a function of its Parameters' values, in file order; gives its Results.
+        """Return one of the model's bodies, as a function of its Parameters' values, in file order; gives its Results.
 
         UsageError for a body that the file does not have; the function raises ExecutionError where OpenVINO refuses.
         """
@@ -146,7 +146,7 @@ class OpenVINOPeer:
     def _text(
         self, text: NativeText, subject: str, what: str, seconds: float | None, runtime: Runtime | None = None
     ) -> Function:
-        """A text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
+        """Return a text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
         function: Function
         runtime = runtime or self.runtime
         if runtime.is_remote:

@@ -39,12 +39,12 @@ announce: Callable[[str], None] = lambda _stage: None  # noqa: E731  # another t
 
 
 def is_installed() -> bool:
-    """Whether openvino can be imported; does not import it."""
+    """Return True if openvino can be imported; does not import it."""
     return importlib.util.find_spec("openvino") is not None
 
 
 def ensure_installed(what: str) -> None:
-    """UsageError that says what needs OpenVINO and how to install it, where it is missing."""
+    """Raise UsageError that says what needs OpenVINO and how to install it, where it is missing."""
     if not is_installed():
         raise UsageError(f"{what} needs OpenVINO: {INSTALL}")
 
@@ -72,7 +72,7 @@ class Runtime:
         self.properties, self.timeout = dict(properties or {}), timeout
 
     def with_properties(self, properties: Mapping[str, str]) -> Runtime:
-        """The same with these properties too."""
+        """Return the same with these properties too."""
         return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties}, self.timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,25 +89,25 @@ class Runtime:
 
     @property
     def limits(self) -> Limits:
-        """How long it may take."""
+        """The limits of time."""
         from stepper.processes.worker import LONGEST, Limits  # most runs need no other process
 
         return Limits(LONGEST if self.timeout is None else self.timeout)
 
     @property
     def is_remote(self) -> bool:
-        """Whether another process can compute as this does: not with extensions that are Python classes of this one."""
+        """True if another process can compute as this does: not with extensions that are Python classes of this one."""
         return all(isinstance(extension, (str, Path)) for extension in self.extensions)
 
     @property
     def facts(self) -> RuntimeFacts:
-        """What another process needs to compute as this does."""
+        """The settings with which another process computes as this one does."""
         from stepper.openvino.worker import RuntimeFacts
 
         return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
 
     def check(self) -> None:
-        """UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
+        """Raise UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
         ensure_installed(f"computing with {self}")
         if self.is_remote:
             from stepper.openvino.worker import CheckDevice, shared_worker
@@ -152,7 +152,7 @@ class Runtime:
             raise UsageError(f"OpenVINO finds no device '{self.device}' here, only {', '.join(available)}")
 
     def read(self, text: str, weights: Array | None = None, *, is_kept: bool) -> openvino.Model:
-        """A model from the text of an IR and the bytes of its .bin.
+        """Return a model from the text of an IR and the bytes of its .bin.
 
         `is_kept`: the caller keeps the weights as long as anything is made of the model; else they are copied.
         """
@@ -165,7 +165,7 @@ class Runtime:
         return core.read_model(text.encode(), openvino.Tensor(weights, shared_memory=is_kept))
 
     def request(self, model: openvino.Model) -> openvino.InferRequest:
-        """A request of the compiled model. RuntimeError where OpenVINO refuses it; `complaint` has its words."""
+        """Return a request of the compiled model. RuntimeError where OpenVINO refuses it; `complaint` has its words."""
         configuration = {"INFERENCE_PRECISION_HINT": self.precision, "NUM_STREAMS": 1}
         if self.device.upper() != "CPU":
             del configuration["NUM_STREAMS"]
@@ -184,7 +184,7 @@ class Runtime:
         core.compile_model(model, self.device, {"INFERENCE_PRECISION_HINT": self.precision, **self.properties})
 
     def infer(self, request: openvino.InferRequest, inputs: Sequence[Any]) -> list[Array]:
-        """The outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""
+        """Return the outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""
         kept = feed(request, inputs)
         request.start_async()
         request.wait()
@@ -195,7 +195,7 @@ class Runtime:
 
 @functools.cache
 def _shared_core() -> openvino.Core:
-    """The one OpenVINO of the process; loading its plugins takes longer than compiling a layer."""
+    """Return the one OpenVINO of the process; loading its plugins takes longer than compiling a layer."""
     import openvino
 
     return openvino.Core()
@@ -203,7 +203,7 @@ def _shared_core() -> openvino.Core:
 
 @functools.cache
 def _computed_precision(core: openvino.Core, device: str, precision: str) -> str | None:
-    """What a product is computed in where this precision is asked for; None where the device does not say."""
+    """Return the type in which products are computed at this precision; None where the device does not say."""
     import openvino
     from openvino import op
 
@@ -218,7 +218,7 @@ def _computed_precision(core: openvino.Core, device: str, precision: str) -> str
 
 
 def complaint(error: BaseException) -> str:
-    """What an exception of OpenVINO says, without the places in OpenVINO's sources."""
+    """Return the message of an exception of OpenVINO, without the places in OpenVINO's sources."""
     lines = [line.strip() for line in str(error).splitlines()]
     said = [re.sub(r"^.*?Check '.*?' failed at [^:]*:\d+:?", "", line).strip() for line in lines]
     said = [line for line in said if line and not line.startswith(_PLACES)]

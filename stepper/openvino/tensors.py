@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def to_tensor(array: Any) -> openvino.Tensor:
-    """A tensor of its own with what the array holds."""
+    """Return a tensor of its own with what the array holds."""
     import openvino
 
     element_type = element_types.of(array)
@@ -66,7 +66,7 @@ def feed(request: openvino.InferRequest, inputs: Sequence[Any]) -> list[openvino
 
 
 def to_array(tensor: openvino.Tensor) -> Array:
-    """A copy of what the tensor holds, in the dtype of its element type."""
+    """Return a copy of what the tensor holds, in the dtype of its element type."""
     element_type = element_types.by_name(tensor.element_type.get_type_name())
     if element_type is None:
         raise KernelError(f"OpenVINO gives a tensor of {tensor.element_type.get_type_name()}, which is no known type")

@@ -34,7 +34,7 @@ TRIPS = "stepper_trips"
 
 
 def unshared(model: Model, place: Sequence[Step], layer: int) -> NativeText:
-    """The model with a copy of the constant that a layer's second input shares: it is negated twice."""
+    """Return the model with a copy of the constant that a layer's second input shares: it is negated twice."""
     root = xml.parse(model.path)
     graph = graph_at(root, place)
     assert graph is not None, "the layer was found there"
@@ -56,7 +56,7 @@ def unshared(model: Model, place: Sequence[Step], layer: int) -> NativeText:
 
 
 def with_used_slices(model: Model, place: Sequence[Step]) -> NativeText:
-    """The model with the last slice of each sliced input of a loop as a Result more, through the loops around it."""
+    """Return the model with the last slice of each sliced input of a loop as a further Result."""
     root = xml.parse(model.path)
     around = graph_at(root, place[:-1])
     assert around is not None, "the loop was found there"
@@ -74,7 +74,7 @@ def with_used_slices(model: Model, place: Sequence[Step]) -> NativeText:
 
 
 def shortened(model: Model, loop: Layer, count: int, folder: Path) -> Model:
-    """A model of its own, written to the folder: up to a loop of the main graph, which runs `count` iterations at most.
+    """Return a model of its own, written to the folder: up to a loop of the main graph of `count` iterations at most.
 
     Its outputs are those of the loop. A Loop takes the count from the size of one input more, `stepper_trips`, a u8
     tensor [count] (the runtime must know it when it compiles, as it may know the model's own). ModelError where the
@@ -120,7 +120,7 @@ def _keep_what_leads_to(root: Element, layer: Element) -> None:
 
 
 def _end(entry: Element, count: int) -> int:
-    """Where a sliced input ends after so many slices."""
+    """Return the `end` of a sliced input after so many slices."""
     start, stride = int(entry.get("start", "0")), int(entry.get("stride", "1"))
     end = start + count * stride
     if (start < 0) != (end < 0):

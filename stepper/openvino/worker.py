@@ -23,7 +23,7 @@ PROGRAM: Final = Program("OpenVINO", "stepper.openvino.service")
 
 
 class RuntimeFacts(Struct, frozen=True):
-    """How OpenVINO is to compute; the fields of a `Runtime` that cross to another process."""
+    """Settings of OpenVINO: the fields of a `Runtime` that cross to another process."""
 
     device: str
     precision: str

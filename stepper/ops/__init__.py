@@ -1,4 +1,4 @@
-"""What each operation computes: numpy kernels, one registry, a file per family."""
+"""Kernels of the operations, in numpy: one registry, a file per family."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,7 +11,7 @@ __all__ = ["Kernel", "all_kernels", "find"]
 
 
 def find(type: str, version: int) -> Kernel | None:
-    """The kernel of the definition `version` (see operation_types.definition) of an operation type."""
+    """Return the kernel of the definition `version` (see operation_types.definition) of an operation type."""
     family = FAMILY_OF.get(type)
     if family is not None:
         import_module(f"stepper.ops.{family}")
@@ -19,7 +19,7 @@ def find(type: str, version: int) -> Kernel | None:
 
 
 def all_kernels() -> Mapping[tuple[str, int], Kernel]:
-    """Every (type, definition version) that has a kernel."""
+    """Return every (type, definition version) that has a kernel."""
     for family in FAMILIES:
         import_module(f"stepper.ops.{family}")
     return registry.all_kernels()

@@ -22,20 +22,20 @@ from stepper.ops.registry import kernel
 
 @kernel("Identity", 16)
 def identity(x: Array) -> Array:
-    """x as it is."""
+    """Return x as it is."""
     return x
 
 
 @kernel("Relu", 1)
 def relu(x: Array) -> Array:
-    """max(x, 0); NaN of NaN."""
+    """Return max(x, 0); NaN of NaN."""
     return np.maximum(x, 0)
 
 
 @kernel("PRelu", 1)
 @of_reals
 def prelu(x: Array, slope: Array) -> Array:
-    """x where it is positive, slope · x elsewhere; a slope per channel belongs to axis 1."""
+    """Return x where it is positive, slope · x elsewhere; a slope per channel belongs to axis 1."""
     if slope.ndim == 1 and x.ndim > 1 and slope.size == x.shape[1]:
         slope = slope.reshape(slope.shape + (1,) * (x.ndim - 2))
     elif slope.ndim > x.ndim:
@@ -53,21 +53,21 @@ def _without_leading_ones(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 @kernel("Elu", 1)
 @of_reals
 def elu(x: Array, *, alpha: float = 0.0) -> Array:
-    """x where it is positive, alpha (e^x - 1) elsewhere."""
+    """Return x where it is positive, alpha (e^x - 1) elsewhere."""
     return np.where(x < 0, alpha * np.expm1(x), x)
 
 
 @kernel("Selu", 1)
 @of_reals
 def selu(x: Array, alpha: Array, lambda_: Array) -> Array:
-    """lambda x where x is positive, lambda alpha (e^x - 1) elsewhere."""
+    """Return lambda x where x is positive, lambda alpha (e^x - 1) elsewhere."""
     y: Array = lambda_ * np.where(x > 0, x, alpha * np.expm1(x))
     return y
 
 
 @kernel("Clamp", 1)
 def clamp(x: Array, *, min: float = 0.0, max: float = 0.0) -> Array:
-    """x, or the nearest bound; for integers the bounds move inwards to whole numbers."""
+    """Return x, or the nearest bound; for integers the bounds move inwards to whole numbers."""
     if not min <= max:
         raise KernelError(f"the bounds of Clamp are {min} and {max}, the lower one must not exceed the upper one")
     if x.dtype.kind in "iu":
@@ -78,7 +78,7 @@ def clamp(x: Array, *, min: float = 0.0, max: float = 0.0) -> Array:
 
 
 def _whole(bound: float, limits: np.iinfo[np.integer], rounded: Callable[[float], int]) -> int:
-    """A bound as a number of the integer type, the type's own where it lies beyond."""
+    """Return a bound as a number of the integer type, the type's own where it lies beyond."""
     if bound <= limits.min:
         return limits.min
     return limits.max if bound >= limits.max else rounded(bound)
@@ -87,7 +87,7 @@ def _whole(bound: float, limits: np.iinfo[np.integer], rounded: Callable[[float]
 @kernel("Sigmoid", 1)
 @of_reals
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x)."""
     y: Array = np.exp(-x)
     y += 1
     return np.divide(1, y)
@@ -96,7 +96,7 @@ def sigmoid(x: Array) -> Array:
 @kernel("HSigmoid", 5)
 @of_reals
 def h_sigmoid(x: Array) -> Array:
-    """min(max(x + 3, 0), 6) / 6."""
+    """Return min(max(x + 3, 0), 6) / 6."""
     y: Array = (x + 3).clip(0, 6)
     y /= 6
     return y
@@ -105,7 +105,7 @@ def h_sigmoid(x: Array) -> Array:
 @kernel("HardSigmoid", 1)
 @of_reals
 def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
-    """min(max(alpha x + beta, 0), 1)."""
+    """Return min(max(alpha x + beta, 0), 1)."""
     y: Array = (alpha * x + beta).clip(0, 1)
     return y
 
@@ -113,7 +113,7 @@ def hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
 @kernel("HSwish", 4)
 @of_reals
 def h_swish(x: Array) -> Array:
-    """x · min(max(x + 3, 0), 6) / 6."""
+    """Return x · min(max(x + 3, 0), 6) / 6."""
     y: Array = (x + 3).clip(0, 6)
     y *= x
     y /= 6
@@ -126,7 +126,7 @@ _ONE = np.float32(1)
 @kernel("Swish", 4)
 @of_reals
 def swish(x: Array, beta: Array = _ONE) -> Array:  # type: ignore[assignment]
-    """x · sigmoid(beta x)."""
+    """Return x · sigmoid(beta x)."""
     y: Array = np.exp(-beta * x)
     y += 1
     return np.divide(x, y)
@@ -136,7 +136,7 @@ def swish(x: Array, beta: Array = _ONE) -> Array:  # type: ignore[assignment]
 @of_reals
 @in_blocks
 def mish(x: Array) -> Array:
-    """x · tanh(ln(1 + e^x))."""
+    """Return x · tanh(ln(1 + e^x))."""
     power = np.exp(x.clip(None, 20))  # the tangent is 1 from there on; with n = (1 + e^x)² - 1 it is n / (n + 2)
     excess = power * (power + 2)
     y: Array = x * (excess / (excess + 2))
@@ -147,7 +147,7 @@ def mish(x: Array) -> Array:
 @of_reals
 @in_blocks
 def soft_plus(x: Array) -> Array:
-    """ln(1 + e^x)."""
+    """Return ln(1 + e^x)."""
     y: Array = np.log1p(np.exp(-np.absolute(x)))
     y += np.maximum(x, 0)
     return y
@@ -156,7 +156,7 @@ def soft_plus(x: Array) -> Array:
 @kernel("SoftSign", 9)
 @of_reals
 def soft_sign(x: Array) -> Array:
-    """x / (1 + |x|)."""
+    """Return x / (1 + |x|)."""
     y: Array = x / (1 + np.absolute(x))
     return y
 
@@ -165,7 +165,7 @@ def soft_sign(x: Array) -> Array:
 @of_reals
 @in_blocks
 def gelu_of_opset2(x: Array) -> Array:
-    """x/2 (1 + erf(x / √2))."""
+    """Return x/2 (1 + erf(x / √2))."""
     return _gelu(x)
 
 
@@ -173,7 +173,7 @@ def gelu_of_opset2(x: Array) -> Array:
 @of_reals
 @in_blocks
 def gelu(x: Array, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> Array:
-    """x/2 (1 + erf(x / √2)), or x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
+    """Return x/2 (1 + erf(x / √2)), or x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
     if approximation_mode == "erf":
         return _gelu(x)
     y: Array = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
@@ -190,21 +190,21 @@ def _gelu(x: Array) -> Array:
 @kernel("Softmax", 1)
 @of_reals
 def softmax_of_opset1(x: Array, *, axis: int = 0) -> Array:
-    """e^x / Σ e^x along an axis."""
+    """Return e^x / Σ e^x along an axis."""
     return _softmax(x, axis)
 
 
 @kernel("Softmax", 8)
 @of_reals
 def softmax(x: Array, *, axis: int = 1) -> Array:
-    """e^x / Σ e^x along an axis."""
+    """Return e^x / Σ e^x along an axis."""
     return _softmax(x, axis)
 
 
 @kernel("LogSoftmax", 5)
 @of_reals
 def log_softmax(x: Array, *, axis: int = 1) -> Array:
-    """x - ln Σ e^x along an axis."""
+    """Return x - ln Σ e^x along an axis."""
     shifted = _below_maximum(x, axis)
     return np.subtract(shifted, np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True)))
 
@@ -215,6 +215,6 @@ def _softmax(x: Array, axis: int) -> Array:
 
 
 def _below_maximum(x: Array, axis: int) -> Array:
-    """x less its maximum along the axis, so that no power of it overflows."""
+    """Return x less its maximum along the axis, so that no power of it overflows."""
     axis = normalize_axis(axis, x.ndim)
     return np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf))

@@ -21,7 +21,7 @@ def scaled_dot_product_attention(
     *,
     causal: bool = False,
 ) -> Array:
-    """softmax(query · keyᵀ * scale + mask) · value; `causal` lets a query see the keys up to its own position only."""
+    """Return softmax(query · keyᵀ * scale + mask) · value; `causal` hides keys behind a query's own position."""
     if min(query.ndim, key.ndim, value.ndim) < 2:
         shapes = ", ".join(shape_text(x.shape) for x in (query, key, value))
         raise KernelError(f"query, key and value of shapes {shapes}: all have at least rank 2")
@@ -41,7 +41,7 @@ def scaled_dot_product_attention(
 
 
 def _bias(mask: Array, query: Array) -> Array:
-    """What a mask adds: itself, or as a boolean one -inf where a query must not look."""
+    """Return the summand that a mask means: itself, or of a boolean one -inf where a query must not look."""
     if mask.dtype != np.bool_:
         return np.asarray(mask).astype(query.dtype, copy=False)
     return np.asarray(np.where(mask, query.dtype.type(0), query.dtype.type(-np.inf)))

@@ -1,4 +1,4 @@
-"""What attributes must keep to, whatever the file says."""
+"""Checks of attributes that several operations share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepper.errors import KernelError
 
 
 def check_positive(**attributes: float | tuple[float, ...]) -> None:
-    """KernelError for the first of the attributes that is not, or has not only, finite numbers greater than zero."""
+    """Raise KernelError for the first of the attributes that is not, or has not only, finite numbers above zero."""
     for name, value in attributes.items():
         for number in value if isinstance(value, tuple) else (value,):
             if not 0 < number < math.inf:

@@ -11,27 +11,27 @@ from stepper.errors import KernelError
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """`axis` counted from the front, a negative one from the end; KernelError where the rank has no such axis."""
+    """Return `axis` counted from the front, a negative one from the end; KernelError if the rank has no such axis."""
     if not -rank <= axis < rank:
         raise KernelError(f"axis {axis} is out of range for a tensor of rank {rank}")
     return axis % rank
 
 
 def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
-    """Each axis of a rank-0 or rank-1 tensor or sequence counted from the front, duplicates dropped, ascending."""
+    """Return each axis of a rank-0 or rank-1 tensor or sequence counted from the front, each once, ascending."""
     return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(axes)}))
 
 
 def integers(values: Any) -> list[int]:
-    """The numbers of an integer tensor (a shape, axes, lengths) as Python ints, in order."""
+    """Return the numbers of an integer tensor (a shape, axes, lengths) as Python ints, in order."""
     return [int(value) for value in np.ravel(values)]
 
 
 def is_list(values: Any) -> bool:
-    """Whether a tensor is a plain list of integers, as shapes, axes and bounds mostly come."""
+    """Return True if a tensor is a plain list of integers, as shapes, axes and bounds mostly come."""
     return bool(values.ndim == 1 and values.dtype.kind in "iu")
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """A shape as messages show it: [2,3], [] for rank 0."""
+    """Return a shape as messages show it: [2,3], [] for rank 0."""
     return f"[{','.join(map(str, shape))}]"

@@ -14,35 +14,35 @@ from stepper.ops.registry import kernel
 
 @kernel("BitwiseAnd", 13, direct=np.bitwise_and)
 def bitwise_and(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The bits set in both."""
+    """Return the bits set in both."""
     return np.bitwise_and(*aligned(a, b, auto_broadcast))
 
 
 @kernel("BitwiseOr", 13, direct=np.bitwise_or)
 def bitwise_or(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The bits set in at least one."""
+    """Return the bits set in at least one."""
     return np.bitwise_or(*aligned(a, b, auto_broadcast))
 
 
 @kernel("BitwiseXor", 13, direct=np.bitwise_xor)
 def bitwise_xor(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The bits set in exactly one."""
+    """Return the bits set in exactly one."""
     return np.bitwise_xor(*aligned(a, b, auto_broadcast))
 
 
 @kernel("BitwiseNot", 13, direct=np.bitwise_not)
 def bitwise_not(x: Array) -> Array:
-    """Every bit inverted."""
+    """Return every bit inverted."""
     return np.bitwise_not(x)
 
 
 @kernel("BitwiseLeftShift", 15, direct=np.left_shift)
 def bitwise_left_shift(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The bits of a moved up by b places."""
+    """Return the bits of a moved up by b places."""
     return np.left_shift(*aligned(a, b, auto_broadcast))
 
 
 @kernel("BitwiseRightShift", 15, direct=np.right_shift)
 def bitwise_right_shift(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The bits of a moved down by b places, the sign drawn along."""
+    """Return the bits of a moved down by b places, the sign drawn along."""
     return np.right_shift(*aligned(a, b, auto_broadcast))

@@ -17,7 +17,7 @@ def areas(boxes: Array, pixel: float = 0.0) -> Array:
 
 
 def overlaps(box: Array, others: Array, pixel: float = 0.0, must_touch: bool = False) -> Array:
-    """Intersection over union of one box with each of the others; 0 where either has no area.
+    """Return intersection over union of one box with each of the others; 0 where either has no area.
 
     With `must_touch` boxes that lie less than a pixel apart do not count as overlapping.
     """
@@ -30,7 +30,7 @@ def overlaps(box: Array, others: Array, pixel: float = 0.0, must_touch: bool = F
 
 
 def refined(boxes: Array, deltas: Array, pixel: float = 0.0, greatest_log: float = np.inf) -> Array:
-    """Boxes moved and resized by deltas [dx, dy, log of width, log of height] in parts of their own size.
+    """Return boxes moved and resized by deltas [dx, dy, log of width, log of height] in parts of their own size.
 
     The result runs from edge to edge: where a coordinate names a pixel, the last one lies `pixel` before its end.
     """
@@ -43,7 +43,7 @@ def refined(boxes: Array, deltas: Array, pixel: float = 0.0, greatest_log: float
 def surviving(
     boxes: Array, threshold: float, limit: int, pixel: float = 0.0, eta: float = 1.0, must_touch: bool = False
 ) -> list[int]:
-    """Positions of the boxes (best first) that overlap no better survivor by more than the threshold, at most `limit`.
+    """Return positions of the boxes (best first) that overlap no better survivor beyond the threshold, `limit` at most.
 
     With eta < 1 the threshold shrinks by that factor after each survivor for as long as it is above 0.5.
     """

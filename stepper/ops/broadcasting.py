@@ -1,4 +1,4 @@
-"""How two or more inputs of an element-wise operation are made to fit: the attribute `auto_broadcast`.
+"""Broadcasting of the inputs of an element-wise operation: the attribute `auto_broadcast`.
 
 Source: the broadcast rules of the operation sets; `pdpd` in an IR always has axis 0, that is it aligns to the left.
 """
@@ -15,7 +15,7 @@ AutoBroadcast = Literal["numpy", "pdpd", "none"]
 
 
 def aligned(a: Array, b: Array, mode: str) -> tuple[Array, Array]:
-    """`a` and `b` so that numpy's own broadcasting does what `mode` asks; KernelError where it forbids their shapes."""
+    """Return `a` and `b` so numpy's own broadcasting does what `mode` asks; KernelError if it forbids their shapes."""
     if mode == "none" and a.shape != b.shape:
         raise KernelError(f"shapes {shape_text(a.shape)} and {shape_text(b.shape)} differ and auto_broadcast is none")
     if mode == "pdpd" and b.ndim < a.ndim:

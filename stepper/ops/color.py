@@ -16,7 +16,7 @@ from stepper.ops.registry import kernel
 
 @kernel("NV12toRGB", 8)
 def nv12_to_rgb(y: Array, uv: Array | None = None) -> Array:
-    """[..., R, G, B] of brightness and interleaved colour, in one tensor [n, height * 3 / 2, width, 1] or in two."""
+    """Return [..., R, G, B] of brightness and interleaved colour, in a tensor [n, height · 3 / 2, width, 1] or two."""
     return _rgb(*_nv12_planes(y, uv))
 
 
@@ -28,7 +28,7 @@ def nv12_to_bgr(y: Array, uv: Array | None = None) -> Array:
 
 @kernel("I420toRGB", 8)
 def i420_to_rgb(y: Array, u: Array | None = None, v: Array | None = None) -> Array:
-    """[..., R, G, B] of brightness and two colour planes, in one tensor [n, height * 3 / 2, width, 1] or in three."""
+    """Return [..., R, G, B] of brightness and two colour planes, in a tensor [n, height · 3 / 2, width, 1] or three."""
     return _rgb(*_i420_planes(y, u, v))
 
 
@@ -73,7 +73,7 @@ def _check(y: Array, color: Array, channels: int) -> None:
 
 
 def _rgb(y: Array, u: Array, v: Array) -> Array:
-    """The three channels of brightness and colour: BT.601 with the limited range 16..235."""
+    """Return the three channels of brightness and colour: BT.601 with the limited range 16..235."""
     light = (y.astype(np.float32) - 16) * np.float32(1.164)
     blue, red = (np.repeat(np.repeat(plane.astype(np.float32) - 128, 2, axis=1), 2, axis=2) for plane in (u, v))
     channels = (

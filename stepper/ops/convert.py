@@ -37,20 +37,20 @@ _F8E8M0: Final = ELEMENT_TYPES["f8e8m0"].dtype
 
 
 def _convert_settled(*, destination_type: ElementType) -> Conversion:
-    """convert, the type settled."""
+    """Return Convert with the type settled."""
     target = destination_type.dtype
     return lambda x: x if x.dtype is target else _conversion(x.dtype, target)(x)
 
 
 @kernel("Convert", 1, prepared=_convert_settled)
 def convert(x: Array, *, destination_type: ElementType) -> Array:
-    """x in the type that the attribute names."""
+    """Return x in the type that the attribute names."""
     return converted(x, destination_type.dtype)
 
 
 @kernel("ConvertLike", 1)
 def convert_like(x: Array, like: Array) -> Array:
-    """x in the type of the other input."""
+    """Return x in the type of the other input."""
     return converted(x, like.dtype)
 
 
@@ -63,7 +63,7 @@ def convert_promote_types(
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: ElementType = F32,
 ) -> tuple[Array, Array]:
-    """Both in one type that holds the values of both; `promote_unsafe` allows one that does so nearly."""
+    """Return both in one type that holds the values of both; `promote_unsafe` allows one that does so nearly."""
     first, second = element_types.of(a), element_types.of(b)
     scalar_gives_way = pytorch_scalar_promotion and (a.ndim == 0) != (b.ndim == 0)
     if first == second or BOOLEAN in (first, second):
@@ -82,13 +82,13 @@ def convert_promote_types(
 
 
 def _floating_of(first: ElementType, second: ElementType, unsafe: bool) -> ElementType | None:
-    """Of a float and an integer the float; it is safe if twice as wide."""
+    """Return of a float and an integer type the float; it is safe if twice as wide."""
     real, integer = (first, second) if is_floating(first.dtype) else (second, first)
     return real if unsafe or real.bits >= 2 * integer.bits else None
 
 
 def _dimensioned(tensor: ElementType, scalar: ElementType, unsafe: bool) -> ElementType | None:
-    """The type of the tensor that is no scalar; it is safe if the scalar's values are among its own."""
+    """Return the type of the tensor that is no scalar; it is safe if the scalar's values are among its own."""
     same_sign = _signed(tensor) == _signed(scalar)
     safe = tensor.bits >= scalar.bits if same_sign else _signed(tensor) and 2 * tensor.bits >= scalar.bits
     return tensor if unsafe or safe else None
@@ -105,7 +105,7 @@ def _common_float(first: ElementType, second: ElementType, unsafe: bool) -> Elem
 def _common_integer(
     first: ElementType, second: ElementType, unsafe: bool, beyond_i64: ElementType
 ) -> ElementType | None:
-    """The narrowest integer type for both; of mixed signs a signed type twice as wide as the unsigned."""
+    """Return the narrowest integer type for both; of mixed signs a signed type twice as wide as the unsigned."""
     if _signed(first) == _signed(second):
         return max(first, second, key=lambda each: each.bits)
     signed, unsigned = (first, second) if _signed(first) else (second, first)
@@ -121,14 +121,14 @@ def _signed(element_type: ElementType) -> bool:
 
 
 def converted(x: Array, dtype: DType) -> Array:
-    """`x` in another element type, itself where it has that type already."""
+    """Return `x` in another element type, itself where it has that type already."""
     result: Array = _conversion(x.dtype, dtype)(x)
     return result
 
 
 @functools.cache
 def _conversion(source: DType, target: DType) -> Conversion:
-    """The conversion from one dtype to another: to a type that numpy computes with, then on to the target."""
+    """Return the conversion from one dtype to another: to a type that numpy computes with, then on to the target."""
     if source == target:
         return lambda x: x
     if element_types.STRING_DTYPE in (source, target):
@@ -139,7 +139,7 @@ def _conversion(source: DType, target: DType) -> Conversion:
 
 
 def _decoder(source: DType) -> tuple[Conversion | None, DType]:
-    """How a type that numpy does not compute with becomes one that it does, and which."""
+    """Return the conversion of a type that numpy does not compute with to one that it does, and that type."""
     if source.names:
         (name,) = source.names
         if name == "nf4":
@@ -152,7 +152,7 @@ def _decoder(source: DType) -> tuple[Conversion | None, DType]:
 
 
 def _encoder(plain: DType, target: DType) -> Conversion:
-    """How a tensor of one of numpy's own types becomes one of the target type."""
+    """Return the conversion of a tensor of one of numpy's own types to the target type."""
     if target == np.bool_:
         return lambda x: x != 0
     if is_floating(target):
@@ -196,7 +196,7 @@ def _to_float(plain: DType, target: DType) -> Conversion:
 
 
 def _to_odd_f32(x: Any) -> Any:
-    """f64 in f32, an inexact value to the neighbour with the odd mantissa: rounding again then does no harm."""
+    """Return f64 in f32, an inexact value to the neighbour with the odd mantissa: rounding again then does no harm."""
     near = np.asarray(x.astype(np.float32))
     inexact = np.isfinite(near) & (near != x)
     bits = near.view(np.uint32) - (inexact & (np.absolute(near) > np.absolute(x)))
@@ -204,7 +204,7 @@ def _to_odd_f32(x: Any) -> Any:
 
 
 def _to_f8e8m0(x: Any) -> Any:
-    """The power of two nearest to x, of two the one with the even exponent; the least one for what is not positive."""
+    """Return the power of two nearest to x, ties to an even exponent; the least one for what is not positive."""
     mantissa, exponent = np.frexp(x.astype(np.float64))
     code = exponent + 126
     code = code + ((mantissa > 0.75) | ((mantissa == 0.75) & (code % 2 == 1)))

@@ -38,7 +38,7 @@ def convolution(
     dilations: Ints = (),
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """Filters [O, I, ...] slid over data [N, I, ...]."""
+    """Return filters [O, I, ...] slid over data [N, I, ...]."""
     _check_ranks(data, filters, data.ndim)
     grouped = filters.reshape(1, *filters.shape)
     return group_convolution(
@@ -63,7 +63,7 @@ def group_convolution(
     dilations: Ints = (),
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """Filters [G, O/G, I/G, ...] slid over data [N, I, ...], each group over its own channels."""
+    """Return filters [G, O/G, I/G, ...] slid over data [N, I, ...], each group over its own channels."""
     _check_ranks(data, filters, data.ndim + 1)
     if data.shape[1] != filters.shape[0] * filters.shape[2]:
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
@@ -72,7 +72,7 @@ def group_convolution(
 
 
 def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Array:
-    """The sum over channels and window elements of grouped filters times padded data [N, I, ...]."""
+    """Return the sum over channels and window elements of grouped filters times padded data [N, I, ...]."""
     groups, outputs, inputs = filters.shape[:3]
     shape = (len(data), groups * outputs, *(axis.count for axis in axes))
     ensure_allocatable(shape, data.dtype)
@@ -85,7 +85,7 @@ def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Ar
 
 
 def _correlation_by_element(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Array:
-    """The same, one element of the window after the other: less memory, more products."""
+    """Return the same, one element of the window after the other: less memory, more products."""
     groups, outputs, inputs = filters.shape[:3]
     counts = math.prod(axis.count for axis in axes)
     result = np.zeros((len(data), groups, outputs, counts), data.dtype)
@@ -109,7 +109,7 @@ def convolution_backprop_data(
     auto_pad: AutoPad = "explicit",
     output_padding: Ints = (),
 ) -> Array:
-    """The transpose of a convolution: filters [I, O, ...] added to the output at every element of data [N, I, ...]."""
+    """Return the transpose of a convolution: filters [I, O, ...] added to the output at each element of [N, I, ...]."""
     _check_ranks(data, filters, data.ndim)
     return group_convolution_backprop_data(
         data,
@@ -137,7 +137,7 @@ def group_convolution_backprop_data(
     auto_pad: AutoPad = "explicit",
     output_padding: Ints = (),
 ) -> Array:
-    """The transpose of a grouped convolution of filters [G, I/G, O/G, ...]."""
+    """Return the transpose of a grouped convolution of filters [G, I/G, O/G, ...]."""
     _check_ranks(data, filters, data.ndim + 1)
     spatial = data.shape[2:]
     if data.shape[1] != filters.shape[0] * filters.shape[1] or 0 in spatial or 0 in filters.shape[3:]:
@@ -158,7 +158,7 @@ def group_convolution_backprop_data(
 def _transposed_output(
     axes: Sequence[WindowedAxis], output_padding: Sequence[int], auto_pad: str, output_shape: Array | None
 ) -> tuple[list[int], list[int]]:
-    """Where in the full result (that of no pads) the output begins, and its size, for each axis."""
+    """Return for each axis the begin of the output in the full result (that of no pads), and its size."""
     full = [(axis.count - 1) * axis.stride + axis.extent for axis in axes]
     if output_shape is None:
         explicit = auto_pad == "explicit"
@@ -176,7 +176,7 @@ def _transposed_output(
 def _transposed(
     data: Array, filters: Array, axes: Sequence[WindowedAxis], begins: Sequence[int], sizes: Sequence[int]
 ) -> Array:
-    """Each element of data times the filters, added up in the full result, of which the output is cut out."""
+    """Return each element of data times the filters, added up in the full result, of which the output is cut out."""
     if any(size < 1 for size in sizes):
         raise KernelError(f"the output would have the spatial dimensions {shape_text(sizes)}")
     groups, inputs, outputs = filters.shape[:3]
@@ -210,7 +210,7 @@ def binary_convolution(
     mode: Literal["xnor-popcount"] = "xnor-popcount",
     pad_value: float = 0.0,
 ) -> Array:
-    """A convolution of data and filters of 0 and 1, which stand for -1 and 1."""
+    """Return a convolution of data and filters of 0 and 1, which stand for -1 and 1."""
     _check_ranks(data, filters, data.ndim)
     if data.shape[1] != filters.shape[1]:
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
@@ -221,7 +221,7 @@ def binary_convolution(
 
 
 def _lowest_bit_first(filters: Array) -> Array:
-    """u1 filters in the order that this operation means.
+    """Return the u1 filters in the order that this operation means.
 
     A tensor of u1 is read from its file with each byte's highest bit first, as everywhere; only the runtime's binary
     convolution takes the lowest bit of each byte for the first element.

@@ -18,7 +18,7 @@ from stepper.ops.registry import kernel
 
 @kernel("CTCGreedyDecoder", 1)
 def ctc_greedy_decoder(data: Array, sequence_mask: Array, *, ctc_merge_repeated: bool = True) -> Array:
-    """The best class of each time step of [time, batch, class] without blanks (the last class), filled up with -1.
+    """Return the best class of each time step of [time, batch, class] without blanks (the last class), -1 behind.
 
     A sequence ends at the first 0 of its mask.
     """
@@ -40,7 +40,7 @@ def ctc_greedy_decoder_seq_len(
     classes_index_type: ElementType = I32,
     sequence_length_type: ElementType = I32,
 ) -> tuple[Array, Array]:
-    """The best class of each time step of [batch, time, class] without blanks, filled up with -1, and the lengths."""
+    """Return the best class of each time step of [batch, time, class] without blanks, -1 behind, and the lengths."""
     if data.ndim != 3 or sequence_length.shape != data.shape[:1]:
         shapes = f"{shape_text(data.shape)} and {shape_text(sequence_length.shape)}"
         raise KernelError(f"data and sequence lengths of shapes {shapes} do not fit: expected [N,T,C] and [N]")
@@ -77,7 +77,7 @@ def ctc_loss(
 
 
 def _blank(blank_index: Any, data: Array) -> int:
-    """The class of the blank, by default the last."""
+    """Return the class of the blank, by default the last."""
     blank = data.shape[2] - 1 if blank_index is None else integers(blank_index)[0]
     if not 0 <= blank < data.shape[2]:
         raise KernelError(f"the blank {blank} is not one of the {data.shape[2]} classes")
@@ -85,7 +85,7 @@ def _blank(blank_index: Any, data: Array) -> int:
 
 
 def _decoded(data: Array, lengths: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
-    """The classes [batch, time] of the best path, those that count in front and -1 after them, and their number."""
+    """Return the classes [batch, time] of the best path, those that count first, -1 after them, and their number."""
     batches, steps, classes = data.shape
     best = data.argmax(axis=2) if classes else np.zeros((batches, steps), np.int64)
     counts = (best != blank) & (np.arange(steps) < lengths[:, None])
@@ -107,14 +107,14 @@ def _check_loss(logits: Array, logit_length: Array, labels: Array, label_length:
 
 
 def _prepared(labels: list[int], collapse_repeated: bool, unique: bool) -> list[int]:
-    """The labels of one batch with each run of one class made a single label, or each class only once."""
+    """Return the labels of one batch with each run of one class made a single label, or each class only once."""
     if collapse_repeated:
         labels = [label for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]
     return list(dict.fromkeys(labels)) if unique else labels
 
 
 def _log_likelihood(log_probability: Array, lengths: Array, wanted: list[list[int]], blank: int, merge: bool) -> Array:
-    """The logarithm of the summed probability of all paths: the forward recursion over blanks and labels in turn.
+    """Return the logarithm of the summed probability of all paths: forward recursion over blanks and labels in turn.
 
     A state is a label or the blank before or after one. With `merge` a path may stay on a label, and must pass a blank
     between two equal ones; without, each step on a label is one of its own.
@@ -141,5 +141,5 @@ def _log_likelihood(log_probability: Array, lengths: Array, wanted: list[list[in
 
 
 def _later(forward: Array, states: int) -> Array:
-    """The values moved on by some states, -inf where none comes from."""
+    """Return the values moved on by some states, -inf where none comes from."""
     return np.pad(forward, ((0, 0), (states, 0)), constant_values=-np.inf)[:, : forward.shape[1]]

@@ -36,7 +36,7 @@ def deformable_convolution_1(
     group: int = 1,
     deformable_group: int = 1,
 ) -> Array:
-    """As DeformableConvolution-8, without a mask."""
+    """Return the result of DeformableConvolution-8 without a mask."""
     return deformable_convolution(
         data,
         offsets,
@@ -67,7 +67,7 @@ def deformable_convolution(
     deformable_group: int = 1,
     bilinear_interpolation_pad: bool = False,
 ) -> Array:
-    """Filters [O, I/group, ...] over data interpolated at the windows' elements plus offsets, times the mask."""
+    """Return filters [O, I/group, ...] over data interpolated at the windows' elements plus offsets, times the mask."""
     if data.ndim != 4 or filters.ndim != 4 or offsets.ndim != 4:
         shapes = ", ".join(shape_text(x.shape) for x in (data, offsets, filters))
         raise KernelError(f"data, offsets and filters of shapes {shapes}: all have rank 4")
@@ -107,7 +107,7 @@ def _check_groups(
 
 
 def _places(offsets: Array, axes: Sequence[WindowedAxis], deformable_group: int) -> tuple[Array, Array]:
-    """y and x [N * deformable_group, kernel elements * windows] of what each window reads."""
+    """Return y and x [N * deformable_group, kernel elements * windows] of what each window reads."""
     vertical, horizontal = axes
     shape = (-1, vertical.kernel, horizontal.kernel, 2, vertical.count, horizontal.count)
     moved = offsets.reshape(offsets.shape[0] * deformable_group, *shape[1:])
@@ -118,13 +118,13 @@ def _places(offsets: Array, axes: Sequence[WindowedAxis], deformable_group: int)
 
 
 def _regular(axis: WindowedAxis, dtype: np.dtype[np.floating]) -> Array:
-    """Where along one axis the elements [kernel, windows] lie before they are moved."""
+    """Return the places of the elements [kernel, windows] along one axis before they are moved."""
     starts = np.arange(axis.count) * axis.stride - axis.begin
     return (np.arange(axis.kernel)[:, np.newaxis] * axis.dilation + starts).astype(dtype)
 
 
 def _sampled(images: Array, y: Array, x: Array, zeros_around: bool) -> Array:
-    """The images at real places: between zeros outside, or zero outside and the last row and column beyond theirs."""
+    """Return the images at real places: between zeros outside, or zero outside and the last row and column beyond."""
     if zeros_around:
         return bilinear(images, y, x)
     height, width = images.shape[2:]

@@ -1,4 +1,4 @@
-"""Where OpenVINO's CPU plugin departs from the specification, operation by operation.
+"""Departures of OpenVINO's CPU plugin from the specification, operation by operation.
 
 The kernels here follow the specification; these are measured facts (OpenVINO 2026.4, f32 hint) for the author of a
 model who wonders why a runtime gives other numbers. What holds for whole element types stands in engine.arithmetic.
@@ -40,7 +40,7 @@ class _Fact(NamedTuple):
     attribute: tuple[str, str] | None = None
 
     def concerns(self, use: Use) -> bool:
-        """Whether it can show in this use; element types that are not declared do not rule it out."""
+        """Return True if it can show in this use; element types that are not declared do not rule it out."""
         if self.versions and use.version not in self.versions:
             return False
         if self.element_types and use.element_types and not self.element_types & use.element_types:
@@ -194,7 +194,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
 
 
 def departures(uses: Iterable[Use]) -> list[Departure]:
-    """What there is to know about the operations of a model, each fact once, by type."""
+    """Return the departures that concern the operations of a model, each once, by type."""
     found = {
         Departure(use.type, fact.text): None for use in uses for fact in FACTS.get(use.type, ()) if fact.concerns(use)
     }

@@ -75,7 +75,7 @@ def detection_output_1(
     input_width: int = 1,
     objectness_score: float = 0.0,
 ) -> Array:
-    """[image, class, score, x1, y1, x2, y2] of the best boxes of each class; -1 as the image ends a shorter list."""
+    """Return [image, class, score, x1, y1, x2, y2] of the best boxes of each class; image -1 ends a short list."""
     settings = _Settings(
         *(background_label_id, top_k, _first(keep_top_k), variance_encoded_in_target, code_type, share_location),
         *(nms_threshold, confidence_threshold, clip_after_nms, clip_before_nms, decrease_label_id),
@@ -132,7 +132,7 @@ def region_yolo(
     do_softmax: bool = False,
     mask: tuple[int, ...] = (),
 ) -> Array:
-    """The logistic function of position and objectness of each region, of its classes too or their softmax."""
+    """Return the logistic function of position and objectness of each region, of its classes too or their softmax."""
     regions, entries = num if do_softmax else len(mask), coords + classes + 1
     if data.ndim != 4 or min(coords, classes, regions) < 0 or data.shape[1] < regions * entries:
         expected = f"{regions} regions of {coords} coordinates, {classes} classes and 1"
@@ -187,7 +187,7 @@ def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, s
 def _check(
     box_logits: Array, class_preds: Array, proposals: Array, priors: int, classes: int, settings: _Settings
 ) -> None:
-    """KernelError where the shapes do not tell of the same images, priors and classes."""
+    """Raise KernelError where the shapes do not tell of the same images, priors and classes."""
     images = box_logits.shape[0] if box_logits.ndim else 0
     located = 1 if settings.share_location else classes
     rows = 1 if settings.variance_encoded_in_target else 2
@@ -207,7 +207,7 @@ def _decoded(
     aux_boxes: Array | None,
     settings: _Settings,
 ) -> _Predictions:
-    """Boxes and scores as the network means them; with auxiliary inputs the priors are decoded by those first."""
+    """Return boxes and scores as the network means them; with auxiliary inputs the priors are decoded by them first."""
     priors, classes = counts
     images, located = len(box_logits), 1 if settings.share_location else classes
     prior = widened(proposals[:, 0]).reshape(-1, 1, priors, 4 if settings.normalized else 5)[..., -4:]
@@ -234,14 +234,14 @@ def _by_class(logits: Array, located: int, priors: int) -> Array:
 
 
 def _boxes(logits: Array, prior: Array, variance: Array, settings: _Settings) -> Array:
-    """The priors corrected by the predictions: their corners, or their centres and sizes."""
+    """Return the priors corrected by the predictions: their corners, or their centres and sizes."""
     corrections = logits * variance
     boxes = prior + corrections if settings.code_type.endswith("CORNER") else refined(prior, corrections)
     return np.clip(boxes, 0, 1) if settings.clip_before_nms else boxes
 
 
 def _of_image(boxes: Array, scores: Array, settings: _Settings) -> Array:
-    """[class, score, x1, y1, x2, y2] of the boxes of one image, class by class, in each the best first."""
+    """Return [class, score, x1, y1, x2, y2] of the boxes of one image, class by class, in each the best first."""
     found = (
         _best_class_only(boxes, scores, settings)
         if settings.decrease_label_id
@@ -261,7 +261,7 @@ def _of_image(boxes: Array, scores: Array, settings: _Settings) -> Array:
 
 
 def _every_class(boxes: Array, scores: Array, settings: _Settings) -> dict[int, Array]:
-    """Positions that the suppression leaves of each class (Caffe's way)."""
+    """Return positions that the suppression leaves of each class (Caffe's way)."""
     found = {}
     for label, of_class in enumerate(scores):
         if label != settings.background_label_id:
@@ -273,7 +273,7 @@ def _every_class(boxes: Array, scores: Array, settings: _Settings) -> dict[int, 
 
 
 def _best_class_only(boxes: Array, scores: Array, settings: _Settings) -> dict[int, Array]:
-    """Positions that the suppression leaves of each class where a prior counts for its best only (MXNet's way)."""
+    """Return positions that the suppression leaves of each class if a prior counts for its best only (MXNet's way)."""
     allowed = np.arange(len(scores)) > 0
     allowed &= np.arange(len(scores)) != settings.background_label_id
     counted = np.where(allowed[:, None], scores, -1)

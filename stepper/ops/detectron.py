@@ -40,7 +40,7 @@ def detectron_detection_output(
     max_delta_log_wh: float = 0.0,
     deltas_weights: tuple[float, ...] = (),
 ) -> tuple[Array, Array, Array]:
-    """The best boxes of all classes but the first (background), their classes and scores; zeros after the last."""
+    """Return the best boxes of all classes but the background (first), classes and scores; zeros after the last."""
     _check_detection(rois, deltas, scores, num_classes, deltas_weights)
     ensure_allocatable((max(max_detections_per_image, 0), 4), np.float32)
     weights, anchors = np.array(deltas_weights, np.float32), widened(rois)[:, None]
@@ -98,7 +98,7 @@ def roi_feature_extractor(
 
 @kernel("ExperimentalDetectronTopKROIs", 6)
 def top_k_rois(rois: Array, scores: Array, *, max_rois: int = 0) -> Array:
-    """The `max_rois` regions with the highest scores, best first; zeros after the last."""
+    """Return the `max_rois` regions with the highest scores, best first; zeros after the last."""
     if rois.ndim != 2 or scores.shape != rois.shape[:1] or max_rois < 0:
         shapes = f"{shape_text(rois.shape)} and scores {shape_text(scores.shape)}"
         raise KernelError(f"{max_rois} cannot be chosen of regions {shapes}")
@@ -119,7 +119,7 @@ def _check_detection(
 
 
 def _check_pyramid(rois: Array, pyramid: tuple[Array, ...], scales: tuple[int, ...]) -> int:
-    """The number of channels, which all levels share."""
+    """Return the number of channels, which all levels share."""
     if rois.ndim != 2 or rois.shape[1] != 4 or not pyramid or len(scales) < len(pyramid):
         shape = shape_text(rois.shape)
         raise KernelError(f"regions {shape}, {len(pyramid)} feature maps and {len(scales)} scales do not fit")

@@ -19,24 +19,24 @@ Function = Callable[[Array, Array], Array]
 
 @kernel("Add", 1, direct=np.add)
 def add(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a + b."""
+    """Return a + b."""
     return np.add(*aligned(a, b, auto_broadcast))
 
 
 @kernel("Subtract", 1, direct=np.subtract)
 def subtract(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a - b."""
+    """Return a - b."""
     return np.subtract(*aligned(a, b, auto_broadcast))
 
 
 @kernel("Multiply", 1, direct=np.multiply)
 def multiply(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a * b."""
+    """Return a * b."""
     return np.multiply(*aligned(a, b, auto_broadcast))
 
 
 def _by_type(of_reals: Function, of_integers: Function) -> Function:
-    """A function of two tensors that is one of reals, another of integers; asked for f32 first, the most frequent."""
+    """Return a function of two tensors that is one of reals, another of integers; f32 is asked for first."""
     f32 = F32.dtype
 
     def applied(a: Array, b: Array) -> Array:
@@ -50,7 +50,7 @@ _quotient = _by_type(np.divide, np.floor_divide)
 
 @kernel("Divide", 1, direct=_quotient, floating=np.divide)
 def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pythondiv: bool = True) -> Array:
-    """a / b; of integers the quotient rounded down (m_pythondiv) or towards zero."""
+    """Return a / b; of integers the quotient rounded down (m_pythondiv) or towards zero."""
     a, b = aligned(a, b, auto_broadcast)
     if m_pythondiv or a.dtype.kind != "i":
         return _quotient(a, b)
@@ -61,18 +61,18 @@ def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pyt
 
 @kernel("Maximum", 1, direct=np.maximum)
 def maximum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The greater of a and b; NaN where either is."""
+    """Return the greater of a and b; NaN where either is."""
     return np.maximum(*aligned(a, b, auto_broadcast))
 
 
 @kernel("Minimum", 1, direct=np.minimum)
 def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The lesser of a and b; NaN where either is."""
+    """Return the lesser of a and b; NaN where either is."""
     return np.minimum(*aligned(a, b, auto_broadcast))
 
 
 def _power_of_integers(a: Array, b: Array) -> Array:
-    """The power without its fraction; wrapped, but beyond i32 what a conversion from a real number gives."""
+    """Return the power without its fraction; wrapped, but beyond i32 what a conversion from a real number gives."""
     if b.dtype.kind == "u":
         return np.power(a, b)
     whole = np.power(a, np.maximum(b, 0))  # numpy refuses negative exponents of integers
@@ -89,13 +89,13 @@ _power = _by_type(np.power, _power_of_integers)
 
 @kernel("Power", 1, direct=_power)
 def power(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """a to the power of b; of integers without the fraction, so 0 for most negative exponents."""
+    """Return a to the power of b; of integers without the fraction, so 0 for most negative exponents."""
     return _power(*aligned(a, b, auto_broadcast))
 
 
 @kernel("Mod", 1, direct=np.fmod)
 def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The remainder of a / b with the sign of a."""
+    """Return the remainder of a / b with the sign of a."""
     return np.fmod(*aligned(a, b, auto_broadcast))
 
 
@@ -110,19 +110,19 @@ _floor_remainder = _by_type(_floor_remainder_of_reals, np.remainder)
 
 @kernel("FloorMod", 1, direct=_floor_remainder)
 def floor_mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """The remainder of a / b with the sign of b; NaN by an infinite b, as in the formula a - floor(a / b) b."""
+    """Return the remainder of a / b with the sign of b; NaN by an infinite b, as in the formula a - floor(a / b) b."""
     return _floor_remainder(*aligned(a, b, auto_broadcast))
 
 
 @kernel("SquaredDifference", 1)
 def squared_difference(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """(a - b) squared."""
+    """Return (a - b) squared."""
     a, b = aligned(a, b, auto_broadcast)
     return narrowed(np.square(widened(a) - widened(b)), a.dtype)
 
 
 @kernel("Select", 1, direct=np.where)
 def select(condition: Array, then: Array, otherwise: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """`then` where the condition holds, else `otherwise`."""
+    """Return `then` where the condition holds, else `otherwise`."""
     then, condition = aligned(then, condition, auto_broadcast)
     return np.where(condition, *aligned(then, otherwise, auto_broadcast))

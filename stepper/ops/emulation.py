@@ -21,17 +21,17 @@ EMULATED: Final[Mapping[str, np.dtype[Any]]] = {
 
 
 def emulation(name: str) -> str:
-    """The words that say that an operation is computed so."""
+    """Return the words that say that an operation is computed so."""
     return f"emulated {name}"
 
 
 def emulated_dtype(computed_by: str) -> np.dtype[Any] | None:
-    """The type that these words say is emulated; None for any others."""
+    """Return the type that these words say is emulated; None for any others."""
     return next((dtype for name, dtype in EMULATED.items() if computed_by == emulation(name)), None)
 
 
 def rounded(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The value with each of its floats rounded to a narrower type, in its own; anything else as it is."""
+    """Return the value with each of its floats rounded to a narrower type, in its own; anything else as it is."""
     if value is None or not is_floating(value.dtype) or value.dtype.itemsize <= dtype.itemsize:
         return value
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -41,7 +41,7 @@ def rounded(value: Any, dtype: np.dtype[Any]) -> Any:
 def emulated(
     function: Callable[..., Any], dtype: np.dtype[Any], *, several_outputs: bool
 ) -> Callable[..., tuple[Any, ...]]:
-    """An operation's function with all that it takes and gives rounded; it gives a tuple."""
+    """Return an operation's function with all that it takes and gives rounded; it gives a tuple."""
 
     def compute(*inputs: Any) -> tuple[Any, ...]:
         found = function(*(rounded(value, dtype) for value in inputs))

@@ -31,7 +31,7 @@ _TWO_OVER_ROOT_PI: Final = 2 / math.sqrt(math.pi)
 @of_reals
 @in_blocks
 def erf(x: Array) -> Array:
-    """The Gauss error function, odd and between -1 and 1."""
+    """Return the Gauss error function, odd and between -1 and 1."""
     if x.dtype == np.float64:
         return np.where(np.absolute(x) < _NEAR, _series(x), np.copysign(1 - _erfc_far(np.absolute(x)), x))
     inside = x.clip(-4, 4)
@@ -46,7 +46,7 @@ def erf(x: Array) -> Array:
 @of_reals
 @in_blocks
 def erfinv(x: Array) -> Array:
-    """The y with erf(y) = x, ±∞ of ±1, NaN outside: a closed approximation, then Halley's method in f64."""
+    """Return the y with erf(y) = x, ±∞ of ±1, NaN outside: a closed approximation, then Halley's method in f64."""
     wanted = np.absolute(x, dtype=np.float64)
     y = _erfinv_guess(wanted)
     for _ in range(3):
@@ -68,14 +68,14 @@ def _polynomial(x: Array, coefficients: Sequence[float]) -> Any:
 
 
 def _series(x: Array) -> Array:
-    """erf for |x| < 2: 2/√π x exp(-x²) Σ (2x²)^n / (2n + 1)!!."""
+    """Return erf for |x| < 2: 2/√π x exp(-x²) Σ (2x²)^n / (2n + 1)!!."""
     squared = np.minimum(x * x, _NEAR * _NEAR)
     total: Array = _TWO_OVER_ROOT_PI * x * np.exp(-squared) * _polynomial(2 * squared, _SERIES)
     return total
 
 
 def _erfc_far(x: Array) -> Array:
-    """1 - erf for x ≥ 2: exp(-x²)/√π · 1/(x + (1/2)/(x + (2/2)/(x + (3/2)/(x + …))))."""
+    """Return 1 - erf for x ≥ 2: exp(-x²)/√π · 1/(x + (1/2)/(x + (2/2)/(x + (3/2)/(x + …))))."""
     x = np.maximum(x, _NEAR)
     tail: Array = x
     for k in range(_FRACTION_DEPTH, 0, -1):
@@ -85,7 +85,7 @@ def _erfc_far(x: Array) -> Array:
 
 
 def _erfinv_guess(x: Array) -> Array:
-    """erfinv of 0 ≤ x < 1 within some thousandths, from a closed form for erf that can be inverted (Winitzki)."""
+    """Return erfinv of 0 ≤ x < 1 to some thousandths, from a closed form for erf that can be inverted (Winitzki)."""
     a = 0.147
     logarithm = np.log1p(-np.minimum(x * x, 1 - 1e-17))
     half = 2 / (math.pi * a) + logarithm / 2

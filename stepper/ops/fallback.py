@@ -1,4 +1,4 @@
-"""What has no kernel: operations of which the engine itself is made, and those that are left to OpenVINO."""
+"""Operations without a kernel: those that the engine carries out, and those that are left to OpenVINO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file computes which operation types: a family is imported when the first of its types is asked for.
+"""Families of kernels, a file each: one is imported when the first of its operation types is asked for.
 
 A model names a few dozen types at most, and importing every family takes longer than reading a small model.
 """

@@ -18,7 +18,7 @@ Activation = Callable[[Array], Array]
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     result = np.negative(x)
     np.exp(result, out=result)
     result += 1
@@ -26,12 +26,12 @@ def sigmoid(x: Array) -> Array:
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0)."""
+    """Return max(x, 0)."""
     return np.maximum(x, 0)
 
 
 def hardsigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    """alpha x + beta, held between 0 and 1."""
+    """Return alpha x + beta, held between 0 and 1."""
     return np.clip(alpha * x + beta, 0, 1)
 
 
@@ -47,7 +47,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Array]]] = {
 def activations_of_gates(
     names: tuple[str, ...], alpha: tuple[float, ...], beta: tuple[float, ...], gates: int
 ) -> tuple[Activation, ...]:
-    """The function for each name; alpha and beta count for those that have parameters.
+    """Return the function for each name; alpha and beta count for those that have parameters.
 
     Raises KernelError for an unknown name, or where there are fewer names than the cell has gates.
     """

@@ -22,7 +22,7 @@ Index = tuple[Any, ...]
 
 @kernel("Gather", 1, 7, 8)
 def gather(data: Array, indices: Array, axis: Array, *, batch_dims: int = 0) -> Array:
-    """The slices of `data` at `indices` along `axis`, after `batch_dims` common axes; zeros for an index outside."""
+    """Return the slices of `data` at `indices` along `axis`, after `batch_dims` axes; zeros for an index outside."""
     if not batch_dims:
         try:
             taken: Any = data.take(indices, axis.item())
@@ -51,13 +51,13 @@ def _gathered_with_zeros(data: Array, indices: Array, axis: int, batch_dims: int
 
 @kernel("GatherElements", 6)
 def gather_elements(data: Array, indices: Array, *, axis: int = 0) -> Array:
-    """For each position the element of `data` whose coordinate along `axis` is the index there."""
+    """Return for each position the element of `data` whose coordinate along `axis` is the index there."""
     axis = normalize_axis(axis, data.ndim)
     return _picked(data, _elementwise_index(data, indices, axis))
 
 
 def _picked(data: Array, index: Index) -> Array:
-    """data[index], an array also where it is a single element; KernelError for an index outside."""
+    """Return data[index], an array also where it is a single element; KernelError for an index outside."""
     try:
         picked: Array = data[(*index, ...)]
         return picked
@@ -66,7 +66,7 @@ def _picked(data: Array, index: Index) -> Array:
 
 
 def _elementwise_index(data: Array, indices: Array, axis: int) -> Index:
-    """The coordinates of each index: its own position, except along `axis` the index itself."""
+    """Return the coordinates of each index: its own position, except along `axis` the index itself."""
     if data.ndim != indices.ndim:
         raise KernelError(f"indices of rank {indices.ndim} for a tensor of rank {data.ndim}")
     coordinates: list[Array] = list(np.indices(indices.shape, sparse=True))
@@ -76,7 +76,7 @@ def _elementwise_index(data: Array, indices: Array, axis: int) -> Index:
 
 @kernel("GatherND", 5)
 def gather_nd_flat(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
-    """As GatherND-8, the batch dimensions of the output flattened into one."""
+    """Return the result of GatherND-8, the batch dimensions of the output flattened into one."""
     result = gather_nd(data, indices, batch_dims=batch_dims)
     if batch_dims <= 1:
         return result
@@ -85,7 +85,7 @@ def gather_nd_flat(data: Array, indices: Array, *, batch_dims: int = 0) -> Array
 
 @kernel("GatherND", 8)
 def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
-    """For each row along the last axis of `indices` the slice of `data` that begins with these coordinates."""
+    """Return for each row along the last axis of `indices` the slice of `data` that begins with these coordinates."""
     if (
         not 0 <= batch_dims < max(1, min(data.ndim, indices.ndim))
         or data.shape[:batch_dims] != indices.shape[:batch_dims]
@@ -97,7 +97,7 @@ def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 
 def _coordinates(data: Array, indices: Array, first_axis: int) -> Index:
-    """The columns of `indices`, each the coordinates along one axis of `data` from `first_axis` on."""
+    """Return the columns of `indices`, each the coordinates along one axis of `data` from `first_axis` on."""
     if not indices.ndim or not 0 < indices.shape[-1] <= data.ndim - first_axis:
         raise KernelError(f"indices of shape {shape_text(indices.shape)} for data of shape {shape_text(data.shape)}")
     return tuple([indices[..., i] for i in range(indices.shape[-1])])
@@ -105,7 +105,7 @@ def _coordinates(data: Array, indices: Array, first_axis: int) -> Index:
 
 @kernel("GatherTree", 1)
 def gather_tree(step_ids: Array, parent_idx: Array, max_seq_len: Array, end_token: Array) -> Array:
-    """The beams [time, batch, beam] followed back through their parents; end_token from its first occurrence on."""
+    """Return the beams [time, batch, beam] followed back through their parents; end_token from its first on."""
     times, batches, beams = _tree_shape(step_ids, parent_idx, max_seq_len, end_token)
     token = end_token.reshape(())
     result = np.full((times, batches, beams), token, step_ids.dtype)
@@ -135,7 +135,7 @@ def _tree_shape(step_ids: Array, parent_idx: Array, max_seq_len: Array, end_toke
 
 @kernel("ScatterUpdate", 3)
 def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
-    """A copy of `data` in which `updates` stand at `indices` along `axis`; of several for one index the last."""
+    """Return a copy of `data` in which `updates` stand at `indices` along `axis`; of several for one index the last."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
     expected = (*data.shape[:position], *indices.shape, *data.shape[position + 1 :])
     if updates.size == 1:
@@ -169,7 +169,7 @@ def scatter_elements_update(
     reduction: Reduction = "none",
     use_init_val: bool = True,
 ) -> Array:
-    """A copy of `data` with each update reduced into the element whose coordinate along `axis` is its index.
+    """Return a copy of `data` with each update reduced into the element whose coordinate along `axis` is its index.
 
     use_init_val: whether the element's own value takes part in the reduction. A mean of integers is rounded down.
     """
@@ -190,7 +190,7 @@ def scatter_nd_update(
     *,
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = "none",
 ) -> Array:
-    """A copy of `data` with each update reduced into the slice that begins with the coordinates in `indices`."""
+    """Return a copy of `data` with each update reduced into the slice that begins with the coordinates in `indices`."""
     index = _coordinates(data, indices, 0)
     expected = (*indices.shape[:-1], *data.shape[len(index) :])
     if updates.shape != expected:
@@ -199,7 +199,7 @@ def scatter_nd_update(
 
 
 def _scattered(data: Array, index: Index, updates: Array, reduction: str, use_init_val: bool) -> Array:
-    """A copy of `data` with `updates` reduced into data[index]."""
+    """Return a copy of `data` with `updates` reduced into data[index]."""
     try:
         if reduction != "none":
             return _reduced(data, index, updates, reduction, use_init_val)
@@ -213,7 +213,7 @@ def _scattered(data: Array, index: Index, updates: Array, reduction: str, use_in
 
 
 def _reduced(data: Array, index: Index, updates: Array, reduction: str, use_init_val: bool) -> Array:
-    """What several steps compute is rounded once at the end."""
+    """Return the reduction rounded once, at the end of its steps."""
     if data.dtype == np.bool_:
         reduction = {"sum": "max", "prod": "min"}.get(reduction, reduction)
     result = np.array(widened(data))

@@ -36,7 +36,7 @@ def interpolate_1(
     pads_begin: Ints = (),
     pads_end: Ints = (),
 ) -> Array:
-    """The axes of the attribute resized to the target shape; one number of padding counts for each of them."""
+    """Return the axes of the attribute resized to the target shape; one number of padding counts for each of them."""
     named = _axes(axes, data.ndim)
     begin, end = (_pads_of_axes(pads, named, data.ndim) for pads in (pads_begin, pads_end))
     padded = _padded(data, begin, end)
@@ -65,7 +65,7 @@ def interpolate_4(
     pads_end: Ints = (),
     cube_coeff: float = -0.75,
 ) -> Array:
-    """The axes (all, if not given) resized to the output shape or by the scales."""
+    """Return the axes (all, if not given) resized to the output shape or by the scales."""
     return interpolate_11(
         image,
         scales if shape_calculation_mode == "scales" else output_shape,
@@ -96,7 +96,7 @@ def interpolate_11(
     pads_end: Ints = (),
     cube_coeff: float = -0.75,
 ) -> Array:
-    """The axes (all, if not given) resized to sizes or by scales."""
+    """Return the axes (all, if not given) resized to sizes or by scales."""
     named = _axes(range(image.ndim) if axes is None else integers(axes), image.ndim)
     padded = _padded(image, *(_padded_list(pads, image.ndim) for pads in (pads_begin, pads_end)))
     scales = None
@@ -119,7 +119,7 @@ def _resizings(
     antialias: bool,
     cube_coeff: float,
 ) -> dict[int, Resizing]:
-    """What happens to each axis that is named."""
+    """Return the resizing of each axis that is named."""
     shape = list(data.shape)
     for axis, size in zip(axes, sizes, strict=True):
         shape[axis] = size
@@ -136,7 +136,7 @@ def _resizings(
 
 
 def _resized(data: Array, resizings: Mapping[int, Resizing]) -> Array:
-    """One axis after the other, those that shrink most first."""
+    """Return one axis after the other, those that shrink most first."""
     shape = [resizings[axis].new_size if axis in resizings else size for axis, size in enumerate(data.shape)]
     if 0 in shape:
         return np.zeros(shape, data.dtype)
@@ -157,7 +157,7 @@ def _resized(data: Array, resizings: Mapping[int, Resizing]) -> Array:
 
 
 def _of_type(result: Array, dtype: np.dtype[Any]) -> Array:
-    """A computed result in the data's type: integers rounded and held within their range."""
+    """Return a computed result in the data's type: integers rounded and held within their range."""
     if is_floating(dtype):
         return narrowed(result, dtype)
     limits = np.iinfo(dtype)
@@ -183,28 +183,28 @@ def _check_count(count: int, axes: Sequence[int]) -> None:
 
 
 def _scaled(size: int, scale: float) -> int:
-    """floor(scale * size); a hair is added, as scales are rounded to f32."""
+    """Return floor(scale * size); a hair is added, as scales are rounded to f32."""
     if not math.isfinite(scale) or scale < 0:
         raise KernelError(f"{scale} is no scale")
     return math.floor(np.float32(scale) * np.float32(size) + 1e-6)
 
 
 def _pads_of_axes(pads: Ints, axes: Sequence[int], rank: int) -> list[int]:
-    """A number for all resized axes, or one for each axis of the tensor."""
+    """Return a number for all resized axes, or one for each axis of the tensor."""
     if len(pads) == 1:
         return [pads[0] if axis in axes else 0 for axis in range(rank)]
     return _padded_list(pads, rank)
 
 
 def _padded_list(pads: Ints, rank: int) -> list[int]:
-    """A number for each axis, zeros after the last that is given."""
+    """Return a number for each axis, zeros after the last that is given."""
     if len(pads) > rank:
         raise KernelError(f"{len(pads)} pads for a tensor of rank {rank}")
     return [*pads, *[0] * (rank - len(pads))]
 
 
 def _padded(data: Array, begin: Sequence[int], end: Sequence[int]) -> Array:
-    """`data` with zeros around it."""
+    """Return `data` with zeros around it."""
     if not any(begin) and not any(end):
         return data
     if min(*begin, *end) < 0:
@@ -225,7 +225,7 @@ def grid_sample(
     mode: Literal["bilinear", "bicubic", "nearest"] = "bilinear",
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ) -> Array:
-    """`data` [N, C, H, W] at the places (x, y) of the grid [N, H', W', 2], where -1 and 1 are the edges."""
+    """Return `data` [N, C, H, W] at the places (x, y) of the grid [N, H', W', 2], where -1 and 1 are the edges."""
     if data.ndim != 4 or grid.ndim != 4 or grid.shape[3] != 2 or grid.shape[0] != data.shape[0]:
         raise KernelError(f"a grid of shape {shape_text(grid.shape)} does not fit data {shape_text(data.shape)}")
     if 0 in data.shape[2:]:
@@ -266,7 +266,7 @@ def _neighbours(places: Array, size: int, align_corners: bool, mode: str, paddin
 
 
 def _reflected(index: Array, size: int, around_elements: bool) -> Array:
-    """Indices reflected at the first and last element, or at their outer edges."""
+    """Return indices reflected at the first and last element, or at their outer edges."""
     if not around_elements:
         index = index % (2 * size)
         return np.where(index >= size, 2 * size - 1 - index, index)

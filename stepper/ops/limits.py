@@ -1,4 +1,4 @@
-"""How large a tensor a kernel may make out of small inputs: a number in a file must not exhaust the memory."""
+"""Limit on the size of tensors: a number in a file must not exhaust the memory."""
 
 from __future__ import annotations
 

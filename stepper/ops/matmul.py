@@ -21,7 +21,7 @@ from stepper.ops.registry import kernel
 
 @kernel("MatMul", 1)
 def matmul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
-    """a · b of the last two axes, the others broadcast; a vector is a row on the left, a column on the right."""
+    """Return a · b of the last two axes, the others broadcast; a vector is a row on the left, a column on the right."""
     if transpose_a and a.ndim > 1:
         a = a.swapaxes(-1, -2)
     if transpose_b and b.ndim > 1:
@@ -30,7 +30,7 @@ def matmul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool =
 
 
 def product(a: Array, b: Array) -> Array:
-    """numpy's matrix product, rounded once where the element type is narrower than f32."""
+    """Return numpy's matrix product, rounded once where the element type is narrower than f32."""
     try:
         if a.dtype.itemsize >= 4:
             return np.matmul(a, b)  # type: ignore[no-any-return]
@@ -42,7 +42,7 @@ def product(a: Array, b: Array) -> Array:
 
 @kernel("Einsum", 7)
 def einsum(*inputs: Array, equation: str) -> Array:
-    """The sum of products that `equation` names by labels."""
+    """Return the sum of products that `equation` names by labels."""
     subscripts = equation.replace(" ", "")
     ensure_allocatable(_result_shape(subscripts, inputs), inputs[0].dtype)
     dtype = inputs[0].dtype
@@ -55,7 +55,7 @@ def einsum(*inputs: Array, equation: str) -> Array:
 
 
 def _result_shape(equation: str, inputs: tuple[Array, ...]) -> list[int]:
-    """The sizes of the result's labels (an ellipsis counted as the product of what it covers, at most)."""
+    """Return the sizes of the result's labels (an ellipsis counted as the product of what it covers, at most)."""
     subscripts, arrow, output = equation.partition("->")
     terms = [re.findall(r"\.\.\.|[A-Za-z]", term) for term in subscripts.split(",")]
     well_formed = re.fullmatch(r"[A-Za-z.,]*", subscripts) and re.fullmatch(r"[A-Za-z.]*", output)
@@ -79,7 +79,7 @@ def _result_shape(equation: str, inputs: tuple[Array, ...]) -> list[int]:
 
 @kernel("GroupedMatMul", 17)
 def grouped_matmul(a: Array, b: Array, offsets: Array | None = None) -> Array:
-    """One product for each group: of rows of `a` up to each offset, of whole matrices, or of parts of the inner axis.
+    """Return one product for each group: rows of `a` up to each offset, whole matrices, or parts of the inner axis.
 
     The text has the weights as [G,K,N], the release that first implements it as [G,N,K]: told apart by their shape,
     the latter where both fit.
@@ -113,7 +113,7 @@ def _products_of_columns(a: Array, b: Array, offsets: Array) -> Array:
 
 
 def _bounds(offsets: Array, total: int) -> list[tuple[int, int]]:
-    """Where each group starts and ends."""
+    """Return the start and the end of each group."""
     ends = [0, *integers(offsets)]
     if any(start > end for start, end in pairwise(ends)) or ends[-1] > total:
         raise KernelError(f"offsets {ends[1:]} do not ascend to at most {total}")
@@ -122,7 +122,7 @@ def _bounds(offsets: Array, total: int) -> list[tuple[int, int]]:
 
 @kernel("Inverse", 14)
 def inverse(x: Array, *, adjoint: bool = False) -> Array:
-    """The inverse of each matrix, transposed if `adjoint`; a singular matrix, whose result is undefined, gives NaN."""
+    """Return the inverse of each matrix, transposed if `adjoint`; a singular matrix, gives NaN."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise KernelError(f"shape {shape_text(x.shape)} is not one of square matrices")
     wide: Any = widened(x)

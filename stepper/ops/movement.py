@@ -22,7 +22,7 @@ _BOOKKEEPING = np.dtype("V128")
 
 @kernel("Concat", 1)
 def concat(*inputs: Array, axis: int = 0) -> Array:
-    """The inputs one after the other along `axis`."""
+    """Return the inputs one after the other along `axis`."""
     try:
         return np.concatenate(inputs, axis)
     except (TypeError, ValueError, OverflowError):
@@ -32,7 +32,7 @@ def concat(*inputs: Array, axis: int = 0) -> Array:
 
 @kernel("Split", 1)
 def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
-    """`num_splits` equal parts along `axis`, views."""
+    """Return `num_splits` equal parts along `axis`, views."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
     dim = data.shape[position]
     if num_splits < 1 or dim % num_splits:
@@ -69,7 +69,7 @@ def broadcast_to_target(
     *,
     mode: Literal["explicit", "none", "numpy"] = "explicit",
 ) -> Array:
-    """`data` repeated to `target_shape`, aligned to the right (numpy) or as `axes_mapping` says, where there is one."""
+    """Return `data` repeated to `target_shape`, as numpy does, or as `axes_mapping` says, if there is one."""
     if mode == "numpy" or axes_mapping is None:
         return broadcast(data, target_shape)
     return broadcast(data, target_shape, axes_mapping, mode="explicit")
@@ -83,7 +83,7 @@ def broadcast(
     *,
     mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
 ) -> Array:
-    """`data` repeated to `target_shape`, a view; bidirectional: to what both shapes broadcast to.
+    """Return `data` repeated to `target_shape`, a view; bidirectional: to what both shapes broadcast to.
 
     explicit: axis i of `data` lies on axis axes_mapping[i] of the output.
     """
@@ -103,7 +103,7 @@ def broadcast(
 
 
 def _spread(shape: tuple[int, ...], rank: int, axes_mapping: Array | None) -> list[int]:
-    """The shape of `rank` dimensions that has dimension i at axes_mapping[i], 1 elsewhere."""
+    """Return the shape of `rank` dimensions that has dimension i at axes_mapping[i], 1 elsewhere."""
     axes = [] if axes_mapping is None else integers(axes_mapping)
     if len(axes) != len(shape) or axes != sorted(set(axes)) or (axes and not 0 <= axes[0] <= axes[-1] < rank):
         raise KernelError(
@@ -117,7 +117,7 @@ def _spread(shape: tuple[int, ...], rank: int, axes_mapping: Array | None) -> li
 
 @kernel("Tile", 1)
 def tile(data: Array, repeats: Array) -> Array:
-    """`data` repeated repeats[i] times along axis i, both aligned to the right; a negative number counts as 0."""
+    """Return `data` repeated repeats[i] times along axis i, both aligned to the right; negative ones count as 0."""
     times = [max(0, count) for count in repeats.ravel().tolist()]
     rank = max(len(times), data.ndim)
     times = [1] * (rank - len(times)) + times
@@ -146,7 +146,7 @@ def pad(
     *,
     pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = "constant",
 ) -> Array:
-    """`data` with elements added before and after each axis; a negative number takes elements away."""
+    """Return `data` with elements added before and after each axis; a negative number takes elements away."""
     before, after = integers(pads_begin), integers(pads_end)
     if not len(before) == len(after) == data.ndim:
         raise KernelError(f"{len(before)} and {len(after)} pads for a tensor of rank {data.ndim}")
@@ -179,7 +179,7 @@ def _padded_with(value: Array | None, data: Array, before: list[int], after: lis
 
 
 def _reach(mode: str, dim: int) -> float:
-    """How many elements beyond an end of an axis the mode has a value for."""
+    """Return the number of elements beyond an end of an axis for which the mode has a value."""
     if mode == "edge":
         return math.inf if dim else 0
     return dim - 1 if mode == "reflect" else dim
@@ -200,12 +200,12 @@ def _symmetric(index: Any, dim: int) -> Any:
 
 
 _SOURCES = {"edge": _edge, "reflect": _reflect, "symmetric": _symmetric}
-"""For each mode which element of an axis of `dim` elements stands at a position that may lie outside it."""
+"""Return for each mode which element of an axis of `dim` elements stands at a position that may lie outside it."""
 
 
 @kernel("Reverse", 1)
 def reverse(data: Array, reversed_axes: Array | None = None, *, mode: Literal["index", "mask"] = "index") -> Array:
-    """`data` with the order along the given axes (mask: where it is true) turned round, a view."""
+    """Return `data` with the order along the given axes (mask: where it is true) turned round, a view."""
     if reversed_axes is None:
         return data
     if mode == "mask":
@@ -219,7 +219,7 @@ def reverse(data: Array, reversed_axes: Array | None = None, *, mode: Literal["i
 
 @kernel("Roll", 7)
 def roll(data: Array, shift: Array, axes: Array) -> Array:
-    """`data` with each element `shift` positions further along the axes, round the end; shifts of one axis add up."""
+    """Return `data` with elements `shift` positions further along the axes, round the end; shifts add up."""
     named = [normalize_axis(axis, data.ndim) for axis in integers(axes)]
     shifts = integers(shift)
     if len(shifts) == 1:
@@ -234,7 +234,7 @@ def roll(data: Array, shift: Array, axes: Array) -> Array:
 
 @kernel("ReverseSequence", 1)
 def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, seq_axis: int = 1) -> Array:
-    """`data` with the first seq_lengths[b] elements along `seq_axis` of each batch element b in reverse order."""
+    """Return `data` with the first seq_lengths[b] elements along `seq_axis` of batch element b reversed."""
     batch, time = normalize_axis(batch_axis, data.ndim), normalize_axis(seq_axis, data.ndim)
     if batch == time or seq_lengths.shape != (data.shape[batch],):
         text = f"batch_axis {batch_axis} and seq_axis {seq_axis} of shape {shape_text(data.shape)}"
@@ -250,7 +250,7 @@ def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, se
 
 @kernel("OneHot", 1)
 def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int = 0) -> Array:
-    """A new `axis` of `depth` elements: on_value at the index, off_value elsewhere and for an index outside."""
+    """Return a new `axis` of `depth` elements: on_value at the index, off_value elsewhere and for an index outside."""
     return one_hot_of_negatives(indices, depth, on_value, off_value, axis=axis)
 
 
@@ -264,7 +264,7 @@ def one_hot_of_negatives(
     axis: int = 0,
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ) -> Array:
-    """A new `axis` of `depth` elements; negative indices count from its end (normalize) or give no on_value."""
+    """Return a new `axis` of `depth` elements; negative indices count from its end (normalize) or give no on_value."""
     size = single_integer(depth, "the depth")
     position = normalize_axis(axis, indices.ndim + 1)
     if size < 0 or on_value.size != 1 or off_value.size != 1:

@@ -25,7 +25,7 @@ OfClass = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class _Images(Struct, frozen=True):
-    """What is to be searched: for each image boxes [classes, n, 4], scores [classes, n] and the boxes' numbers."""
+    """Boxes to select from: for each image boxes [classes, n, 4], scores [classes, n] and the boxes' numbers."""
 
     boxes: list[Array]
     scores: list[Array]
@@ -33,7 +33,7 @@ class _Images(Struct, frozen=True):
 
 
 class _Result(Struct, frozen=True):
-    """How the result is to be laid out."""
+    """Layout of the result."""
 
     sort_by: str
     across_batch: bool
@@ -58,7 +58,7 @@ def multiclass_nms(
     nms_eta: float = 1.0,
     normalized: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """[class, score, box] and number of each box kept, and how many each image has."""
+    """Return [class, score, box] and number of each box kept, and how many each image has."""
     pixel = 0.0 if normalized else 1.0
 
     def of_class(boxes: Array, scores: Array) -> tuple[Array, Array]:
@@ -88,7 +88,7 @@ def matrix_nms(
     post_threshold: float = 0.0,
     normalized: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """[class, score, box] and number of each box kept, scores lowered by the overlap with better boxes."""
+    """Return [class, score, box] and number of each box kept, scores lowered by the overlap with better boxes."""
     pixel = 0.0 if normalized else 1.0
     sigma = gaussian_sigma if decay_function == "gaussian" else None
 
@@ -105,14 +105,14 @@ def matrix_nms(
 
 
 def _best(scores: Array, candidate: Array, limit: int) -> Array:
-    """Positions of the candidates by descending score, at most `limit` of them (-1: all)."""
+    """Return positions of the candidates by descending score, at most `limit` of them (-1: all)."""
     positions = np.flatnonzero(candidate)
     order = positions[np.argsort(-scores[positions], kind="stable")]
     return order[:limit] if limit >= 0 else order
 
 
 def _decay(boxes: Array, pixel: float, sigma: float | None) -> Array:
-    """The factor of each box's score (boxes best first): the least over the better boxes."""
+    """Return the factor of each box's score (boxes best first): the least over the better boxes."""
     if not len(boxes):
         return np.ones(0, boxes.dtype)
     better = np.stack([overlaps(box, boxes, pixel, must_touch=True) for box in boxes])
@@ -148,7 +148,7 @@ def _boxes_of_classes(boxes: Array, scores: Array, roisnum: Any) -> _Images:
 
 
 def _search(images: _Images, of_class: OfClass, background: int, layout: _Result, dtype: np.dtype[Any]) -> Selection:
-    """The boxes that each class of each image keeps, cut to keep_top_k, in the order asked for."""
+    """Return the boxes that each class of each image keeps, cut to keep_top_k, in the order asked for."""
     rows, numbers = [np.zeros((0, 7), np.float64)], [np.zeros(0, np.int64)]
     for image, (boxes, scores, own_numbers) in enumerate(zip(images.boxes, images.scores, images.numbers, strict=True)):
         found, found_numbers = [np.zeros((0, 7), np.float64)], [np.zeros(0, np.int64)]
@@ -170,7 +170,7 @@ def _search(images: _Images, of_class: OfClass, background: int, layout: _Result
 
 
 def _order(image: Array, label: Array, score: Array, layout: _Result) -> Array:
-    """Positions in the order of the result, starting from descending scores image by image."""
+    """Return positions in the order of the result, starting from descending scores image by image."""
     keys = {"score": [-score], "classid": [-score, label], "none": []}[layout.sort_by]
     if not keys:
         return np.arange(len(image))

@@ -25,7 +25,7 @@ Selection = tuple[Array, Array, Array]
 
 
 class _Rules(Struct, frozen=True):
-    """How many boxes of a class are selected, above which score, and what an overlap does to the others.
+    """Limits of the selection: boxes of a class, least score, and the effect of an overlap on the others.
 
     `silences` tells of overlaps and the threshold which are too large; with sigma > 0 no overlap is, but the score
     falls by the factor exp(-overlap² / (2 sigma)).
@@ -49,7 +49,7 @@ def non_max_suppression_1(
     box_encoding: BoxEncoding = "corner",
     sort_result_descending: bool = True,
 ) -> Array:
-    """[batch, class, box] of each selected box."""
+    """Return [batch, class, box] of each selected box."""
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
     return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, I64)[0]
 
@@ -66,7 +66,7 @@ def non_max_suppression_3(
     sort_result_descending: bool = True,
     output_type: ElementType = I64,
 ) -> Array:
-    """[batch, class, box] of each selected box, in `output_type`."""
+    """Return [batch, class, box] of each selected box, in `output_type`."""
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
     return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)[0]
 
@@ -84,7 +84,7 @@ def non_max_suppression(
     sort_result_descending: bool = True,
     output_type: ElementType = I64,
 ) -> tuple[Array, Array, Array]:
-    """[batch, class, box] and [batch, class, score] of each selected box, and how many there are."""
+    """Return [batch, class, box] and [batch, class, score] of each selected box, and how many there are."""
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
     return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)
 
@@ -140,7 +140,7 @@ def _select(
     descending: bool,
     output_type: ElementType,
 ) -> Selection:
-    """The selection of every batch and class, put together."""
+    """Return the selection of every batch and class, put together."""
     indices: list[tuple[int, int, int]] = []
     chosen: list[float] = []
     for batch, classes in enumerate(scores):
@@ -157,7 +157,7 @@ def _select(
 
 
 def _selected(scores: Array, overlap_with: Callable[[int], Array], rules: _Rules) -> tuple[list[int], list[float]]:
-    """Positions and scores of the boxes of one class that are selected, the best first."""
+    """Return positions and scores of the boxes of one class that are selected, the best first."""
     above = rules.score_threshold
     remaining = np.where(scores > above, scores, -np.inf).astype(np.float32)
     positions: list[int] = []
@@ -181,12 +181,12 @@ def _selected(scores: Array, overlap_with: Callable[[int], Array], rules: _Rules
 def _rules(
     limit: Any, iou: Any, score: Any, sigma: Any = 0.0, silences: Callable[[Array, float], Array] = np.greater_equal
 ) -> _Rules:
-    """The rules that the inputs give."""
+    """Return the rules that the inputs give."""
     return _Rules(int(_single(limit)), _single(iou), _single(score), _single(sigma), silences)
 
 
 def _single(value: Any) -> Any:
-    """The number in a rank-0 or one-element tensor, thresholds of whatever float type as f32."""
+    """Return the number in a rank-0 or one-element tensor, thresholds of whatever float type as f32."""
     if np.size(value) != 1:
         raise KernelError(f"a limit or threshold must be one number, it has shape {shape_text(np.shape(value))}")
     number = np.ravel(value)[0]

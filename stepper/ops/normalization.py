@@ -31,18 +31,18 @@ def _ensure_per_channel(x: Array, *parameters: Array) -> None:
 
 
 def _by_channel(parameter: Array, rank: int) -> Array:
-    """A number for each channel, shaped to be broadcast over a tensor [N, C, ...]."""
+    """Return a number for each channel, shaped to be broadcast over a tensor [N, C, ...]."""
     return widened(parameter).reshape((-1,) + (1,) * (rank - 2))
 
 
 def _centred(x: Array, axes: Axes) -> Array:
-    """`x` less its mean over the axes."""
+    """Return `x` less its mean over the axes."""
     centred: Array = x - np.mean(x, axes, keepdims=True)
     return centred
 
 
 def _variance(centred: Array, axes: Axes) -> Array:
-    """The variance over the axes of what has been centred."""
+    """Return the variance over the axes of what has been centred."""
     variance: Array = np.mean(np.square(centred), axes, keepdims=True)
     return variance
 
@@ -51,7 +51,7 @@ def _variance(centred: Array, axes: Axes) -> Array:
 def mvn_of_opset2(
     x: Array, *, across_channels: bool = False, normalize_variance: bool = False, eps: float = 0.0
 ) -> Array:
-    """(x - mean) / √(variance + eps) over all axes from 1 or 2 on; undivided without normalize_variance."""
+    """Return (x - mean) / √(variance + eps) over all axes from 1 or 2 on; undivided without normalize_variance."""
     axes = tuple(range(1 if across_channels else 2, x.ndim))
     return _mvn(x, axes, normalize_variance, eps, inside=True)
 
@@ -65,7 +65,7 @@ def mvn(
     eps: float = 0.0,
     eps_mode: Literal["inside_sqrt", "outside_sqrt"] = "inside_sqrt",
 ) -> Array:
-    """(x - mean) / √(variance + eps), or / (√variance + eps); undivided without normalize_variance."""
+    """Return (x - mean) / √(variance + eps), or / (√variance + eps); undivided without normalize_variance."""
     return _mvn(x, normalize_axes(axes, x.ndim), normalize_variance, eps, inside=eps_mode == "inside_sqrt")
 
 
@@ -81,7 +81,7 @@ def _mvn(x: Array, axes: Axes, normalize_variance: bool, eps: float, *, inside: 
 
 @kernel("GroupNormalization", 12)
 def group_normalization(x: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float = 0.0) -> Array:
-    """(x - mean) / √(variance + epsilon) within each group of channels, times scale, plus bias."""
+    """Return (x - mean) / √(variance + epsilon) within each group of channels, times scale, plus bias."""
     _ensure_per_channel(x, scale, bias)
     if num_groups < 1 or x.shape[1] % num_groups:
         raise KernelError(f"{x.shape[1]} channels cannot be divided into {num_groups} groups")
@@ -97,7 +97,7 @@ def group_normalization(x: Array, scale: Array, bias: Array, *, num_groups: int,
 def batch_norm_inference_of_opset1(
     gamma: Array, beta: Array, x: Array, mean: Array, variance: Array, *, epsilon: float = 0.0
 ) -> Array:
-    """gamma (x - mean) / √(variance + epsilon) + beta, each given for every channel."""
+    """Return gamma (x - mean) / √(variance + epsilon) + beta, each given for every channel."""
     return batch_norm_inference(x, gamma, beta, mean, variance, epsilon=epsilon)
 
 
@@ -105,7 +105,7 @@ def batch_norm_inference_of_opset1(
 def batch_norm_inference(
     x: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, epsilon: float = 0.0
 ) -> Array:
-    """gamma (x - mean) / √(variance + epsilon) + beta, each given for every channel."""
+    """Return gamma (x - mean) / √(variance + epsilon) + beta, each given for every channel."""
     _ensure_per_channel(x, gamma, beta, mean, variance)
     scale = widened(gamma) / np.sqrt(widened(variance) + epsilon)
     centred = widened(x) - _by_channel(mean, x.ndim)
@@ -114,7 +114,7 @@ def batch_norm_inference(
 
 @kernel("NormalizeL2", 1)
 def normalize_l2(x: Array, axes: Array, *, eps: float = 0.0, eps_mode: Literal["add", "max"] = "add") -> Array:
-    """x / √(Σ x² + eps) or / √max(Σ x², eps) over the axes; without axes 1 for whatever is not 0."""
+    """Return x / √(Σ x² + eps) or / √max(Σ x², eps) over the axes; without axes 1 for whatever is not 0."""
     if not axes.size:
         return np.not_equal(x, 0).astype(x.dtype)
     wide = widened(x)
@@ -124,7 +124,7 @@ def normalize_l2(x: Array, axes: Array, *, eps: float = 0.0, eps_mode: Literal["
 
 @kernel("GRN", 1)
 def grn(x: Array, *, bias: float = 1.0) -> Array:
-    """x / √(Σ x² + bias), the sum over the channels."""
+    """Return x / √(Σ x² + bias), the sum over the channels."""
     _ensure_per_channel(x)
     wide = widened(x)
     return narrowed(wide / np.sqrt(np.add.reduce(np.square(wide), 1, keepdims=True) + bias), x.dtype)
@@ -132,7 +132,7 @@ def grn(x: Array, *, bias: float = 1.0) -> Array:
 
 @kernel("LRN", 1)
 def lrn(x: Array, axes: Array, *, alpha: float = 0.0, beta: float = 0.0, bias: float = 0.0, size: int = 0) -> Array:
-    """x / (bias + alpha / size^n Σ x²)^beta, the sum over a window of `size` elements along each of n axes."""
+    """Return x / (bias + alpha / size^n Σ x²)^beta, the sum over a window of `size` elements along each of n axes."""
     if size < 1:
         raise KernelError(f"the size of LRN is {size}, a window has at least one element")
     along = normalize_axes(axes, x.ndim)
@@ -144,7 +144,7 @@ def lrn(x: Array, axes: Array, *, alpha: float = 0.0, beta: float = 0.0, bias: f
 
 
 def _window_sums(x: Array, axes: Sequence[int], reach: int) -> Array:
-    """The sum of the elements at most `reach` away along each of the axes in turn."""
+    """Return the sum of the elements at most `reach` away along each of the axes in turn."""
     for axis in axes:
         near = min(reach, x.shape[axis])
         pads = [(near, near) if other == axis else (0, 0) for other in range(x.ndim)]

@@ -41,7 +41,7 @@ def avg_pool(
     rounding_type: Rounding = "floor",
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """The mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
+    """Return the mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
 
     What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros.
     """
@@ -69,7 +69,7 @@ def avg_pool_1(
     rounding_type: Rounding = "floor",
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """As AvgPool-16, without dilations."""
+    """Return the result of AvgPool-16 without dilations."""
     return avg_pool(
         data,
         kernel=kernel,
@@ -93,7 +93,7 @@ def max_pool_1(
     rounding_type: Rounding = "floor",
     auto_pad: AutoPad = "explicit",
 ) -> Array:
-    """The greatest element under each window."""
+    """Return the greatest element under each window."""
     axes = _pooled_axes(data, (kernel, strides, (), pads_begin, pads_end), auto_pad, rounding_type)
     wide = widened(data)
     result = padded(wide, axes, _least(wide.dtype))
@@ -116,7 +116,7 @@ def max_pool(
     index_element_type: IndexType = "i64",
     axis: int = 0,
 ) -> tuple[Array, Array]:
-    """The greatest element under each window and where it was first, counted in the tensor from `axis` on."""
+    """Return the greatest element under each window and where it was first, counted in the tensor from `axis` on."""
     axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
     first = normalize_axis(axis, data.ndim)
     wide = widened(data)
@@ -146,7 +146,7 @@ def _pooled_axes(
 
 
 def _over_windows(reduction: np.ufunc, x: Array, at: int, axis: WindowedAxis) -> Array:
-    """The reduction of what lies under the windows of one axis: element by element or window by window."""
+    """Return the reduction of what lies under the windows of one axis: element by element or window by window."""
     lead = (slice(None),) * at
     if axis.kernel <= axis.count:
         return functools.reduce(reduction, (x[(*lead, axis.under(element))] for element in range(axis.kernel)))
@@ -157,7 +157,7 @@ def _over_windows(reduction: np.ufunc, x: Array, at: int, axis: WindowedAxis) ->
 
 
 def _data_under(axis: WindowedAxis, size: int) -> Array:
-    """How many elements under each window are data and not padding."""
+    """Return the number of elements under each window that are data and not padding."""
     start = np.arange(axis.count) * axis.stride - axis.begin
     first = np.maximum(-(start // axis.dilation), 0)
     end = np.minimum(-((start - size) // axis.dilation), axis.kernel)
@@ -165,7 +165,7 @@ def _data_under(axis: WindowedAxis, size: int) -> Array:
 
 
 def _greatest_under(values: Array, indices: Array, at: int, axis: WindowedAxis) -> tuple[Array, Array]:
-    """The greatest of what lies under the windows of one axis and its index; padding (index -1) only if all is."""
+    """Return the greatest element under each window of an axis and its index; padding (-1) only if all is."""
     lead = (slice(None),) * at
     best, best_index = values[(*lead, axis.under(0))].copy(), indices[(*lead, axis.under(0))].copy()
     any_nan = is_floating(values.dtype) and bool(np.isnan(values).any())
@@ -183,13 +183,13 @@ def _greatest_under(values: Array, indices: Array, at: int, axis: WindowedAxis) 
 
 
 def _least(dtype: np.dtype[Any]) -> Any:
-    """What every element is at least."""
+    """Return the least value of the type."""
     return -np.inf if is_floating(dtype) else np.iinfo(dtype).min
 
 
 @kernel("AdaptiveAvgPool", 8)
 def adaptive_avg_pool(data: Array, output_shape: Array) -> Array:
-    """The mean of each of `output_shape` bins of nearly equal size."""
+    """Return the mean of each of `output_shape` bins of nearly equal size."""
     result = widened(data)
     for axis, size in _adaptive_axes(data, output_shape):
         index, inside = _bins(data.shape[axis], size)
@@ -203,7 +203,7 @@ def adaptive_avg_pool(data: Array, output_shape: Array) -> Array:
 def adaptive_max_pool(
     data: Array, output_shape: Array, *, index_element_type: IndexType = "i64"
 ) -> tuple[Array, Array]:
-    """The greatest element of each bin and where it was first, counted in the spatial axes."""
+    """Return the greatest element of each bin and where it was first, counted in the spatial axes."""
     values = widened(data)
     indices = np.broadcast_to(np.arange(math.prod(data.shape[2:])).reshape(data.shape[2:]), data.shape)
     for axis, size in reversed(_adaptive_axes(data, output_shape)):
@@ -217,7 +217,7 @@ def adaptive_max_pool(
 
 
 def _adaptive_axes(data: Array, output_shape: Array) -> list[tuple[int, int]]:
-    """Each spatial axis with its new size."""
+    """Return each spatial axis with its new size."""
     sizes = integers(output_shape)
     if data.ndim != len(sizes) + 2 or not sizes or min(sizes) < 1 or 0 in data.shape[2:]:
         raise KernelError(f"data of shape {shape_text(data.shape)} cannot be pooled to {shape_text(sizes)}")
@@ -226,7 +226,7 @@ def _adaptive_axes(data: Array, output_shape: Array) -> list[tuple[int, int]]:
 
 
 def _bins(size: int, count: int) -> tuple[Array, Array]:
-    """For each bin its elements [count, longest], and which of these it has."""
+    """Return for each bin its elements [count, longest], and which of these it has."""
     bins = np.arange(count)[:, np.newaxis]
     start, end = bins * size // count, -(-(bins + 1) * size // count)
     elements = start + np.arange(int((end - start).max()))

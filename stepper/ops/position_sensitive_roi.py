@@ -37,7 +37,7 @@ def psroi_pooling(
     spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
 ) -> Array:
-    """Regions [batch, x1, y1, x2, y2]: the mean of each bin, or the mean of points read between the elements."""
+    """Return regions [batch, x1, y1, x2, y2]: the mean of each bin, or the mean of points read between the elements."""
     bins = (group_size, group_size) if mode == "average" else (spatial_bins_y, spatial_bins_x)
     output = _pooled(data, rois, output_dim, group_size, spatial_scale, bins)
     features, scale = widened(data), np.float32(spatial_scale)
@@ -86,7 +86,7 @@ def deformable_psroi_pooling(
 
 
 def _pooled(data: Array, rois: Array, output_dim: int, group_size: int, scale: float, bins: tuple[int, int]) -> Array:
-    """The output to fill (zeros), after a check of everything that decides on sizes."""
+    """Return the output to fill (zeros), after a check of everything that decides on sizes."""
     check_feature_maps(data)
     check_regions(rois)
     check_positive(output_dim=output_dim, group_size=group_size, spatial_scale=scale)
@@ -99,12 +99,12 @@ def _pooled(data: Array, rois: Array, output_dim: int, group_size: int, scale: f
 
 
 def _whole_pixels(box: Array) -> Array:
-    """The edges [x1, y1, x2, y2] of a box whose corners name pixels, the last ones included."""
+    """Return the edges [x1, y1, x2, y2] of a box whose corners name pixels, the last ones included."""
     return round_half_away(box) + np.array([0, 0, 1, 1], np.float32)
 
 
 def _bin_means(planes: Array, box: Array) -> Array:
-    """The mean of each bin [h, w] of its own plane [out, h, w, height, width]; 0 for an empty bin."""
+    """Return the mean of each bin [h, w] of its own plane [out, h, w, height, width]; 0 for an empty bin."""
     _, group, _, height, width = planes.shape
     rows, columns = _edges(box[1], box[3], group, height), _edges(box[0], box[2], group, width)
     means = np.zeros(planes.shape[:3], np.float32)
@@ -123,7 +123,7 @@ def _edges(start: np.float32, end: np.float32, bins: int, size: int) -> list[tup
 
 
 def _mean_of_readings(planes: Array, box: Array, group: int) -> Array:
-    """The mean over the sub-bins [bins_y, bins_x, out, height, width] of their planes, read at group x group points.
+    """Return the mean over the sub-bins [bins_y, bins_x, out, height, width] of their planes, at group x group points.
 
     The box is in parts of the map; each sub-bin has its own points, from one of its corners to the other.
     """
@@ -139,7 +139,7 @@ def _mean_of_readings(planes: Array, box: Array, group: int) -> Array:
 
 
 def _grid(start: np.float32, end: np.float32, sub_bin: int, sub_bins: int, points: int, size: int) -> Array:
-    """Positions on an axis of points spread from edge to edge of one sub-bin, or its middle."""
+    """Return positions on an axis of points spread from edge to edge of one sub-bin, or its middle."""
     length = (end - start) / np.float32(sub_bins)
     first = start + np.float32(sub_bin) * length
     steps = np.linspace(0, 1, points, dtype=np.float32) if points > 1 else np.array([0.5], np.float32)
@@ -147,7 +147,7 @@ def _grid(start: np.float32, end: np.float32, sub_bin: int, sub_bins: int, point
 
 
 def _moves(offsets: Array | None, shape: tuple[int, ...], part_size: int) -> Array:
-    """The offsets [regions, out, 2 (x, y), h, w] of each bin, which is that of its class and of its part."""
+    """Return the offsets [regions, out, 2 (x, y), h, w] of each bin, which is that of its class and of its part."""
     regions, output_dim, group, _ = shape
     if offsets is None:
         return np.zeros((regions, output_dim, 2, group, group), np.float32)
@@ -162,7 +162,7 @@ def _moves(offsets: Array | None, shape: tuple[int, ...], part_size: int) -> Arr
 
 
 def _positions(start: np.float32, end: np.float32, group: int, samples: int, moves: Array) -> Array:
-    """Positions [out, other axis, bins, samples] along one axis, each bin moved by its part of the region's size."""
+    """Return positions [out, other axis, bins, samples] along one axis, each bin moved by part of the region's size."""
     size = np.maximum(end - start, np.float32(0.1))
     bin_size = size / np.float32(group)
     firsts = start + np.arange(group, dtype=np.float32) * bin_size + moves * size

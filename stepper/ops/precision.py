@@ -13,13 +13,13 @@ from stepper.element_types import Array, is_floating
 
 
 def widened(x: Array) -> Array:
-    """`x` in f32 where it is a float narrower than that; f32, f64 and integers as they are."""
+    """Return `x` in f32 where it is a float narrower than that; f32, f64 and integers as they are."""
     if x.dtype.itemsize < 4 and is_floating(x.dtype):
         return x.astype(np.float32)
     return x
 
 
 def narrowed(result: Any, dtype: np.dtype[Any]) -> Array:
-    """`result` rounded to `dtype`, once; untouched where it has that type already."""
+    """Return `result` rounded to `dtype`, once; untouched where it has that type already."""
     array: Array = result if result.dtype == dtype else result.astype(dtype)
     return array

@@ -39,7 +39,7 @@ def prior_box_1(
     fixed_size: Floats = (),
     density: Floats = (),
 ) -> Array:
-    """The boxes [x1, y1, x2, y2] in parts of the image, one after the other, and in a second row their variances."""
+    """Return the boxes [x1, y1, x2, y2] in parts of the image, and in a second row their variances."""
     ratios, fixed = _ratios(aspect_ratio, flip), (fixed_size, fixed_ratio, density)
     settings = (step, offset, clip, variance, scale_all_sizes)
     return _prior_boxes(output_size, image_size, (min_size, max_size, ratios), fixed, settings, True)
@@ -110,7 +110,7 @@ def prior_grid_generator(
     stride_x: float = 0.0,
     stride_y: float = 0.0,
 ) -> Array:
-    """Each prior box [x1, y1, x2, y2] moved to the centre of every cell of the feature map: [h, w, priors, 4]."""
+    """Return each prior box [x1, y1, x2, y2] moved to the centre of each cell of the map: [h, w, priors, 4]."""
     if priors.ndim != 2 or priors.shape[1] != 4 or feature_map.ndim != 4 or image.ndim != 4:
         shapes = ", ".join(shape_text(value.shape) for value in (priors, feature_map, image))
         raise KernelError(f"the shapes {shapes} do not fit: expected [priors,4] and two tensors of rank 4")
@@ -131,7 +131,7 @@ def _pair(size: Array) -> tuple[int, int]:
 
 
 def _ratios(aspect_ratio: Floats, flip: bool) -> list[float]:
-    """The different aspect ratios besides 1, each followed by its inverse where they are to be flipped."""
+    """Return the different aspect ratios besides 1, each followed by its inverse where they are to be flipped."""
     check_positive(aspect_ratio=aspect_ratio)
     ratios = [1.0]
     for ratio in aspect_ratio:
@@ -171,7 +171,7 @@ def _prior_boxes(
 def _boxes_of_cell(
     sizes: tuple[Floats, Floats, list[float]], fixed: tuple[Floats, Floats, Floats], scale_all_sizes: bool
 ) -> int:
-    """The number of boxes of each cell that the shape of the output allows for."""
+    """Return the number of boxes of each cell that the shape of the output allows for."""
     (least, greatest, ratios), (fixed_size, fixed_ratio, density) = sizes, fixed
     shapes = len(ratios) + 1
     count = shapes * len(least) + len(greatest) if scale_all_sizes else shapes + len(least) - 1
@@ -181,7 +181,7 @@ def _boxes_of_cell(
 
 
 def _fitted(boxes: Array, count: int) -> Array:
-    """The boxes in one list of `count` for each cell: where more are made the last are lost, where fewer zeros follow.
+    """Return the boxes in one list of `count` for each cell: cut, or filled with zeros.
 
     So the runtime does it; the numbers differ only with several fixed ratios and with sizes that do not pair up.
     """
@@ -194,7 +194,7 @@ def _fitted(boxes: Array, count: int) -> Array:
 def _template(
     least: Floats, greatest: Floats, ratios: list[float], scale_all_sizes: bool, greatest_before_ratios: bool
 ) -> Array:
-    """[0, 0, half width, half height] of the boxes of each size, in their order."""
+    """Return [0, 0, half width, half height] of the boxes of each size, in their order."""
     halves: list[tuple[float, float]] = []
     for number, size in enumerate(least):
         mean = [(math.sqrt(size * greatest[number]) / 2,) * 2] if number < len(greatest) else []
@@ -208,7 +208,7 @@ def _template(
 
 
 def _fixed_template(fixed_size: Floats, fixed_ratio: Floats, density: Floats, ratios: list[float]) -> Array:
-    """[x, y, half width, half height] of the boxes of fixed sizes, `density` squared of each laid out as a grid."""
+    """Return [x, y, half width, half height] of the boxes of fixed sizes, `density` squared each, in a grid."""
     if fixed_size and len(density) < len(fixed_size) and (density or fixed_ratio or ratios):
         raise KernelError(f"{len(density)} densities do not fit {len(fixed_size)} fixed sizes")
     found = [np.zeros((0, 4), np.float32)]
@@ -228,7 +228,7 @@ def _fixed_template(fixed_size: Floats, fixed_ratio: Floats, density: Floats, ra
 
 
 def _centers(rows: int, columns: int, down: float, across: float, offset: float) -> Array:
-    """The points [rows * columns, 2] (x, y) in the middle of each cell."""
+    """Return the points [rows * columns, 2] (x, y) in the middle of each cell."""
     ensure_allocatable((rows, columns, 2), np.float32)
     x = (np.arange(columns, dtype=np.float32) + np.float32(offset)) * np.float32(across)
     y = (np.arange(rows, dtype=np.float32) + np.float32(offset)) * np.float32(down)
@@ -236,7 +236,7 @@ def _centers(rows: int, columns: int, down: float, across: float, offset: float)
 
 
 def _boxes(template: Array, centers: Array, height: int, width: int) -> Array:
-    """The boxes [cells, template, 4] about each centre, in parts of the image."""
+    """Return the boxes [cells, template, 4] about each centre, in parts of the image."""
     ensure_allocatable((2, len(centers), len(template), 4), np.float32)
     middle, half = centers[:, None] + template[:, :2], template[:, 2:]
     size: Any = np.array([width, height] * 2, np.float32)
@@ -244,7 +244,7 @@ def _boxes(template: Array, centers: Array, height: int, width: int) -> Array:
 
 
 def _with_variances(boxes: Array, variance: Floats) -> Array:
-    """The boxes as one row, and a row with their variances (one for all coordinates, or four)."""
+    """Return the boxes as one row, and a row with their variances (one for all coordinates, or four)."""
     if len(variance) not in (0, 1, 4):
         raise KernelError(f"the attribute 'variance' has {len(variance)} numbers, expected none, one or four")
     variances = np.broadcast_to(np.array(variance or (0.1,), np.float32), boxes.shape)

@@ -51,11 +51,11 @@ class _Settings(Struct, frozen=True):
 
     @property
     def tensorflow(self) -> bool:
-        """Whether boxes are [y1, x1, y2, x2], anchors lie about their position and are cut to the image."""
+        """True if boxes are [y1, x1, y2, x2], anchors lie about their position and are cut to the image."""
         return self.framework == "tensorflow"
 
     def corner(self, info: Array) -> Array:
-        """The image size [height, width, ...] as the greatest coordinates of a box."""
+        """Return the image size [height, width, ...] as the greatest coordinates of a box."""
         return info[[0, 1, 0, 1]] if self.tensorflow else info[[1, 0, 1, 0]]
 
 
@@ -80,7 +80,7 @@ def proposal_1(
     box_coordinate_scale: float = 1.0,
     framework: str = "",
 ) -> Array:
-    """[batch, x1, y1, x2, y2] of the best anchors; -1 as the batch ends a shorter list."""
+    """Return [batch, x1, y1, x2, y2] of the best anchors; -1 as the batch ends a shorter list."""
     settings = _Settings(
         *(base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms),
         *(clip_after_nms, normalize, box_size_scale, box_coordinate_scale, framework),
@@ -132,7 +132,7 @@ def generate_proposals(
     nms_eta: float = 1.0,
     roi_num_type: ElementType = I64,
 ) -> tuple[Array, Array, Array]:
-    """The best boxes of all images one after the other, their scores, and how many each image has."""
+    """Return the best boxes of all images one after the other, their scores, and how many each image has."""
     check_positive(pre_nms_count=pre_nms_count, post_nms_count=post_nms_count)
     fits = im_info.ndim == 2 and im_info.shape[1] in (3, 4) and scores.ndim == 4 and len(im_info) == len(scores)
     if not fits or boxesdeltas.ndim != 4 or len(boxesdeltas) != len(scores):
@@ -164,7 +164,7 @@ def generate_proposals_single_image(
     pre_nms_count: int = 0,
     post_nms_count: int = 0,
 ) -> tuple[Array, Array]:
-    """The `post_nms_count` best boxes of one image and their scores, zeros after the last."""
+    """Return the `post_nms_count` best boxes of one image and their scores, zeros after the last."""
     if scores.ndim != 3 or im_info.shape != (3,):
         shapes = f"{shape_text(im_info.shape)} and {shape_text(scores.shape)}"
         raise KernelError(f"image size and scores of shapes {shapes} do not fit: expected [3] and [anchors,h,w]")
@@ -196,7 +196,7 @@ def _by_anchor(deltas: Array, shape: Sequence[int]) -> Array:
 
 
 def _refined_in_image(anchors: Array, deltas: Array, info: Array, pixel: float) -> Array:
-    """Each anchor moved by its deltas and cut to the image [height, width, ...]."""
+    """Return each anchor moved by its deltas and cut to the image [height, width, ...]."""
     if anchors.shape != deltas.shape:
         raise KernelError(f"{len(anchors)} anchors do not fit {len(deltas)} positions of the feature map")
     boxes = refined(widened(anchors), deltas, pixel, _GREATEST_LOG)
@@ -205,7 +205,7 @@ def _refined_in_image(anchors: Array, deltas: Array, info: Array, pixel: float) 
 
 
 def _large_enough(boxes: Array, pixel: float, least: Any) -> Array:
-    """Whether width and height of each box are at least so large."""
+    """Return True if width and height of each box are at least so large."""
     size = boxes[:, 2:] - boxes[:, :2] + np.float32(pixel)
     return np.asarray((size >= least).all(axis=1))
 
@@ -217,7 +217,7 @@ def _check_counts(before: int, after: int) -> None:
 
 
 def _proposals(class_probs: Array, bbox_deltas: Array, image_shape: Array, settings: _Settings) -> tuple[Array, Array]:
-    """The boxes of every image and their scores."""
+    """Return the boxes of every image and their scores."""
     anchors = _anchors(settings)
     count = len(anchors)
     fits = class_probs.ndim == bbox_deltas.ndim == 4 and class_probs.shape[1] == 2 * count
@@ -242,7 +242,7 @@ def _proposals(class_probs: Array, bbox_deltas: Array, image_shape: Array, setti
 
 
 def _anchors(settings: _Settings) -> Array:
-    """The boxes [ratios * scales, 4] of each shape about one common centre."""
+    """Return the boxes [ratios * scales, 4] of each shape about one common centre."""
     check_positive(base_size=settings.base_size, feat_stride=settings.feat_stride)
     ratios, scales = np.array(settings.ratio, np.float32)[:, None], np.array(settings.scale, np.float32)
     width = np.sqrt(np.float32(settings.base_size) ** 2 / ratios)
@@ -256,7 +256,7 @@ def _anchors(settings: _Settings) -> Array:
 
 
 def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Settings) -> Array:
-    """The anchors at every position of the feature map [h * w * anchors, 4]."""
+    """Return the anchors at every position of the feature map [h * w * anchors, 4]."""
     rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     if settings.tensorflow:
         rows, columns = columns, rows
@@ -268,7 +268,7 @@ def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Set
 def _best_of_image(
     anchors: Array, deltas: Array, scores: Array, info: Array, settings: _Settings
 ) -> tuple[Array, Array]:
-    """Boxes and scores of one image, best first."""
+    """Return boxes and scores of one image, best first."""
     scales = np.array([settings.box_coordinate_scale] * 2 + [settings.box_size_scale] * 2, np.float32)
     boxes, corner = refined(anchors, deltas / scales, settings.pixel), settings.corner(info)
     if settings.clip_before_nms:

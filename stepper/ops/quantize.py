@@ -31,7 +31,7 @@ def fake_quantize(
     levels: int,
     auto_broadcast: AutoBroadcast = "numpy",
 ) -> Array:
-    """The input range in `levels` equal steps laid onto the output range; what lies outside goes to its ends."""
+    """Return the input range in `levels` equal steps laid onto the output range; what lies outside goes to its ends."""
     if levels < 2:
         raise KernelError(f"FakeQuantize has {levels} levels, at least 2 are needed")
     wide = widened(x)
@@ -51,7 +51,7 @@ def fake_convert(
     *,
     destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
 ) -> Array:
-    """(f8(x scale - shift) + shift) / scale, where f8 rounds to an 8-bit float and stops at its greatest number."""
+    """Return (f8(x scale - shift) + shift) / scale, where f8 rounds to 8-bit floats and saturates."""
     wide_scale = widened(scale)
     moved = widened(x) * wide_scale
     offset = widened(shift) if shift is not None else wide_scale.dtype.type(0)

@@ -40,7 +40,7 @@ def random_uniform(
     op_seed: int = 0,
     alignment: Alignment = "tensorflow",
 ) -> tuple[Array, int]:
-    """Numbers from [low, high); each further run continues TensorFlow's sequence, PyTorch's begins anew."""
+    """Return numbers from [low, high); each further run continues TensorFlow's sequence, PyTorch's begins anew."""
     dims = integers(shape)
     if any(dim < 0 for dim in dims):
         raise KernelError(f"a tensor cannot have the shape {shape_text(dims)}")
@@ -67,7 +67,7 @@ def _one_word_is_enough(low: Array, high: Array, alignment: Alignment) -> bool:
 
 
 def _to_real(words: Array, low: Array, high: Array, dtype: np.dtype[Any], alignment: Alignment) -> Array:
-    """The low bits of each as a fraction of [0, 1), laid onto the range: the mantissa's, PyTorch one more."""
+    """Return the low bits of each as a fraction of [0, 1), laid onto the range: the mantissa's, PyTorch one more."""
     bits = _MANTISSA_BITS[element_types.of_dtype(dtype).name] + (alignment == "pytorch")
     mantissa = _joined(words) & np.uint64(2**bits - 1)
     low, high = widened(low), widened(high)
@@ -84,13 +84,13 @@ def _to_integer(words: Array, low: Array, high: Array, dtype: np.dtype[Any], ali
 
 
 def _joined(words: Array) -> Array:
-    """One number for each row of one or two words, the first word being the upper half."""
+    """Return one number for each row of one or two words, the first word being the upper half."""
     joined: Array = words[:, 0] if words.shape[1] == 1 else (words[:, 0] << _HALF) | words[:, 1]
     return joined
 
 
 def philox(key: int, counter: int, start: int, count: int) -> Array:
-    """`count` words of the sequence of Philox 4x32-10, from block `start` on; a block has four words."""
+    """Return `count` words of the sequence of Philox 4x32-10, from block `start` on; a block has four words."""
     n = np.arange(-(-count // 4), dtype=np.uint64) + np.uint64(start & (2**64 - 1))
     block = [n & _WORD, n >> _HALF, *(np.full_like(n, half) for half in _halves(counter))]
     k0, k1 = _halves(key)
@@ -107,12 +107,12 @@ def philox(key: int, counter: int, start: int, count: int) -> Array:
 
 
 def _halves(value: int) -> tuple[int, int]:
-    """The lower and the upper 32 of 64 bits."""
+    """Return the lower and the upper 32 of 64 bits."""
     return value & 0xFFFFFFFF, (value >> 32) & 0xFFFFFFFF
 
 
 def _mersenne_twister(seed: int, count: int) -> Array:
-    """The first words of the Mersenne Twister in its classical seeding, which RandomState has."""
+    """Return the first words of the Mersenne Twister in its classical seeding, which RandomState has."""
     raw = np.random.RandomState(seed & 0xFFFFFFFF).bytes(4 * count)
     return np.frombuffer(raw, "<u4").astype(np.uint64)
 
@@ -145,14 +145,14 @@ def multinomial(
 
 
 def _with_replacement(distribution: Array, draws: Array) -> Array:
-    """For each draw the first class whose cumulative probability reaches it."""
+    """Return for each draw the first class whose cumulative probability reaches it."""
     chosen = [np.searchsorted(row, some) for row, some in zip(distribution, draws, strict=True)]
     classes: Array = np.minimum(np.array(chosen, np.int64).reshape(draws.shape), distribution.shape[1] - 1)
     return classes
 
 
 def _without_replacement(distribution: Array, draws: Array) -> Array:
-    """As with replacement, but a class that has been chosen leaves the distribution, which is scaled up to 1 again."""
+    """Return draws of which each chosen class leaves the distribution, which is scaled up to 1 again."""
     rows, classes = np.arange(len(distribution)), np.arange(distribution.shape[1])
     chosen = np.zeros(draws.shape, np.int64)
     for k in range(draws.shape[1]):
@@ -164,7 +164,7 @@ def _without_replacement(distribution: Array, draws: Array) -> Array:
 
 
 def _seeded_reals(seeds: tuple[int, ...], count: int) -> Array:
-    """f32 numbers from [0, 1] out of the Mersenne Twister of C++ with these seeds."""
+    """Return f32 numbers from [0, 1] out of the Mersenne Twister of C++ with these seeds."""
     generator = np.random.MT19937()
     key = np.array(_seed_sequence([seed & 0xFFFFFFFF for seed in seeds], 624), np.uint32)
     generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
@@ -172,7 +172,7 @@ def _seeded_reals(seeds: tuple[int, ...], count: int) -> Array:
 
 
 def _seed_sequence(seeds: list[int], length: int) -> list[int]:
-    """What `std::seed_seq` generates (C++ standard, [rand.util.seedseq]), for a length of 623 words or more."""
+    """Return the words of `std::seed_seq` (C++ standard, [rand.util.seedseq]), for 623 of them or more."""
     words = [0x8B8B8B8B] * length
     p, q = (length - 11) // 2, (length - 11) // 2 + 11
     for k in range(max(len(seeds) + 1, length)):

@@ -21,7 +21,7 @@ _BLOCK: Final = 32768
 
 
 def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
-    """`function` of f32 or f64 tensors (of one type) made to serve every type of its first argument."""
+    """Return `function` of f32 or f64 tensors (of one type) made to serve every type of its first argument."""
 
     @functools.wraps(function)
     def wrapped(*inputs: Any, **attributes: Any) -> Array:
@@ -37,7 +37,7 @@ def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:
 
 
 def for_every_type(function: np.ufunc, meaning: str) -> Callable[[Array], Array]:
-    """`function` of one real number made to serve every type; `meaning` describes it in a line.
+    """Return `function` of one real number made to serve every type; `meaning` describes it in a line.
 
     numpy keeps the type of floats but has its own mind about integers, so one look at the result tells them apart.
     """
@@ -51,7 +51,7 @@ def for_every_type(function: np.ufunc, meaning: str) -> Callable[[Array], Array]
 
 
 def in_blocks(function: Callable[P, Any]) -> Callable[P, Array]:
-    """An element-wise function of one tensor and many steps made to go through a large tensor block by block.
+    """Return an element-wise function of one tensor and many steps made to go through a large tensor block by block.
 
     The steps' intermediate results then stay in the processor's cache, which is several times as fast.
     """
@@ -72,6 +72,6 @@ def in_blocks(function: Callable[P, Any]) -> Callable[P, Array]:
 
 
 def through_reals(function: Callable[..., Array], *inputs: Array, **attributes: Any) -> Array:
-    """The integer nearest to `function` of integers, which is computed in f64."""
+    """Return the integer nearest to `function` of integers, which is computed in f64."""
     real = function(*(x.astype(np.float64) for x in inputs), **attributes)
     return np.rint(real).astype(inputs[0].dtype)

@@ -27,7 +27,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def rounding_once(cell: C) -> C:
-    """The cell so that tensors of a type narrower than f32 are computed in f32 and rounded at the end."""
+    """Return the cell so that tensors of a type narrower than f32 are computed in f32 and rounded at the end."""
 
     @functools.wraps(cell)
     def computed(X: Array, *inputs: Array | None, **attributes: Any) -> Any:
@@ -87,7 +87,7 @@ def lstm_cell_1(
     clip: float = 0.0,
     input_forget: bool = False,
 ) -> tuple[Array, Array]:
-    """As LSTMCell-4, and with the peepholes P (of the gates i, o, f) and coupled gates f = 1 - i where they are given.
+    """Return H and C as LSTMCell-4 does, with peepholes P (gates i, o, f) and coupled gates f = 1 - i where given.
 
     The gates are in the order f, i, c, o whatever `weights_format` says: so the page has it, and the reader writes
     that attribute into files that never had it.
@@ -128,7 +128,7 @@ def gru_cell(
     clip: float = 0.0,
     linear_before_reset: bool = False,
 ) -> Array:
-    """(1 - z) · h~ + z · H; `linear_before_reset` multiplies by r after the recurrent product, whose h has a bias."""
+    """Return (1 - z) · h~ + z · H; `linear_before_reset` multiplies by r after the recurrent product with bias."""
     f, g = activations_of_gates(activations, activations_alpha, activations_beta, 2)
     n = _hidden_size(X, H, W, R, 3, hidden_size)
     if B is None:
@@ -165,7 +165,7 @@ def rnn_cell(
     activations_beta: tuple[float, ...] = (),
     clip: float = 0.0,
 ) -> Array:
-    """f(X Wᵀ + H Rᵀ + B)."""
+    """Return f(X Wᵀ + H Rᵀ + B)."""
     (f,) = activations_of_gates(activations, activations_alpha, activations_beta, 1)
     preactivation = _preactivations(X, H, W, R, B, 1, hidden_size)
     clip_in_place(preactivation, clip)
@@ -199,7 +199,7 @@ def _merged_preactivations(X: Array, H: Array, WR: Array, B: Array, gates: int, 
 
 
 def _hidden_size(X: Array, H: Array, W: Array, R: Array, gates: int, declared: int) -> int:
-    """The size of the hidden state, the shapes of a cell's inputs checked; a declared 0 is none."""
+    """Return the size of the hidden state, the shapes of a cell's inputs checked; a declared 0 is none."""
     if X.ndim == 2 and H.ndim == 2:
         n: int = H.shape[1]
         fits = W.shape == (gates * n, X.shape[1]) and R.shape == (gates * n, n) and X.shape[0] == H.shape[0]
@@ -215,7 +215,7 @@ def _check_cell_state(C: Array, H: Array) -> None:
 
 
 def _peepholes(P: Array | None, H: Array) -> list[Array]:
-    """The three parts of P, or zeros."""
+    """Return the three parts of P, or zeros."""
     n = H.shape[1]
     if P is None:
         return [np.zeros(n, H.dtype)] * 3

@@ -29,7 +29,7 @@ def _axes(x: Array, axes: Array) -> tuple[int, ...]:
 
 
 def _extent(x: Array, axes: tuple[int, ...]) -> int:
-    """How many elements make one of the result."""
+    """Return the number of elements that make one of the result."""
     extent = 1
     for axis in axes:
         extent *= x.shape[axis]
@@ -37,19 +37,19 @@ def _extent(x: Array, axes: tuple[int, ...]) -> int:
 
 
 def _total(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
-    """The sum in the type of `x`; without `dtype` numpy would widen integers."""
+    """Return the sum in the type of `x`; without `dtype` numpy would widen integers."""
     return _sum(x, axes, x.dtype, keepdims=keep_dims)
 
 
 @kernel("ReduceSum", 1)
 def reduce_sum(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The sum."""
+    """Return the sum."""
     return narrowed(_total(widened(x), _axes(x, axes), keep_dims), x.dtype)
 
 
 @kernel("ReduceMean", 1)
 def reduce_mean(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The mean, of integers without its fraction; 0 of nothing."""
+    """Return the mean, of integers without its fraction; 0 of nothing."""
     reduced = _axes(x, axes)
     extent = max(_extent(x, reduced), 1)
     if x.dtype.kind in "iu":
@@ -60,20 +60,20 @@ def reduce_mean(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
 
 @kernel("ReduceProd", 1)
 def reduce_prod(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The product."""
+    """Return the product."""
     wide = widened(x)
     return narrowed(_product(wide, _axes(x, axes), wide.dtype, keepdims=keep_dims), x.dtype)
 
 
 @kernel("ReduceMax", 1)
 def reduce_max(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The maximum, NaN only where there is nothing else; of nothing -inf or the lowest integer."""
+    """Return the maximum, NaN only where there is nothing else; of nothing -inf or the lowest integer."""
     return _extremum(np.fmax.reduce, x, _axes(x, axes), keep_dims, -np.inf, "min")
 
 
 @kernel("ReduceMin", 1)
 def reduce_min(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The minimum, NaN only where there is nothing else; of nothing +inf or the greatest integer."""
+    """Return the minimum, NaN only where there is nothing else; of nothing +inf or the greatest integer."""
     return _extremum(np.fmin.reduce, x, _axes(x, axes), keep_dims, np.inf, "max")
 
 
@@ -89,34 +89,34 @@ def _extremum(reduce: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, rea
 
 @kernel("ReduceL1", 4)
 def reduce_l1(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The sum of magnitudes."""
+    """Return the sum of magnitudes."""
     return narrowed(_total(np.absolute(widened(x)), _axes(x, axes), keep_dims), x.dtype)
 
 
 @kernel("ReduceL2", 4)
 def reduce_l2(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """The root of the sum of squares; of integers without its fraction."""
+    """Return the root of the sum of squares; of integers without its fraction."""
     wide = x.astype(np.float64) if x.dtype.kind in "iu" else widened(x)
     return narrowed(np.sqrt(_total(wide * wide, _axes(x, axes), keep_dims)), x.dtype)
 
 
 @kernel("ReduceLogicalAnd", 1)
 def reduce_logical_and(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """Whether all hold."""
+    """Return True if all hold."""
     holds: Array = _all(x, _axes(x, axes), keepdims=keep_dims)
     return holds
 
 
 @kernel("ReduceLogicalOr", 1)
 def reduce_logical_or(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
-    """Whether any holds."""
+    """Return True if any holds."""
     holds: Array = _any(x, _axes(x, axes), keepdims=keep_dims)
     return holds
 
 
 @kernel("CumSum", 3)
 def cum_sum(x: Array, axis: Array, *, exclusive: bool = False, reverse: bool = False) -> Array:
-    """The sums of all up to each element (without itself if exclusive), from the end if reverse."""
+    """Return the sums of all up to each element (without itself if exclusive), from the end if reverse."""
     if axis.size != 1:
         raise KernelError(f"the axis of CumSum has shape {shape_text(axis.shape)}, one number is expected")
     along = normalize_axis(axis.item(), x.ndim)
@@ -129,7 +129,7 @@ def cum_sum(x: Array, axis: Array, *, exclusive: bool = False, reverse: bool = F
 
 
 def _moved_by_one(sums: Array, axis: int) -> Array:
-    """Each element in the place after it, the first place 0."""
+    """Return each element in the place after it, the first place 0."""
     moved = np.zeros_like(sums)
     at = [slice(None)] * sums.ndim
     before, after = at.copy(), at.copy()

@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Function)
 
 
 class Kernel(Brief, Struct, frozen=True, dict=True):
-    """What computes one operation type in some of its definition versions.
+    """Kernel of one operation type in some of its definition versions.
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute
     differs from its default. `prepared` makes such a function out of all attributes, where more can be settled before
@@ -68,14 +68,14 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
 
     @cached_property
     def several_outputs(self) -> bool:
-        """Whether the function returns a tuple of outputs rather than one array."""
+        """True if the function returns a tuple of outputs rather than one array."""
         annotation = self._annotations.get("return")
         if self.stateful:
             annotation = typing.get_args(annotation)[0]
         return typing.get_origin(annotation) is tuple
 
     def accepted_inputs(self) -> tuple[int, int | None]:
-        """The least and the greatest number of inputs (None: any number)."""
+        """Return the least and the greatest number of inputs (None: any number)."""
         parameters = list(self._signature.parameters.values())[1 if self.stateful else 0 :]
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         least = sum(p.default is p.empty for p in positional)
@@ -83,7 +83,7 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         return least, None if unbounded else len(positional)
 
     def bind(self, texts: Mapping[str, str]) -> Function:
-        """The function with the attributes of one layer settled: inputs in, output(s) out.
+        """Return the function with the attributes of one layer settled: inputs in, output(s) out.
 
         `texts` are the attributes as the file has them; unknown ones are ignored, as OpenVINO does.
         Raises KernelError for one that is missing or cannot be read.
@@ -97,7 +97,7 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         return partial(self.function, **changed)
 
     def settle(self, texts: Mapping[str, str], constants: Sequence[Any]) -> Function | None:
-        """As `bind`, for a layer whose inputs but the first are these constants: first input in, output out.
+        """Return a function of the first input alone, for a layer whose other inputs are these constants.
 
         None where the kernel has no such form.
         """
@@ -106,7 +106,7 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         return self.settled(*constants, **self._arguments(texts))
 
     def _arguments(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """The attributes that are given, read."""
+        """Return the attributes that are given, read."""
         given = {name.replace("-", "_"): text for name, text in texts.items()}
         arguments = {}
         for name, parameter in self.attributes.items():
@@ -144,17 +144,17 @@ def kernel(
 
 
 def find(type: str, version: int) -> Kernel | None:
-    """The kernel of the definition `version` (see operation_types.definition) of an operation type."""
+    """Return the kernel of the definition `version` (see operation_types.definition) of an operation type."""
     return _KERNELS.get((type, version))
 
 
 def all_kernels() -> Mapping[tuple[str, int], Kernel]:
-    """Every (type, definition version) that has a kernel."""
+    """Return every (type, definition version) that has a kernel."""
     return types.MappingProxyType(_KERNELS)
 
 
 def read_attribute(name: str, text: str, annotation: Any) -> Any:
-    """An attribute's value from its text in the file, as the annotation of the kernel's argument asks.
+    """Return an attribute's value from its text in the file, as the annotation of the kernel's argument asks.
 
     Raises KernelError with the name, the text and what was expected.
     """

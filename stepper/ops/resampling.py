@@ -19,7 +19,7 @@ Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half
 Nearest = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 
 Taps = tuple[Array, Array]
-"""For each output element the input elements [outputs, taps] and their weights, of the same shape."""
+"""Return for each output element the input elements [outputs, taps] and their weights, of the same shape."""
 
 
 class Resizing(Struct, frozen=True):
@@ -35,11 +35,11 @@ class Resizing(Struct, frozen=True):
     cube_coeff: float
 
     def taps(self) -> Taps:
-        """The input elements and weights of each output element."""
+        """Return the input elements and weights of each output element."""
         return _TAPS[self.mode](self)
 
     def positions(self) -> Array:
-        """Where each output element lies on the input axis."""
+        """Return the place of each output element on the input axis."""
         x = np.arange(self.new_size, dtype=np.float32)
         if self.scale == 1 or self.new_size == self.size:
             return x
@@ -88,7 +88,7 @@ def _linear_onnx(axis: Resizing) -> Taps:
 
 
 def _linear(axis: Resizing) -> Taps:
-    """A triangle around the position, as wide as the step between output elements if `antialias`."""
+    """Return a triangle around the position, as wide as the step between output elements if `antialias`."""
     sharpness = np.float32(axis.scale if axis.antialias else 1)
     reach = min(2 if axis.scale > 1 else math.ceil(2 / float(sharpness)), axis.size)
     position = axis.positions()
@@ -113,14 +113,14 @@ def cubic_weights(fraction: Array, a: float) -> Array:
 
 
 def cubic(distance: Array, a: float) -> Array:
-    """The cubic convolution kernel of parameter `a` at distances of at least 0."""
+    """Return the cubic convolution kernel of parameter `a` at distances of at least 0."""
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0)).astype(distance.dtype)
 
 
 def _area(axis: Resizing) -> Taps:
-    """The mean of what an output element covers of the input, parts of elements by their share."""
+    """Return the mean of what an output element covers of the input, parts of elements by their share."""
     step = axis.size / axis.new_size
     start = np.arange(axis.new_size)[:, np.newaxis] * step
     index = np.floor(start).astype(np.int64) + np.arange(math.ceil(step) + 1)
@@ -129,7 +129,7 @@ def _area(axis: Resizing) -> Taps:
 
 
 def _pillow(axis: Resizing, radius: int, filter: Callable[[Array], Array]) -> Taps:
-    """`filter` around the middle of each output element, stretched where the axis shrinks."""
+    """Return `filter` around the middle of each output element, stretched where the axis shrinks."""
     step = axis.size / axis.new_size
     stretch = max(step, 1.0)
     middle = (np.arange(axis.new_size) + 0.5) * step

@@ -44,7 +44,7 @@ def roi_align_3(
     spatial_scale: float = 0.0,
     mode: Mode = "avg",
 ) -> Array:
-    """Regions [x1, y1, x2, y2] sampled between the elements: of each bin the mean, or the greatest (but at least 0)."""
+    """Return regions [x1, y1, x2, y2] sampled between elements: of each bin the mean, or the greatest (at least 0)."""
     size = (pooled_h, pooled_w)
     return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, "asymmetric")
 
@@ -79,7 +79,7 @@ def roi_align_rotated(
     spatial_scale: float = 0.0,
     clockwise_mode: bool = False,
 ) -> Array:
-    """Regions [center_x, center_y, width, height, angle in radians] sampled along their own axes and averaged."""
+    """Return regions [center_x, center_y, width, height, angle in radians] sampled along their axes, averaged."""
     size = (pooled_h, pooled_w)
     output = _pooled(data, rois, batch_indices, 5, size, sampling_ratio)
     features, scale = widened(data), np.float32(spatial_scale)
@@ -104,7 +104,7 @@ def roi_pooling(
     spatial_scale: float,
     method: Literal["max", "bilinear"] = "max",
 ) -> Array:
-    """Regions [batch, x1, y1, x2, y2]: the greatest element of each bin, or the map read at an even grid of points."""
+    """Return regions [batch, x1, y1, x2, y2]: the greatest element of each bin, or the map read at a grid of points."""
     check_positive(pooled_h=pooled_h, pooled_w=pooled_w, spatial_scale=spatial_scale)
     check_feature_maps(data)
     check_regions(rois)
@@ -147,7 +147,7 @@ def _roi_align(
 def _pooled(
     data: Array, rois: Array, batches: Array, columns: int, size: tuple[int, int], sampling_ratio: int
 ) -> Array:
-    """The output to fill, after a check of everything that decides on sizes."""
+    """Return the output to fill, after a check of everything that decides on sizes."""
     check_feature_maps(data)
     if rois.ndim != 2 or rois.shape[1] != columns or batches.shape != rois.shape[:1]:
         shapes = f"{shape_text(rois.shape)} and batch indices {shape_text(batches.shape)}"
@@ -161,7 +161,7 @@ def _pooled(
 
 
 def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:
-    """The greatest element of each bin; 0 for an empty one."""
+    """Return the greatest element of each bin; 0 for an empty one."""
     x1, y1, x2, y2 = np.clip(np.nan_to_num(round_half_away(box)), -(2**30), 2**30).astype(np.int64)
     rows = _greatest(features, 1, int(y1), int(y2), pooled_h)
     maxima = _greatest(rows, 2, int(x1), int(x2), pooled_w)
@@ -169,7 +169,7 @@ def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Ar
 
 
 def _greatest(features: Array, axis: int, first: int, last: int, bins: int) -> Array:
-    """The greatest elements along one axis of each bin between two elements, -inf where a bin holds none."""
+    """Return the greatest elements along one axis of each bin between two elements, -inf where a bin holds none."""
     ensure_allocatable((bins, 16), np.int64)
     size = np.float32(max(last - first + 1, 1)) / np.float32(bins)
     starts = np.floor(np.arange(bins, dtype=np.float32) * size).astype(np.int64) + first
@@ -183,7 +183,7 @@ def _greatest(features: Array, axis: int, first: int, last: int, bins: int) -> A
 
 
 def _read_at_grid(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:
-    """The map read at pooled_h x pooled_w points from corner to corner of a box in 0..1; 0 outside the map."""
+    """Return the map read at pooled_h x pooled_w points from corner to corner of a box in 0..1; 0 outside the map."""
     channels, height, width = features.shape
     x, y = _grid(box[0], box[2], pooled_w, width), _grid(box[1], box[3], pooled_h, height)[:, None]
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
@@ -193,7 +193,7 @@ def _read_at_grid(features: Array, box: Array, pooled_h: int, pooled_w: int) -> 
 
 
 def _grid(start: Any, end: Any, points: int, size: int) -> Array:
-    """Positions from `start` to `end` of an axis that reaches from 0 to 1, both ends exact; one alone is the middle."""
+    """Return positions from `start` to `end` of an axis from 0 to 1, ends exact; one alone is the middle."""
     if points == 1:
         return np.array([0.5 * (start + end) * (size - 1)], np.float32)
     step = (end - start) * np.float32(size - 1) / np.float32(points - 1)

@@ -1,4 +1,4 @@
-"""What the poolings of regions of interest share: reading a feature map between its elements, and the list of regions.
+"""Sampling of regions of interest: reading a feature map between its elements, and the list of regions.
 
 Source: the pages of the ROI operations (bilinear interpolation between the four nearest elements).
 """
@@ -17,7 +17,7 @@ from stepper.ops.limits import ensure_allocatable
 
 
 def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:
-    """The values at the points (plane, y, x), which broadcast, between their four nearest elements.
+    """Return the values at the points (plane, y, x), which broadcast, between their four nearest elements.
 
     Positions outside the feature map are those of its border; which of them count at all is the caller's matter.
     """
@@ -30,14 +30,14 @@ def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:
 
 
 def _neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
-    """The elements before and after each position, and how far it lies between them."""
+    """Return the elements before and after each position, and how far it lies between them."""
     position = np.clip(np.nan_to_num(position, nan=0.0), 0, size - 1)
     low = position.astype(np.int64)
     return low, np.minimum(low + 1, size - 1), (position - low).astype(np.float32)
 
 
 def sample_positions(start: Any, extent: Any, bins: int, sampling_ratio: int) -> Array:
-    """Positions [bins, samples] along one axis, the samples spread evenly over each bin."""
+    """Return positions [bins, samples] along one axis, the samples spread evenly over each bin."""
     bin_size = extent / np.float32(bins)
     count = sampling_ratio or np.ceil(bin_size)
     if not np.isfinite(count):
@@ -48,7 +48,7 @@ def sample_positions(start: Any, extent: Any, bins: int, sampling_ratio: int) ->
 
 
 def samples_in_map(features: Array, y: Array, x: Array) -> Array:
-    """The map read at the points [channels, h, samples, w, samples]; 0 where they lie outside it."""
+    """Return the map read at the points [channels, h, samples, w, samples]; 0 where they lie outside it."""
     channels, height, width = features.shape
     counted = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
     ensure_allocatable((4, channels, *counted.shape), np.float32)
@@ -57,18 +57,18 @@ def samples_in_map(features: Array, y: Array, x: Array) -> Array:
 
 
 def bin_means(samples: Array) -> Array:
-    """The mean of each bin [channels, h, samples, w, samples]; 0 for one without samples."""
+    """Return the mean of each bin [channels, h, samples, w, samples]; 0 for one without samples."""
     mean: Array = samples.sum(axis=(2, 4)) / max(samples.shape[2] * samples.shape[4], 1)
     return mean
 
 
 def round_half_away(x: Array) -> Array:
-    """The nearest whole number, halves away from zero."""
+    """Return the nearest whole number, halves away from zero."""
     return np.copysign(np.floor(np.abs(x) + np.float32(0.5)), x)
 
 
 def regions_of_batch(data: Array, rois: Array) -> Iterator[tuple[int, int, Array]]:
-    """(number, batch, [x1, y1, x2, y2]) of each region [batch, x1, y1, x2, y2]; the list ends at a batch of -1."""
+    """Yield (number, batch, [x1, y1, x2, y2]) of each region [batch, x1, y1, x2, y2], up to a batch of -1."""
     check_feature_maps(data)
     check_regions(rois)
     for number, roi in enumerate(rois):
@@ -78,20 +78,20 @@ def regions_of_batch(data: Array, rois: Array) -> Iterator[tuple[int, int, Array
 
 
 def batch_index(value: Array, data: Array) -> int:
-    """A batch index of a region as an int; KernelError where the data has no such batch."""
+    """Return a batch index of a region as an int; KernelError where the data has no such batch."""
     if not 0 <= value < len(data):
         raise KernelError(f"a region of interest lies in batch {value:g}, the data has {len(data)}")
     return int(value)
 
 
 def check_regions(rois: Array) -> None:
-    """KernelError where the regions of interest are not rows [batch, x1, y1, x2, y2]."""
+    """Raise KernelError where the regions of interest are not rows [batch, x1, y1, x2, y2]."""
     if rois.ndim != 2 or rois.shape[1] != 5:
         raise KernelError(f"regions of interest must have the shape [regions,5], not {shape_text(rois.shape)}")
 
 
 def check_feature_maps(data: Array) -> None:
-    """KernelError where the data is not [batches, channels, height, width] with at least one element in a plane."""
+    """Raise KernelError if the data is not [batches, channels, height, width] with at least one element in a plane."""
     if data.ndim != 4 or 0 in data.shape[2:]:
         shape = shape_text(data.shape)
         raise KernelError(f"feature maps must have the shape [batches,channels,height,width], not {shape}")

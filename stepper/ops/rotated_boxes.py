@@ -14,7 +14,7 @@ _SIGNS = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
 
 
 def corners(boxes: Array, clockwise: bool) -> Array:
-    """The four corners [..., 4, 2] of each box in order around it, in f64."""
+    """Return the four corners [..., 4, 2] of each box in order around it, in f64."""
     boxes = boxes.astype(np.float64)
     center, size, angle = boxes[..., None, :2], boxes[..., None, 2:4], boxes[..., 4, None]
     angle = angle if clockwise else -angle
@@ -25,7 +25,7 @@ def corners(boxes: Array, clockwise: bool) -> Array:
 
 
 def rotated_overlaps(box: Array, others: Array) -> Array:
-    """Intersection over union of one box with each of the others [n, 4, 2], both given by their corners."""
+    """Return intersection over union of one box with each of the others [n, 4, 2], both given by their corners."""
     intersection = _intersection_areas(box, others)
     own, theirs = _enclosed(box), _enclosed(others)
     union = own + theirs - intersection
@@ -33,7 +33,7 @@ def rotated_overlaps(box: Array, others: Array) -> Array:
 
 
 def _intersection_areas(box: Array, others: Array) -> Array:
-    """Area of the convex polygon between the crossings of the edges and the corners that lie in the other box."""
+    """Return the area of the convex polygon between the crossings of the edges and corners in the other box."""
     edge, edges = np.roll(box, -1, axis=-2) - box, np.roll(others, -1, axis=-2) - others
     between = others[:, None] - box[:, None]
     turn = _cross(edge[:, None], edges[:, None])
@@ -47,13 +47,13 @@ def _intersection_areas(box: Array, others: Array) -> Array:
 
 
 def _inside(points: Array, corner: Array, edge: Array) -> Array:
-    """Whether each point lies in the convex polygon of these corners and edges, its outline included."""
+    """Return True if each point lies in the convex polygon of these corners and edges, its outline included."""
     sides = _cross(edge[:, None], points[..., :, None, :] - corner[:, None])
     return np.logical_or((sides >= -_TOUCHING).all(axis=-1), (sides <= _TOUCHING).all(axis=-1))
 
 
 def _hull_areas(points: Array, valid: Array) -> Array:
-    """Area of the convex polygon with the valid points [n, k, 2] as vertices, whatever their order."""
+    """Return area of the convex polygon with the valid points [n, k, 2] as vertices, whatever their order."""
     first = np.take_along_axis(points, valid.argmax(axis=1)[:, None, None], axis=1)
     points = np.where(valid[..., None], points, first)
     offsets = points - points.mean(axis=1, keepdims=True)
@@ -63,7 +63,7 @@ def _hull_areas(points: Array, valid: Array) -> Array:
 
 
 def _enclosed(ring: Array) -> Array:
-    """Area within a polygon [..., k, 2] (the shoelace formula)."""
+    """Return area within a polygon [..., k, 2] (the shoelace formula)."""
     area: Array = np.abs(_cross(ring, np.roll(ring, -1, axis=-2)).sum(axis=-1)) / 2
     return area
 

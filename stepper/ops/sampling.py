@@ -11,7 +11,7 @@ from stepper.element_types import Array
 
 
 def pixels(images: Array, y: Array, x: Array) -> Array:
-    """The pixels [N, C, places] of images [N, C, H, W] at integer places [N, places]; zero outside."""
+    """Return the pixels [N, C, places] of images [N, C, H, W] at integer places [N, places]; zero outside."""
     batch, channels, height, width = images.shape
     if images.size == 0:
         return np.zeros((batch, channels, y.shape[1]), images.dtype)

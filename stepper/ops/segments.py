@@ -51,7 +51,7 @@ def _check_ascending(numbers: Array, name: str) -> None:
 
 
 def _extents(segment_ids: Array, count: int, rows: Array) -> tuple[Array, Array]:
-    """Where each of `count` segments of such rows begins and ends."""
+    """Return the begin and the end of each of `count` segments of such rows."""
     if count < 0:
         raise KernelError(f"there cannot be {count} segments")
     ensure_allocatable((count, *rows.shape[1:]), rows.dtype)
@@ -60,7 +60,7 @@ def _extents(segment_ids: Array, count: int, rows: Array) -> tuple[Array, Array]
 
 
 def _reduced(ufunc: np.ufunc, rows: Array, starts: Array, ends: Array, fill: Any) -> Array:
-    """For each segment the rows from its start to before its end reduced to one, `fill` where there is none.
+    """Return for each segment the rows from its start to before its end reduced to one, `fill` where there is none.
 
     The segments follow one another without overlap, so an end is the next start that has rows, or past the last row.
     """
@@ -76,7 +76,7 @@ def _reduced(ufunc: np.ufunc, rows: Array, starts: Array, ends: Array, fill: Any
 def sparse_fill_empty_rows(
     values: Array, dense_shape: Array, indices: Array, default_value: Array
 ) -> tuple[Array, Array, Array]:
-    """Indices and values, with (row, 0) and `default_value` for each row that had none, and which rows these were."""
+    """Return indices and values, with (row, 0) and `default_value` for each row that had none, and which those were."""
     if dense_shape.shape != (2,) or values.ndim != 1 or indices.shape != (*values.shape, 2):
         shapes = ", ".join(shape_text(x.shape) for x in (values, dense_shape, indices))
         raise KernelError(f"values, dense_shape and indices have the shapes {shapes}, which do not belong together")
@@ -102,7 +102,7 @@ def embedding_bag_offsets_sum(
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
 ) -> Array:
-    """For each bag, which begins at its offset in `indices`, the (weighted) sum of the table's rows."""
+    """Return for each bag, which begins at its offset in `indices`, the (weighted) sum of the table's rows."""
     return embedding_bag_offsets(emb_table, indices, offsets, default_index, per_sample_weights)
 
 
@@ -116,7 +116,7 @@ def embedding_bag_offsets(
     *,
     reduction: Literal["sum", "mean"] = "sum",
 ) -> Array:
-    """For each bag, which begins at its offset in `indices`, the (weighted) sum or the mean of the table's rows."""
+    """Return per bag, which begins at its offset in `indices`, the (weighted) sum or the mean of the table's rows."""
     _check_ascending(offsets, "offsets")
     if offsets.size and offsets[-1] > indices.size:
         raise KernelError(f"an offset is {offsets[-1]}, there are {indices.size} indices")
@@ -126,7 +126,7 @@ def embedding_bag_offsets(
 
 @kernel("EmbeddingBagPackedSum", 3)
 def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
-    """For each row of `indices` the (weighted) sum of the table's rows that it names."""
+    """Return for each row of `indices` the (weighted) sum of the table's rows that it names."""
     return embedding_bag_packed(emb_table, indices, per_sample_weights)
 
 
@@ -138,7 +138,7 @@ def embedding_bag_packed(
     *,
     reduction: Literal["sum", "mean"] = "sum",
 ) -> Array:
-    """For each row of `indices` the (weighted) sum or the mean of the table's rows that it names."""
+    """Return for each row of `indices` the (weighted) sum or the mean of the table's rows that it names."""
     if indices.ndim != 2 or (per_sample_weights is not None and per_sample_weights.shape != indices.shape):
         raise KernelError(
             f"indices of shape {shape_text(indices.shape)} are not one row for each bag, or the weights not"
@@ -158,7 +158,7 @@ def embedding_segments_sum(
     default_index: Array | None = None,
     per_sample_weights: Array | None = None,
 ) -> Array:
-    """For each segment the (weighted) sum of the table's rows at the indices that have its segment id."""
+    """Return for each segment the (weighted) sum of the table's rows at the indices that have its segment id."""
     _check_ascending(segment_ids, "segment ids")
     count = single_integer(num_segments, "num_segments")
     if segment_ids.shape != indices.shape or (segment_ids.size and segment_ids[-1] >= count):
@@ -176,7 +176,7 @@ def _bags(
     weights: Array | None,
     reduction: str,
 ) -> Array:
-    """The rows of each bag reduced; an empty bag is the row default_index, not weighted, or 0 (no index, or -1)."""
+    """Return the rows of each bag reduced; an empty bag is row default_index, unweighted, or 0 (no index, or -1)."""
     if weights is not None and (reduction == "mean" or weights.shape != indices.shape):
         raise KernelError("weights must be as many as the indices, and only a sum can be weighted")
     rows = widened(_rows(table, indices))

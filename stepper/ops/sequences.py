@@ -54,7 +54,7 @@ def lstm_sequence(
     activations_beta: tuple[float, ...] = (),
     clip: float = 0.0,
 ) -> tuple[Array, Array, Array]:
-    """All hidden states, the last hidden state and the last cell state of each direction."""
+    """Return all hidden states, the last hidden state and the last cell state of each direction."""
     cell: Any = partial(
         lstm_cell,
         hidden_size=hidden_size,
@@ -85,7 +85,7 @@ def gru_sequence(
     clip: float = 0.0,
     linear_before_reset: bool = False,
 ) -> tuple[Array, Array]:
-    """All hidden states and the last hidden state of each direction."""
+    """Return all hidden states and the last hidden state of each direction."""
     cell: Any = partial(
         gru_cell,
         hidden_size=hidden_size,
@@ -116,7 +116,7 @@ def rnn_sequence(
     activations_beta: tuple[float, ...] = (),
     clip: float = 0.0,
 ) -> tuple[Array, Array]:
-    """All hidden states and the last hidden state of each direction."""
+    """Return all hidden states and the last hidden state of each direction."""
     cell: Any = partial(
         rnn_cell,
         hidden_size=hidden_size,
@@ -161,7 +161,7 @@ def _with_parameters(step: Step, parameters: tuple[Array, ...], x: Array, *state
 def _sequence(
     step: Step, X: Array, states: tuple[Array, ...], lengths: Array, reverse: bool
 ) -> tuple[Array, tuple[Array, ...]]:
-    """One direction: each step takes the sequences that have not ended, a reverse one from their ends backwards."""
+    """Return one direction: a step takes the sequences not ended, a reverse one from their ends backwards."""
     batch, time, _ = X.shape
     Y = np.zeros((batch, time, states[0].shape[1]), X.dtype)
     none_ends = bool((lengths == time).all())
@@ -180,7 +180,7 @@ def _sequence(
 def _lengths(
     sequence_lengths: Array, X: Array, states: tuple[Array, ...], parameters: tuple[Array, ...], directions: int
 ) -> Array:
-    """The lengths as an array of int64, with the shapes that the cells will not see checked."""
+    """Return the lengths as an array of int64, with the shapes that the cells will not see checked."""
     fits = X.ndim == 3 and all(state.ndim == 3 and state.shape[:2] == (X.shape[0], directions) for state in states)
     if not fits or any(parameter.ndim < 2 or parameter.shape[0] != directions for parameter in parameters):
         shapes = ", ".join(shape_text(x.shape) for x in (X, *states, *parameters))

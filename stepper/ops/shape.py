@@ -20,7 +20,7 @@ from stepper.ops.sizes import single_integer
 
 
 def _reshape_for(*, special_zero: bool = False) -> Callable[..., Array]:
-    """reshape; quicker where the pattern has neither a 0 nor what it must not have."""
+    """Return reshape; quicker where the pattern has neither a 0 nor what it must not have."""
 
     def plainly(data: Array, pattern: Array) -> Array:
         shape = pattern.tolist()
@@ -38,7 +38,7 @@ def _reshape_for(*, special_zero: bool = False) -> Callable[..., Array]:
 
 
 def _reshape_to(pattern: Array, *, special_zero: bool = False) -> Callable[..., Array] | None:
-    """reshape to a constant pattern, one without 0."""
+    """Return reshape to a constant pattern, one without 0."""
     if not is_list(pattern) or any(dim < 1 and dim != -1 for dim in pattern.tolist()):
         return None
     shape = tuple(pattern.tolist())
@@ -54,7 +54,7 @@ def _reshape_to(pattern: Array, *, special_zero: bool = False) -> Callable[..., 
 
 @kernel("Reshape", 1, prepared=_reshape_for, settled=_reshape_to)
 def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array:
-    """`data` in the shape `pattern`, where -1 is what remains and, with special_zero, 0 the input's own dimension."""
+    """Return `data` in the shape `pattern`, -1 being what remains and, with special_zero, 0 the input's dimension."""
     try:
         return data.reshape(_resolved(data.shape, integers(pattern), special_zero))
     except (ValueError, OverflowError):
@@ -63,7 +63,7 @@ def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array
 
 
 def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) -> list[int]:
-    """The pattern without 0 and -1; what -1 stands for is counted without the dimensions that 0 copies."""
+    """Return the pattern without 0 and -1; what -1 stands for is counted without the dimensions that 0 copies."""
     copied = {axis for axis, dim in enumerate(pattern) if dim == 0 and special_zero}
     if pattern.count(-1) > 1 or min(pattern, default=0) < -1 or max(copied, default=-1) >= len(shape):
         raise ValueError(pattern)
@@ -74,7 +74,7 @@ def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) ->
 
 
 def _squeeze_of(axes: Array, *, allow_axis_skip: bool = False) -> Callable[..., Array] | None:
-    """squeeze of constant axes."""
+    """Return squeeze of constant axes."""
     if not axes.size or not is_list(axes):
         return None
     named = tuple(axes.tolist())
@@ -90,7 +90,7 @@ def _squeeze_of(axes: Array, *, allow_axis_skip: bool = False) -> Callable[..., 
 
 @kernel("Squeeze", 1, settled=_squeeze_of)
 def squeeze(data: Array, axes: Array | None = None) -> Array:
-    """`data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
+    """Return `data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
     if axes is None or axes.size == 0:
         return data.reshape([dim for dim in data.shape if dim != 1])
     try:
@@ -102,13 +102,13 @@ def squeeze(data: Array, axes: Array | None = None) -> Array:
 
 @kernel("Squeeze", 15, direct=squeeze, settled=_squeeze_of)
 def squeeze_skipping(data: Array, axes: Array | None = None, *, allow_axis_skip: bool = False) -> Array:
-    """As Squeeze-1, whether `allow_axis_skip` or not: only the rank that is known before the run depends on it."""
+    """Return the result of Squeeze-1: `allow_axis_skip` concerns only the rank that is known before the run."""
     return squeeze(data, axes)
 
 
 @kernel("Unsqueeze", 1)
 def unsqueeze(data: Array, axes: Array) -> Array:
-    """`data` with dimensions of 1 inserted, so that they are `axes` of the output."""
+    """Return `data` with dimensions of 1 inserted, so that they are `axes` of the output."""
     named = set(axes.ravel().tolist())
     rank = data.ndim + len(named)
     inserted = {normalize_axis(axis, rank) for axis in named}
@@ -121,7 +121,7 @@ def unsqueeze(data: Array, axes: Array) -> Array:
 
 
 def _transpose_by(order: Array) -> Callable[..., Array] | None:
-    """transpose by a constant order."""
+    """Return transpose by a constant order."""
     if not is_list(order) or min(order.tolist(), default=0) < 0:
         return None
     axes = tuple(order.tolist()) or None
@@ -137,7 +137,7 @@ def _transpose_by(order: Array) -> Callable[..., Array] | None:
 
 @kernel("Transpose", 1, settled=_transpose_by)
 def transpose(data: Array, order: Array) -> Array:
-    """`data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
+    """Return `data` with output axis i taken from input axis order[i]; an empty order reverses the axes."""
     axes = order.tolist()
     try:
         for axis in axes:
@@ -153,12 +153,12 @@ def transpose(data: Array, order: Array) -> Array:
 
 @kernel("ShapeOf", 1)
 def shape_of(data: Array) -> Array:
-    """The shape of `data` as i64."""
+    """Return the shape of `data` as i64."""
     return np.array(data.shape, np.int64)
 
 
 def _shape_of_type(*, output_type: ElementType) -> Callable[..., Array]:
-    """shape_of_typed of one type."""
+    """Return shape_of_typed of one type."""
     array, dtype = np.array, output_type.dtype
 
     def shape(data: Array) -> Array:
@@ -169,18 +169,18 @@ def _shape_of_type(*, output_type: ElementType) -> Callable[..., Array]:
 
 @kernel("ShapeOf", 3, prepared=_shape_of_type)
 def shape_of_typed(data: Array, *, output_type: ElementType) -> Array:
-    """The shape of `data` as i32 or i64."""
+    """Return the shape of `data` as i32 or i64."""
     return np.array(data.shape, output_type.dtype)
 
 
 @kernel("Range", 1)
 def range_of_input_type(start: Array, stop: Array, step: Array) -> Array:
-    """start, start + step, ... as far as before `stop`, in the inputs' element type."""
+    """Return start, start + step, ... as far as before `stop`, in the inputs' element type."""
     return _range(start, stop, step, start.dtype)
 
 
 def _range_settled(*, output_type: ElementType) -> Callable[..., Array]:
-    """range_of_output_type; quicker where all numbers are integers of that type."""
+    """Return range_of_output_type; quicker where all numbers are integers of that type."""
     dtype = output_type.dtype
     of_integers = dtype in (I32.dtype, I64.dtype)
 
@@ -202,12 +202,12 @@ def _range_settled(*, output_type: ElementType) -> Callable[..., Array]:
 
 @kernel("Range", 4, prepared=_range_settled)
 def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type: ElementType) -> Array:
-    """start, start + step, ... as far as before `stop`, the inputs first converted to `output_type`."""
+    """Return start, start + step, ... as far as before `stop`, the inputs first converted to `output_type`."""
     return _range(start, stop, step, output_type.dtype)
 
 
 def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Array:
-    """The numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
+    """Return the numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
     first, end, by = (_number(value, dtype) for value in (start, stop, step))
     exact = isinstance(first, int) and isinstance(end, int) and isinstance(by, int)
     steps: Any = 0 if by == 0 else -((first - end) // by) if exact else (end - first) / by
@@ -223,7 +223,7 @@ def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Arra
 
 
 def _number(value: Array, dtype: np.dtype[Any]) -> Any:
-    """A rank-0 input as a Python number of the kind of `dtype`: rounded to a float type, truncated to an integer."""
+    """Return a rank-0 input as a Python number of the kind of `dtype`: rounded to a float, truncated to an integer."""
     if value.size != 1:
         raise KernelError(
             f"the ends and the step of a range are single numbers, not of shape {shape_text(value.shape)}"

@@ -22,7 +22,7 @@ from stepper.ops.sizes import single_integer
 
 @kernel("DFT", 7)
 def dft(data: Array, axes: Any, signal_size: Any = None) -> Array:
-    """The discrete Fourier transform over `axes`, each cut or filled up with zeros to its signal size first."""
+    """Return the discrete Fourier transform over `axes`, each cut or filled up with zeros to its signal size first."""
     signal = _as_complex(data)
     sizes, over = _sizes(signal.shape, axes, signal_size)
     return _as_pairs(np.fft.fftn(signal, sizes, over), data.dtype)
@@ -30,7 +30,7 @@ def dft(data: Array, axes: Any, signal_size: Any = None) -> Array:
 
 @kernel("IDFT", 7)
 def idft(data: Array, axes: Any, signal_size: Any = None) -> Array:
-    """The inverse of DFT, divided by the number of elements."""
+    """Return the inverse of DFT, divided by the number of elements."""
     signal = _as_complex(data)
     sizes, over = _sizes(signal.shape, axes, signal_size)
     return _as_pairs(np.fft.ifftn(signal, sizes, over), data.dtype)
@@ -45,7 +45,7 @@ def rdft(data: Array, axes: Any, signal_size: Any = None) -> Array:
 
 @kernel("IRDFT", 9)
 def irdft(data: Array, axes: Any, signal_size: Any = None) -> Array:
-    """The inverse of RDFT: a real tensor; the last of `axes` has 2 (n - 1) elements unless its size is given."""
+    """Return the inverse of RDFT: a real tensor; the last of `axes` has 2 (n - 1) elements unless its size is given."""
     signal = _as_complex(data)
     sizes, over = _sizes(signal.shape, axes, signal_size, halved=True)
     return narrowed(np.fft.irfftn(signal, sizes, over), data.dtype)
@@ -74,7 +74,7 @@ def istft(
     center: bool = False,
     normalized: bool = False,
 ) -> Array:
-    """The signal [..., length] whose STFT with transposed frames is `data` [..., frequencies, frames, 2]."""
+    """Return the signal [..., length] whose STFT with transposed frames is `data` [..., frequencies, frames, 2]."""
     size, step = _frame(frame_size, frame_step, window)
     spectrum = np.swapaxes(_as_complex(data), -1, -2)
     if spectrum.ndim not in (2, 3) or spectrum.shape[-1] != size // 2 + 1 or spectrum.shape[-2] < 1:
@@ -94,7 +94,7 @@ def istft(
 
 
 def _as_complex(data: Array) -> Array:
-    """The complex tensor that the pairs of the last axis hold."""
+    """Return the complex tensor that the pairs of the last axis hold."""
     if data.ndim < 2 or data.shape[-1] != 2:
         raise KernelError(f"a complex tensor ends in an axis of 2, this one has the shape {shape_text(data.shape)}")
     wide = np.ascontiguousarray(widened(data))
@@ -108,7 +108,7 @@ def _as_pairs(values: Array, dtype: np.dtype[Any]) -> Array:
 def _sizes(
     shape: Sequence[int], axes: Any, signal_size: Any, halved: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The size of the signal along each of the axes, -1 meaning that of the data, and the axes from the front."""
+    """Return the size of the signal along each of the axes, -1 for that of the data, and the axes from the front."""
     over = tuple(normalize_axis(axis, len(shape)) for axis in integers(axes))
     if not over or len(set(over)) != len(over):
         raise KernelError(f"the axes {integers(axes)} must be at least one, and different ones")
@@ -146,13 +146,13 @@ def _frame(frame_size: Any, frame_step: Any, window: Array) -> tuple[int, int]:
 
 
 def _centered(window: Array, size: int) -> Array:
-    """The window in the middle of a frame, zeros around it."""
+    """Return the window in the middle of a frame, zeros around it."""
     before = (size - len(window)) // 2
     return np.pad(widened(window), (before, size - len(window) - before))
 
 
 def _overlapped(frames: Array, step: int, length: int) -> Array:
-    """The sum [..., length] of the frames [..., n, size], each `step` after the one before."""
+    """Return the sum [..., length] of the frames [..., n, size], each `step` after the one before."""
     count, size = frames.shape[-2:]
     signal = np.zeros((*frames.shape[:-2], length), frames.dtype)
     positions: Any = (..., np.arange(count)[:, None] * step + np.arange(size))
@@ -161,7 +161,7 @@ def _overlapped(frames: Array, step: int, length: int) -> Array:
 
 
 def _cut(signal: Array, start: int, length: int) -> Array:
-    """`length` elements of the last axis from `start` on, zeros after its end."""
+    """Return `length` elements of the last axis from `start` on, zeros after its end."""
     ensure_allocatable((*signal.shape[:-1], length), signal.dtype)
     part = signal[..., start : start + length]
     return np.pad(part, [(0, 0)] * (signal.ndim - 1) + [(0, length - part.shape[-1])])

@@ -9,7 +9,7 @@ from stepper.ops.axes import shape_text
 
 
 def single_integer(value: Any, name: str) -> int:
-    """The number in a rank-0 tensor (or one of a single element), such as an axis; KernelError for any other size."""
+    """Return the number in a rank-0 tensor (or one of one element), such as an axis; KernelError for any other size."""
     if value.size != 1:
         raise KernelError(f"{name} must be a single number, it has the shape {shape_text(value.shape)}")
     return int(value.item())

@@ -20,7 +20,7 @@ Mask = tuple[int, ...]
 
 
 def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = None) -> Callable[..., Array] | None:
-    """slice_ between constant bounds, along axes that are all counted from the front, or all from the end."""
+    """Return slice_ between constant bounds, along axes that are all counted from the front, or all from the end."""
     if not all(map(is_list, (start, stop, step) if axes is None else (start, stop, step, axes))):
         return None
     bounds = [values.tolist() for values in (start, stop, step)]
@@ -46,7 +46,7 @@ def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = 
 
 @kernel("Slice", 8, settled=_slice_between)
 def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
-    """data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
+    """Return data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
     return _part(data, start, stop, step, axes)
 
 
@@ -54,7 +54,7 @@ def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | No
 def slice_scatter(
     data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
 ) -> Array:
-    """A copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
+    """Return a copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
     result: Array = np.array(data)
     part = _part(result, start, stop, step, axes)
     if part.shape != updates.shape:
@@ -64,7 +64,7 @@ def slice_scatter(
 
 
 def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | None) -> Array:
-    """The view data[start:stop:step] along the axes."""
+    """Return the view data[start:stop:step] along the axes."""
     ranges: list[Any] = [slice(None)] * data.ndim
     try:
         starts, stops, steps = start.tolist(), stop.tolist(), step.tolist()
@@ -91,7 +91,7 @@ def _ranges_for(
     shrink_axis_mask: Mask = (),
     ellipsis_mask: Mask = (),
 ) -> Callable[..., Array]:
-    """strided_slice with these masks; quicker where they are plain ones, which they mostly are."""
+    """Return strided_slice with these masks; quicker where they are plain ones, which they mostly are."""
     masks: dict[str, Any] = {"begin_mask": begin_mask, "end_mask": end_mask, "shrink_axis_mask": shrink_axis_mask}
     masks |= {"new_axis_mask": new_axis_mask, "ellipsis_mask": ellipsis_mask}
     in_general: Callable[..., Array] = partial(strided_slice, **masks)
@@ -121,7 +121,7 @@ def _ranges_for(
 def _strided_slice_between(
     begin: Array, end: Array, strides: Array | None = None, **masks: Mask
 ) -> Callable[..., Array] | None:
-    """strided_slice between constant bounds."""
+    """Return strided_slice between constant bounds."""
     try:
         index = _index(begin, end, strides, **masks)
     except KernelError:
@@ -150,7 +150,7 @@ def strided_slice(
     shrink_axis_mask: Mask = (),
     ellipsis_mask: Mask = (),
 ) -> Array:
-    """data[begin:end:strides] from the first axis on, a view; the masks leave a bound open or replace the range.
+    """Return data[begin:end:strides] from the first axis on, a view; the masks leave a bound open or replace the range.
 
     At one position an ellipsis wins over a new axis, that over a single index (shrink), that over the range.
     """
@@ -173,7 +173,7 @@ def _index(
     shrink_axis_mask: Mask = (),
     ellipsis_mask: Mask = (),
 ) -> tuple[Any, ...]:
-    """What a StridedSlice takes, as numpy's index; of no tensor in particular."""
+    """Return the elements that a StridedSlice takes as numpy's index; of no tensor in particular."""
     begins, ends = begin.ravel().tolist(), end.ravel().tolist()
     by = [1] * len(begins) if strides is None else strides.ravel().tolist()
     masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)

@@ -27,7 +27,7 @@ def top_k(
     sort: Literal["none", "value", "index"] = "none",
     index_element_type: ElementType = I32,
 ) -> tuple[Array, Array]:
-    """The `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index."""
+    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index."""
     return stable_top_k(data, k, axis=axis, mode=mode, sort=sort, index_element_type=index_element_type)
 
 
@@ -42,7 +42,7 @@ def stable_top_k(
     index_element_type: ElementType = I32,
     stable: bool = False,
 ) -> tuple[Array, Array]:
-    """As TopK-3; of equal elements always (stable or not) the one with the lower index counts as the larger."""
+    """Return the result of TopK-3; of equal elements always the one with the lower index counts as the larger."""
     position, count = normalize_axis(axis, data.ndim), single_integer(k, "k")
     if not 0 <= count <= data.shape[position]:
         raise KernelError(f"k is {count} for a dimension of {data.shape[position]}")
@@ -58,7 +58,7 @@ def stable_top_k(
 
 
 def _descending(data: Array, axis: int) -> Array:
-    """The indices from the largest element to the smallest, equal ones in their order."""
+    """Return the indices from the largest element to the smallest, equal ones in their order."""
     if is_floating(data.dtype):
         return np.argsort(np.negative(widened(data)), axis, kind="stable")
     from_behind: Array = np.argsort(np.flip(data, axis), axis, kind="stable")  # integers cannot all be negated
@@ -68,7 +68,7 @@ def _descending(data: Array, axis: int) -> Array:
 
 @kernel("NonZero", 3)
 def non_zero(data: Array, *, output_type: ElementType = I64) -> Array:
-    """The coordinates of the elements other than zero, a column for each in row-major order; a NaN is not zero."""
+    """Return the coordinates of the elements other than zero, a column each, row-major; a NaN is not zero."""
     if data.ndim == 0:
         return np.zeros((int(bool(data)),) * 2, output_type.dtype)
     return np.array(data.nonzero(), output_type.dtype)
@@ -83,7 +83,7 @@ def unique(
     index_element_type: ElementType = I64,
     count_element_type: ElementType = I64,
 ) -> tuple[Array, Array, Array, Array]:
-    """The distinct elements (slices along `axis`), their first indices, for each input which one it is, their counts.
+    """Return the distinct elements (slices along `axis`), their first indices, which one each input is, their counts.
 
     In ascending order, else (sorted is false) in the order of their first occurrence.
     """
@@ -117,7 +117,7 @@ def _distinct(data: Array, axis: int) -> tuple[Array, Array, Array]:
 def search_sorted(
     sorted_sequence: Array, values: Array, *, right_mode: bool = False, output_type: ElementType = I64
 ) -> Array:
-    """For each value before which element of its ascending sequence it belongs; right_mode: after equal ones."""
+    """Return for each value before which element of its ascending sequence it belongs; right_mode: after equal ones."""
     sequence, wanted = widened(sorted_sequence), widened(values)
     if sequence.ndim == 1:
         return np.asarray(np.searchsorted(sequence, wanted, "right" if right_mode else "left"), output_type.dtype)
@@ -141,7 +141,7 @@ def _places(sequences: Array, values: Array, right: bool) -> Array:
 
 @kernel("Bucketize", 3)
 def bucketize(data: Array, buckets: Array, *, output_type: ElementType, with_right_bound: bool = True) -> Array:
-    """For each element the number of bucket boundaries below it (with_right_bound), or not above it; a NaN is in 0."""
+    """Return for each element the number of boundaries below it (with_right_bound), or not above it; a NaN is in 0."""
     if buckets.ndim != 1:
         raise KernelError(f"the buckets must be a tensor of rank 1, they have the shape {shape_text(buckets.shape)}")
     elements = widened(data)

@@ -56,7 +56,7 @@ def space_to_depth(data: Array, *, block_size: int, mode: Blocks = "blocks_first
 
 @kernel("ShuffleChannels", 1, 3)
 def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Array:
-    """The channels, seen as `group` rows, read by columns."""
+    """Return the channels, seen as `group` rows, read by columns."""
     position = normalize_axis(axis, data.ndim)
     channels = data.shape[position]
     if group < 1 or channels % group:
@@ -68,7 +68,7 @@ def shuffle_channels(data: Array, *, axis: int = 1, group: int = 1) -> Array:
 
 @kernel("BatchToSpace", 2)
 def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
-    """The batch laid out as blocks along the other axes, which are then cropped at both ends."""
+    """Return the batch laid out as blocks along the other axes, which are then cropped at both ends."""
     block, begin, end = _block_arguments(data, block_shape, crops_begin, crops_end)
     count = math.prod(block)
     if data.shape[0] % count:
@@ -85,7 +85,7 @@ def batch_to_space(data: Array, block_shape: Array, crops_begin: Array, crops_en
 
 @kernel("SpaceToBatch", 2)
 def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
-    """The other axes padded with zeros, then their blocks laid out along the batch, the reverse of BatchToSpace."""
+    """Return the other axes padded with zeros, then their blocks laid out along the batch, as BatchToSpace reversed."""
     block, begin, end = _block_arguments(data, block_shape, pads_begin, pads_end)
     shape = [dim + first + last for dim, first, last in zip(data.shape, begin, end, strict=True)]
     ensure_allocatable(shape, data.dtype)
@@ -138,7 +138,7 @@ def extract_image_patches(
 
 
 def _padded_as_same(data: Array, reach: list[int], strides: tuple[int, ...], *, upper: bool) -> Array:
-    """`data` with zeros round it so that there is a window for every stride; an odd one at the end (upper) or start."""
+    """Return `data` with zeros round it so there is a window for every stride; an odd one at the end (upper)."""
     pads = []
     for dim, window, stride in zip(data.shape[2:], reach, strides, strict=True):
         total = max(0, (-(-dim // stride) - 1) * stride + window - dim)
@@ -163,7 +163,7 @@ def col2im(
     pads_begin: tuple[int, ...] = (0, 0),
     pads_end: tuple[int, ...] = (0, 0),
 ) -> Array:
-    """The image whose windows are the columns [N, C * kernel, L] of `data`; where windows overlap they add up."""
+    """Return the image whose windows are the columns [N, C * kernel, L] of `data`; overlaps add up."""
     size, window = integers(output_size), integers(kernel_size)
     columns = data if data.ndim == 3 else data[None]
     spans = _window_counts(size, window, strides, dilations, pads_begin, pads_end)
@@ -191,7 +191,7 @@ def _window_counts(
     pads_begin: tuple[int, ...],
     pads_end: tuple[int, ...],
 ) -> list[int]:
-    """How many windows fit along each of the two axes."""
+    """Return the number of windows along each of the two axes."""
     pairs = (size, window, strides, dilations, pads_begin, pads_end)
     if any(len(pair) != 2 for pair in pairs) or min(*window, *strides, *dilations) < 1:
         raise KernelError(f"sizes, strides, dilations and pads {pairs} are not two positive numbers each")
@@ -207,7 +207,7 @@ def _window_counts(
 
 @kernel("ReorgYolo", 2)
 def reorg_yolo(data: Array, *, stride: tuple[int, ...]) -> Array:
-    """[N, C, H, W] as [N, C * s * s, H / s, W / s] in the order of darknet's reorganisation layer."""
+    """Return [N, C, H, W] as [N, C * s * s, H / s, W / s] in the order of darknet's reorganisation layer."""
     step = stride[0] if stride else 0
     if data.ndim != 4 or step < 1 or data.shape[1] % step**2 or data.shape[2] % step or data.shape[3] % step:
         raise KernelError(f"shape {shape_text(data.shape)} cannot be reorganised by stride {step}")

@@ -16,7 +16,7 @@ from stepper.ops.registry import kernel
 
 @kernel("StringTensorPack", 15)
 def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Array:
-    """The strings symbols[begins[i]:ends[i]]."""
+    """Return the strings symbols[begins[i]:ends[i]]."""
     text, starts, stops = symbols.tobytes(), integers(begins), integers(ends)
     if begins.shape != ends.shape:
         raise KernelError(f"begins {shape_text(begins.shape)} and ends {shape_text(ends.shape)} differ in shape")

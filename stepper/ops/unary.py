@@ -34,13 +34,13 @@ def sign(x: Array) -> Array:
 
 @kernel("Floor", 1, direct=np.floor)
 def floor(x: Array) -> Array:
-    """The greatest integer that is not above x."""
+    """Return the greatest integer that is not above x."""
     return np.floor(x)
 
 
 @kernel("Ceiling", 1, direct=np.ceil)
 def ceiling(x: Array) -> Array:
-    """The least integer that is not below x."""
+    """Return the least integer that is not below x."""
     return np.ceil(x)
 
 
@@ -54,7 +54,7 @@ def _nearest(x: Array) -> Array:
 
 @kernel("Round", 5, direct=_nearest, floating=np.rint)
 def round(x: Array, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> Array:
-    """The nearest integer; `mode` decides between two."""
+    """Return the nearest integer; `mode` decides between two."""
     if mode == "half_to_even":
         return _nearest(x)
     if x.dtype.kind in "biu":

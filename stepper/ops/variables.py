@@ -16,7 +16,7 @@ from stepper.ops.registry import kernel
 
 @kernel("ReadValue", 3, stateful=True)
 def read_value_3(state: Array | None, initial: Array, *, variable_id: str) -> tuple[Array, Array]:
-    """The variable's value; at the first inference the initial one."""
+    """Return the variable's value; at the first inference the initial one."""
     value = initial if state is None else state
     return value, value
 
@@ -30,7 +30,7 @@ def read_value_6(
     variable_shape: tuple[str, ...] = (),
     variable_type: ElementType | None = None,
 ) -> tuple[Array, Array]:
-    """The variable's value; at the first inference the initial one, or zeros (unknown dimensions 0) without one."""
+    """Return the variable's value; at first the initial one, or zeros (unknown dimensions 0)."""
     if state is not None:
         return state, state
     if initial is None:

@@ -32,16 +32,16 @@ class WindowedAxis(Struct, frozen=True):
 
     @property
     def extent(self) -> int:
-        """What a window spans from its first to its last element."""
+        """The length of a window from its first to its last element."""
         return (self.kernel - 1) * self.dilation + 1
 
     def under(self, at: int) -> slice:
-        """The elements of the padded data that lie under element `at` of each window."""
+        """Return the elements of the padded data that lie under element `at` of each window."""
         start = at * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
     def padded_size(self, size: int) -> int:
-        """The padded data's size: as far as the padding or the last window goes."""
+        """Return the padded data's size: as far as the padding or the last window goes."""
         return max(self.begin + size + self.end, (self.count - 1) * self.stride + self.extent)
 
 
@@ -55,7 +55,7 @@ def windowed_axes(
     auto_pad: str,
     rounding: str = "floor",
 ) -> tuple[WindowedAxis, ...]:
-    """The windows along each axis; an empty list of strides or dilations means ones, of pads zeros.
+    """Return the windows along each axis; an empty list of strides or dilations means ones, of pads zeros.
 
     Raises KernelError for lists of another length, numbers out of range, or a window larger than the padded data.
     """
@@ -73,7 +73,7 @@ def windowed_axes(
 def per_axis(
     name: str, values: Sequence[int], spatial: Sequence[int], default: int = 0, least: int = -(2**31)
 ) -> Sequence[int]:
-    """A list attribute with one number for each spatial axis, the default where it is empty."""
+    """Return a list attribute with one number for each spatial axis, the default where it is empty."""
     if not values:
         values = (default,) * len(spatial)
     if len(values) != len(spatial):
@@ -106,12 +106,12 @@ def _windowed_axis(
 
 
 def last_axes(indices: Iterable[int | slice]) -> tuple[Any, ...]:
-    """The index that applies `indices` to the last axes of an array."""
+    """Return the index that applies `indices` to the last axes of an array."""
     return (..., *indices)
 
 
 def padded(x: Array, axes: Sequence[WindowedAxis], value: Any) -> Array:
-    """`x` with `value` around its spatial axes, as far as the windows reach; negative pads crop."""
+    """Return `x` with `value` around its spatial axes, as far as the windows reach; negative pads crop."""
     sizes = x.shape[-len(axes) :]
     kept = (slice(max(-axis.begin, 0), size + min(axis.end, 0)) for axis, size in zip(axes, sizes, strict=True))
     cropped: Array = x[last_axes(kept)]
@@ -126,7 +126,7 @@ def padded(x: Array, axes: Sequence[WindowedAxis], value: Any) -> Array:
 
 
 def under_windows(padded_data: Array, axes: Sequence[WindowedAxis]) -> Array:
-    """A view [..., *kernel, *counts] of padded data [..., *spatial]."""
+    """Return a view [..., *kernel, *counts] of padded data [..., *spatial]."""
     rank, lead = len(axes), padded_data.ndim - len(axes)
     spatial = tuple(range(lead, lead + rank))
     windows = np.lib.stride_tricks.sliding_window_view(padded_data, [axis.extent for axis in axes], spatial)

@@ -43,7 +43,7 @@ class NamedTensor(TensorData):
 
 
 class Answer(TypedDict):
-    """What every answer has: the version of all shapes."""
+    """Keys of every answer: the version of all shapes."""
 
     schema: Literal[1]
 
@@ -60,7 +60,7 @@ class BodySite(TypedDict):
 
 
 class ErrorData(TypedDict):
-    """What went wrong, the exit code of the program, and as far as they are known file, line and layer; in a run `path`
+    """Error: its message, the exit code of the program, and as far as known file, line and layer; in a run `path`
     is what was around the layer, from the outside inwards.
     """
 
@@ -77,7 +77,7 @@ class ErrorData(TypedDict):
 
 
 class ErrorAnswer(Answer):
-    """What a command with --json writes to stdout where it fails; the message stands on stderr, too."""
+    """Answer of a command with --json that fails, on stdout; the message stands on stderr, too."""
 
     error: ErrorData
 
@@ -100,7 +100,7 @@ class LoopData(TypedDict):
 
 
 class Note(TypedDict):
-    """What the other rule book does otherwise, or what is undefined, and where."""
+    """Departure of the other rule book, or something undefined, and its place."""
 
     place: str
     text: str
@@ -140,7 +140,7 @@ class WatchNow(TypedDict):
 
 
 class StopData(TypedDict):
-    """Where the run stands. `done` was just executed, `next` comes next; `closed`: the iteration has just been closed.
+    """Place of a run. `done` was just executed, `next` comes next; `closed`: the iteration has just been closed.
     `cause` is the first of `causes`, `details` the same in words. `searched`: how far a paused search has looked.
     """
 
@@ -172,7 +172,7 @@ BreakAnswer.__doc__ = "`stepper run --break` where a breakpoint stopped the run:
 
 
 class SlicingData(TypedDict):
-    """How an input is cut or an output put together, as the file says."""
+    """Cutting of an input or joining of an output, as the file has it."""
 
     axis: int
     start: int
@@ -297,7 +297,7 @@ class PathStep(TypedDict):
 
 
 class Measure(TypedDict):
-    """How far two tensors are apart: the largest absolute and relative difference, that in units of the last place, the
+    """Distance of two tensors: the largest absolute and relative difference, that in units of the last place, the
     cosine of the angle between them, how many of `size` elements are outside of the tolerance, the index of the worst.
     `problem`: why they cannot be compared.
     """
@@ -359,7 +359,7 @@ class Bisection(TypedDict):
 
 
 class Verdict(TypedDict):
-    """Where the two part and why: the loop, the iteration, the layer, the entry of the port map."""
+    """Place where the two part, and the reason: the loop, the iteration, the layer, the entry of the port map."""
 
     place: str
     loop: LoopIn | None
@@ -388,7 +388,7 @@ class Born(TypedDict):
 
 
 class LoopOutcome(TypedDict):
-    """How a loop ended."""
+    """End of a loop."""
 
     iterations: int
     ended: str | None
@@ -671,7 +671,7 @@ class ScanData(TypedDict):
 
 
 class TripData(TypedDict):
-    """How often a loop runs: `maximum` null is unlimited, `total` null unknown yet; `condition` is what counts now."""
+    """Iterations of a loop: `maximum` null is unlimited, `total` null unknown yet; `condition` is what counts now."""
 
     maximum: int | None
     executed: int
@@ -702,7 +702,7 @@ class BranchNow(TypedDict):
 
 
 class Lines(TypedDict):
-    """What every answer of a command has: the lines of text that the prompt shows."""
+    """Keys of every answer of a command: the lines of text that the prompt shows."""
 
     lines: list[str]
 
@@ -733,7 +733,7 @@ class NotedAnswer(MovedAnswer):
 
 
 class BreakPlace(TypedDict):
-    """Where a breakpoint sits: after an operation, or where an iteration of a body begins or is closed; `path` are the
+    """Place of a breakpoint: after an operation, or where an iteration of a body begins or is closed; `path` are the
     layers around it.
     """
 
@@ -981,7 +981,7 @@ class MarkAnswer(Lines):
 
 
 class EditData(TypedDict):
-    """What was changed, and when."""
+    """Change of a value, and its moment."""
 
     tick: int
     text: str
@@ -1091,7 +1091,7 @@ class CommandFailed(Answer):
 
 
 class LogLine(TypedDict):
-    """What a logpoint wrote: its text, its number, and the tick."""
+    """Line of a logpoint: its text, its number, and the tick."""
 
     text: str
     breakpoint: int

@@ -1,1 +1,1 @@
-"""What there is to say about one tensor or two: statistics, differences, planes, surveys."""
+"""Facts about one tensor or two: statistics, differences, planes, surveys."""

@@ -1,4 +1,4 @@
-"""How far two tensors are apart: the largest absolute, relative and ulp distance, the angle, and where it begins."""
+"""Distance of two tensors: the largest absolute, relative and ulp difference, the angle, and where it begins."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Differences(Struct, frozen=True):
 
     @property
     def equal(self) -> bool:
-        """Whether no pair differs."""
+        """True if no pair differs."""
         return self.different == 0
 
 
 def differences(a: Any, b: Any) -> Differences:
-    """The differences of `a` from `b`, two tensors of one shape. Raises UsageError where shapes or kinds do not fit."""
+    """Return the differences of `a` from `b`, of one shape. Raise UsageError if shapes or kinds do not fit."""
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
         raise UsageError(
@@ -128,7 +128,7 @@ class _Collected:
         self.dots = tuple(map(float.__add__, self.dots, dots))  # type: ignore[assignment]
 
     def differences(self, *, numbers: bool) -> Differences:
-        """The result."""
+        """Return the result."""
         if not numbers:
             return Differences(self.seen, self.different, 0, self.first, None, None, None, None)
         product, a, b = self.dots
@@ -170,7 +170,7 @@ def _bits(array: Array) -> Array:
 
 
 def _ordered(array: Array) -> Array:
-    """Floats as integers in the same order, neighbours one apart: the bits, of negative ones counted down from 0."""
+    """Return floats as integers in the same order: the bits, those of negative ones counted down."""
     if array.dtype.itemsize == 8:
         bits = array.view(np.int64)
         return np.asarray(np.where(bits < 0, np.iinfo(np.int64).min - bits, bits))

@@ -34,7 +34,7 @@ class Form(Struct, frozen=True):
 
 
 def bits_of(element: Any) -> Bits | None:
-    """The bits of an element (an array of one element or a numpy scalar); None for a text."""
+    """Return the bits of an element (an array of one element or a numpy scalar); None for a text."""
     array = np.asarray(element)
     element_type = element_types.of(array)
     if element_type is STRING:
@@ -52,7 +52,7 @@ def bits_of(element: Any) -> Bits | None:
 
 
 def codes(array: Array) -> Array:
-    """The bit patterns of elements that are no texts, as unsigned integers."""
+    """Return the bit patterns of elements that are no texts, as unsigned integers."""
     bits = element_types.of(array).bits
     unsigned = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     found: Array = unsigned & np.array(2**bits - 1, unsigned.dtype)
@@ -60,7 +60,7 @@ def codes(array: Array) -> Array:
 
 
 def smaller_forms(element: Any) -> tuple[Form, ...]:
-    """A floating-point element in the smaller types; of others nothing."""
+    """Return a floating-point element in the smaller types; of others nothing."""
     array = np.asarray(element).reshape(1)
     if array.dtype not in element_types.FLOATING:
         return ()

@@ -46,29 +46,29 @@ class Plane(Struct, frozen=True):
     # --- what there is -------------------------------------------------------------------------------------------
 
     def places(self, axis: int) -> range:
-        """The indices of an axis that count where it is shown."""
+        """Return the indices of an axis that count where it is shown."""
         return range(*self.parts[axis].indices(self.shape[axis]))
 
     @property
     def is_folded(self) -> bool:
-        """Whether one long axis runs through the rows."""
+        """True if one long axis runs through the rows."""
         return self.rows is None and self.columns is not None and len(self.places(self.columns)) > FOLD
 
     @property
     def height(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         if self.is_folded:
             return -(-self._length // FOLD)
         return 1 if self.rows is None else len(self.places(self.rows))
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return 1 if self.columns is None else min(self._length, FOLD) if self.is_folded else self._length
 
     @property
     def size(self) -> int:
-        """How many elements it shows."""
+        """The number of elements shown."""
         return self._length * (1 if self.rows is None else self.height)
 
     @property
@@ -76,12 +76,12 @@ class Plane(Struct, frozen=True):
         return 1 if self.columns is None else len(self.places(self.columns))
 
     def is_there(self, row: int, column: int) -> bool:
-        """Whether there is an element: the last row of a folded axis may be short."""
+        """Return True if there is an element: the last row of a folded axis may be short."""
         inside = 0 <= row < self.height and 0 <= column < self.width
         return inside and (not self.is_folded or row * FOLD + column < self._length)
 
     def element(self, row: int, column: int) -> tuple[int, ...]:
-        """The index in the tensor of what stands there."""
+        """Return the index in the tensor of what stands there."""
         found = list(self.index)
         if self.columns is not None:
             found[self.columns] = self.places(self.columns)[row * FOLD + column if self.is_folded else column]
@@ -90,7 +90,7 @@ class Plane(Struct, frozen=True):
         return tuple(found)
 
     def place(self, element: Sequence[int]) -> tuple[int, int] | None:
-        """The row and column of an element; None where it is not shown."""
+        """Return the row and column of an element; None where it is not shown."""
         fixed = (axis for axis in range(len(self.shape)) if axis not in (self.rows, self.columns))
         if any(element[axis] != self.index[axis] for axis in fixed):
             return None
@@ -106,16 +106,16 @@ class Plane(Struct, frozen=True):
         return divmod(column, FOLD) if self.is_folded else (row, column)
 
     def row_label(self, row: int) -> int:
-        """The index of a row along its axis; of a folded axis that of its first element."""
+        """Return the index of a row along its axis; of a folded axis that of its first element."""
         axis = self.columns if self.is_folded else self.rows
         return 0 if axis is None else self.places(axis)[row * FOLD if self.is_folded else row]
 
     def column_label(self, column: int) -> int:
-        """The index of a column along its axis; of a folded axis how far it is from the row's first."""
+        """Return the index of a column along its axis; of a folded axis how far it is from the row's first."""
         return column if self.is_folded or self.columns is None else self.places(self.columns)[column]
 
     def block(self, array: Array, rows: range, columns: range) -> Array:
-        """A part of the plane as an array of rank 2, a view where it can be; zeros where a folded axis has ended."""
+        """Return a part of the plane as an array of rank 2, a view if it can be; zeros if a folded axis has ended."""
         index: list[int | slice] = list(self.index)
         for axis in (self.rows, self.columns):
             if axis is not None:
@@ -134,7 +134,7 @@ class Plane(Struct, frozen=True):
     # --- another one ---------------------------------------------------------------------------------------------
 
     def fitted(self, shape: tuple[int, ...]) -> Plane:
-        """The same for a tensor of another shape: as far as that goes, what was chosen stays chosen."""
+        """Return the same for a tensor of another shape: as far as that goes, what was chosen stays chosen."""
         if len(shape) != len(self.shape):
             return plane_of(shape)
         index = tuple(max(0, min(at, size - 1)) for at, size in zip(self.index, shape, strict=True))
@@ -146,7 +146,7 @@ class Plane(Struct, frozen=True):
         return replace(self, index=tuple(near if at == axis else was for at, was in enumerate(self.index)))
 
     def through(self, element: Sequence[int]) -> Plane:
-        """The plane with the same axes in which an element is; parts that leave it out become whole."""
+        """Return the plane with the same axes in which an element is; parts that leave it out become whole."""
         parts = tuple(part if element[axis] in self.places(axis) else _WHOLE for axis, part in enumerate(self.parts))
         return replace(self, index=tuple(element), parts=parts)
 
@@ -161,7 +161,7 @@ class Plane(Struct, frozen=True):
         return replace(self, rows=rows, columns=axis)
 
     def sliced(self, wanted: Slice) -> Plane:
-        """What `[0,:,3:8]` asks for: the last two axes with a colon are shown. UsageError where it does not fit."""
+        """Return the plane of `[0,:,3:8]`: the last two axes with a colon are shown. UsageError for another rank."""
         items = _spelled_out(wanted, len(self.shape))
         index, parts, shown = list(self.index), [_WHOLE] * len(items), []
         for axis, item in enumerate(items):
@@ -179,7 +179,7 @@ class Plane(Struct, frozen=True):
 
 
 def plane_of(shape: tuple[int, ...]) -> Plane:
-    """The plane that one sees first: the last two axes that have more than one element."""
+    """Return the plane that one sees first: the last two axes that have more than one element."""
     rank = len(shape)
     wide = [axis for axis, size in enumerate(shape) if size != 1] or list(range(rank))[-1:]
     rows, columns = ([None, None, *wide])[-2:]
@@ -187,7 +187,7 @@ def plane_of(shape: tuple[int, ...]) -> Plane:
 
 
 def readable(part: Array) -> Array:
-    """The elements in a type whose items are plain numbers, booleans or texts; no value lost. For parts, not the whole.
+    """Return the elements in a type whose items are plain numbers, booleans or texts. For parts, not the whole.
 
     16-bit and 8-bit floats as f32, packed integers as 8-bit ones, nf4 as the numbers that its codes stand for.
     """
@@ -199,7 +199,7 @@ def readable(part: Array) -> Array:
 
 
 def is_numeric(dtype: np.dtype[np.generic]) -> bool:
-    """Whether the elements are numbers or booleans, not texts."""
+    """Return True if the elements are numbers or booleans, not texts."""
     return element_types.of_dtype(dtype) is not element_types.STRING
 
 
@@ -214,7 +214,7 @@ def _folded(vector: Array) -> Array:
 
 
 def _spelled_out(wanted: Slice, rank: int) -> list[int | slice]:
-    """An item for every axis."""
+    """Return an item for every axis."""
     items = list(wanted)
     if items.count(...) > 1 or len(items) - items.count(...) > rank:
         raise UsageError(f"{len(items)} indices are too many for a tensor of rank {rank}")

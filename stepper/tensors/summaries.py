@@ -25,7 +25,7 @@ PAIRS: Final = frozenset({("max", "abs"), *((outer, inner) for outer in ("any", 
 
 
 class Unknown(Exception):
-    """What statistics do not tell; the text is a sentence."""
+    """Reason for which statistics are not known; the text is a sentence."""
 
 
 class Summary(Struct, frozen=True, eq=False):
@@ -37,7 +37,7 @@ class Summary(Struct, frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        """How many elements the tensor has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
@@ -71,7 +71,7 @@ class Summary(Struct, frozen=True, eq=False):
         return element_types.is_floating(self.dtype) and self.dtype.itemsize <= 4
 
     def together(self, outer: str, inner: str) -> Any:
-        """The result of one of PAIRS. Raises Unknown."""
+        """Return the result of one of PAIRS. Raises Unknown."""
         if inner == "abs":
             return max(abs(self.reduced("min")), abs(self.reduced("max")))
         count = self._count(inner)

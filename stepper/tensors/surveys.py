@@ -1,4 +1,4 @@
-"""What takes time on a large tensor, in steps: statistics and histogram, a picture by the largest magnitude, a search.
+"""Long computations on a tensor, in steps: statistics and histogram, a picture by the largest magnitude, a search.
 
 Each is a generator that yields after some milliseconds of work and returns what it found, so that whoever runs it may
 leave off for something more urgent and go on later, or forget it. No temporary is larger than some megabytes.
@@ -41,7 +41,7 @@ class Survey(Struct, frozen=True, eq=False):
 
 
 def finish(steps: Steps[Found]) -> Found:
-    """All steps at once."""
+    """Return all steps at once."""
     while True:
         try:
             next(steps)
@@ -83,7 +83,7 @@ def _histogram(array: Array, low: float, high: float, bins: int) -> Steps[tuple[
 
 
 def next_where(array: Array, test: Callable[[Array], Array], start: int) -> Steps[int | None]:
-    """The flat index of the first element from `start` on for which a test of floats holds; None if there is none."""
+    """Return the flat index of the first element from `start` on that passes a test of floats; None if none does."""
     if array.dtype not in FLOATING:
         return None
     for begin, chunk in _flat_parts(array, start):
@@ -96,7 +96,7 @@ def next_where(array: Array, test: Callable[[Array], Array], start: int) -> Step
 
 
 def previous_where(array: Array, test: Callable[[Array], Array], stop: int) -> Steps[int | None]:
-    """The flat index of the last element before `stop` for which a test of floats holds; None if there is none."""
+    """Return the flat index of the last element before `stop` that passes a test of floats; None if none does."""
     if array.dtype not in FLOATING:
         return None
     while stop > 0:
@@ -111,14 +111,14 @@ def previous_where(array: Array, test: Callable[[Array], Array], stop: int) -> S
 
 
 def _flat_parts(array: Array, start: int = 0) -> Generator[tuple[int, Array], None, None]:
-    """The elements in row-major order from `start` on, some at a time, as plain numbers; and where each part begins."""
+    """Yield the elements in row-major order from `start` on, in parts, as plain numbers; and where each begins."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     for begin in range(start, array.size, STEP):
         yield begin, readable(np.asarray(flat[begin : begin + STEP]))
 
 
 def largest_magnitudes(block: Block, rows: Array, columns: Array) -> Steps[Array]:
-    """A plane in few cells, each the element of largest magnitude within it; NaN goes before Inf before all else.
+    """Return a plane in few cells, each the element of largest magnitude in it; NaN before Inf before all else.
 
     `rows` and `columns` are ascending edges: cell (i, j) stands for rows[i]..rows[i+1] and columns[j]..columns[j+1],
     none of them empty. Of two of one magnitude the positive one. Result: f64 [len(rows)-1, len(columns)-1].
@@ -155,6 +155,6 @@ def _bands(columns: Array) -> list[range]:
 
 
 def edges(begin: int, stop: int, cells: int) -> Array:
-    """The edges of so many cells of almost the same size, fewer where there are fewer elements than cells."""
+    """Return the edges of so many cells of almost the same size, fewer where there are fewer elements than cells."""
     cells = min(cells, stop - begin)
     return begin + (np.arange(cells + 1) * (stop - begin)) // max(cells, 1)
