@@ -25,6 +25,16 @@ from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
 from stepper.commands.topics import TOPICS, Topic
+from stepper.compare.report.evidence import ORIGIN_TEXTS, SWITCHED_OFF
+from stepper.compare.report.explanations import (
+    OPENVINO_VERSION,
+    QUANTISED_TRIALS,
+    USUAL_TRIALS,
+    ExplanationKind,
+)
+from stepper.compare.report.text import SHORT_ORIGINS
+from stepper.compare.run.rounding import STABLE, SUMS
+from stepper.compare.run.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
@@ -237,11 +247,58 @@ def figure_formats() -> Lines:
     yield from table(("format", "suffix", "what it is", "of"), rows)
 
 
-def figure_options() -> Lines:
-    """The options of `stepper export` alone."""
-    shared = {action.dest for action in command_parsers()["inspect"]._actions} - {"model"}
-    own = [action for action in command_parsers()["export"]._actions if action.dest not in shared]
-    yield from table(("", "what it is"), map(option, own))
+def own_options(command: str) -> Callable[[], Lines]:
+    """Return what writes the options that a command has and `stepper inspect` has not."""
+
+    def made() -> Lines:
+        shared = {action.dest for action in command_parsers()["inspect"]._actions} - {"model"}
+        own = [action for action in command_parsers()[command]._actions if action.dest not in shared]
+        yield from table(("", "what it is"), map(option, own))
+
+    return made
+
+
+# --- comparison -----------------------------------------------------------------------------------------------------
+
+
+def tolerances() -> Lines:
+    """The tolerances of the element types, for references with our kernels and with others."""
+    rows = []
+    for name, same in SAME_KERNELS.items():
+        other = OTHER_KERNELS[name]
+        rows.append(
+            (code(name), *(f"{one:g}" for one in (same.relative, same.absolute, other.relative, other.absolute)))
+        )
+    rows.append(("floats of 8 and fewer bits", *(f"{number:g}" for number in (COARSE.relative, COARSE.absolute) * 2)))
+    rows.append(("integers, booleans, texts", *["0"] * 4))
+    yield from table(("", "same kernels: relative", "absolute", "other kernels: relative", "absolute"), rows)
+
+
+def rounding_allowances() -> Lines:
+    """The types of operations for which rounding may leave more than the tolerance."""
+    kinds = {"sums of products": SUMS, "found by perturbed inputs": STABLE, "a level more or less": ("FakeQuantize",)}
+    rows = [(kind, ", ".join(code(one) for one in sorted(types))) for kind, types in kinds.items()]
+    yield from table(("allowance", "operations"), rows)
+
+
+def mismatch_origins() -> Lines:
+    """Where a mismatch comes from: the word in the table of the worst values, and the sentence of the verdict."""
+    rows = [(code(SHORT_ORIGINS.get(origin, str(origin))), cell(text)) for origin, text in ORIGIN_TEXTS.items()]
+    yield from table(("origin", "what the verdict says"), rows)
+
+
+def runtime_explanations() -> Lines:
+    """The trials that tell which part of OpenVINO makes its outputs differ."""
+    properties = dict((*QUANTISED_TRIALS, *USUAL_TRIALS))
+    rows = [
+        (
+            str(kind),
+            ", ".join(code(f"{name}={value}") for name, value in properties.get(kind, {}).items()) or "a changed model",
+            cell(SWITCHED_OFF.get(kind, f"a known fault of OpenVINO {OPENVINO_VERSION}")),
+        )
+        for kind in ExplanationKind
+    ]
+    yield from table(("explanation", "trial", "what it means where the runtime then agrees"), rows)
 
 
 # --- rule books and operations --------------------------------------------------------------------------------------
@@ -377,7 +434,12 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "recording-views": recording_views,
     "recording-tables": recording_tables,
     "figure-formats": figure_formats,
-    "figure-options": figure_options,
+    "figure-options": own_options("export"),
+    "compare-options": own_options("compare"),
+    "tolerances": tolerances,
+    "rounding-allowances": rounding_allowances,
+    "mismatch-origins": mismatch_origins,
+    "runtime-explanations": runtime_explanations,
     "departures": operation_departures,
     "operations": operations,
     "python": python_names,

@@ -104,7 +104,7 @@ def _rearranged(ours: Array, theirs: Array, consumer: Layer) -> str:
 
 
 def _blocks(ours: Array, theirs: Array, axis: int, blocks: int, consumer: Layer) -> str:
-    """True if it consists of the reference's blocks (gates) in another order."""
+    """Return that it consists of the reference's blocks (gates) in another order; empty if it does not."""
     if ours.shape[axis] % blocks or ours.shape[axis] == blocks:
         return ""
     mine, others = np.split(ours, blocks, axis), np.split(theirs, blocks, axis)

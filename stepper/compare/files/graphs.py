@@ -191,7 +191,7 @@ class GraphDifferences:
         return ours is None or theirs is None or not same_numbers(ours, theirs)
 
     def _content_of_another(self, constant: Layer, ours: Any, theirs: Any) -> str:
-        """True if a constant that changed holds what another one of the reference has: an offset that went astray."""
+        """Return that a changed constant holds what another one of the reference has: an offset that went astray."""
         if np.asarray(ours).size < 2 or np.asarray(ours).shape != np.asarray(theirs).shape:
             return ""
         for other in self.pair.theirs.layers:
@@ -265,7 +265,8 @@ class GraphDifferences:
         return []
 
     def _old_value(self, source: Source, other: Source) -> str:
-        """True if ours is the carried Parameter of which the reference takes the new value, or the other way round."""
+        """Return that ours is the carried Parameter of which the reference takes the new value, or the other way
+        round."""
         if not self.pair.path or not self.pair.path[-1].is_loop:
             return ""
         body = self.pair.path[-1].bodies[0]

@@ -67,21 +67,25 @@ def figures(distance: Distance) -> str:
     return ", ".join(parts)
 
 
+ORIGIN_TEXTS: Final = {
+    ErrorOrigin.HERE: "made here: on the reference's inputs it still gives something else",
+    ErrorOrigin.CARRIED: "carried in: on the reference's inputs it gives what the reference has",
+    ErrorOrigin.OVERFLOW: (
+        f"{ErrorOrigin.OVERFLOW}: it computes integers of 64 bits in i32, and the value is beyond 2^31"
+    ),
+    ErrorOrigin.DEPARTURE: str(ErrorOrigin.DEPARTURE),
+    ErrorOrigin.UNKNOWN: "carried in or made here, its inputs differ too",
+}
+"""Sentences on where a mismatch comes from."""
+
+
 def made_text(difference: ValueMismatch) -> str:
-    """True if the error is made here or came in with the inputs."""
-    if difference.origin is ErrorOrigin.HERE:
-        if difference.layer.type == "Result":
-            return "made in the body as a whole: on the same inputs it gives something else"
-        if difference.inputs_agree:
-            return "made here: its computed inputs agree"
-        return "made here: on the reference's inputs it still gives something else"
-    if difference.origin is ErrorOrigin.CARRIED:
-        return "carried in: on the reference's inputs it gives what the reference has"
-    if difference.origin is ErrorOrigin.OVERFLOW:
-        return f"{ErrorOrigin.OVERFLOW}: it computes integers of 64 bits in i32, and the value is beyond 2^31"
-    if difference.origin is ErrorOrigin.DEPARTURE:
-        return str(ErrorOrigin.DEPARTURE)
-    return "carried in or made here, its inputs differ too"
+    """Return where the error comes from: made here, or came in with the inputs."""
+    if difference.origin is ErrorOrigin.HERE and difference.layer.type == "Result":
+        return "made in the body as a whole: on the same inputs it gives something else"
+    if difference.origin is ErrorOrigin.HERE and difference.inputs_agree:
+        return "made here: its computed inputs agree"
+    return ORIGIN_TEXTS[difference.origin]
 
 
 def loop_text(difference: LoopMismatch) -> str:
@@ -225,10 +229,10 @@ def explanation_text(found: RuntimeExplanation) -> str:
             "sliced inputs, so that the pass EliminateLoopInputsOutputs drops them, and the number of iterations with "
             f"them. With the slices used the runtime {result}"
         )
-    return f"compiled with {settings} the runtime {result}: {_SWITCHED_OFF[found.reason]}"
+    return f"compiled with {settings} the runtime {result}: {SWITCHED_OFF[found.reason]}"
 
 
-_SWITCHED_OFF: Final = {
+SWITCHED_OFF: Final = {
     ExplanationKind.DYNAMIC_QUANTIZATION: "else it quantises what is multiplied with compressed weights as it runs",
     ExplanationKind.LOW_PRECISION: "else its low-precision transformations compute in 8 bits what FakeQuantize marks",
     ExplanationKind.BOTH_QUANTISATIONS: (

@@ -60,12 +60,12 @@ class RuntimeExplanation(Struct, frozen=True):
 
 _DYNAMIC: Final = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 _LOW: Final = {"LP_TRANSFORMS_MODE": "OFF"}
-_QUANTISED: Final = (
+QUANTISED_TRIALS: Final = (
     (ExplanationKind.DYNAMIC_QUANTIZATION, _DYNAMIC),
     (ExplanationKind.LOW_PRECISION, _LOW),
     (ExplanationKind.BOTH_QUANTISATIONS, {**_DYNAMIC, **_LOW}),
 )
-_USUAL: Final = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
+USUAL_TRIALS: Final = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
 _NARROW: Final = frozenset(
     {"i4", "u4", "i8", "u8", "u1", "u2", "u3", "u6", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"}
 )
@@ -119,7 +119,7 @@ def _trials(model: Model) -> Iterator[_Trial]:
         for layer in unused_slices(graph):
             text = trials.with_used_slices(model, [*place, (layer.id, "body")])
             yield ExplanationKind.UNUSED_SLICES, loops, (layer,), text, {}
-    for reason, properties in (*(_QUANTISED if is_quantised(model) else ()), *_USUAL):
+    for reason, properties in (*(QUANTISED_TRIALS if is_quantised(model) else ()), *USUAL_TRIALS):
         yield reason, (), (), None, properties
 
 

@@ -161,7 +161,7 @@ Near = Callable[[Any, Any], bool]
 
 
 def _near(tolerance: Tolerance) -> Near:
-    """True if they agree a little wider than the tolerance."""
+    """Return a test for agreement a little wider than the tolerance."""
     relative = 4 * min(max(tolerance.relative, 1e-12), 1e-4)
     return lambda a, b: bool((np.abs(a - b) <= tolerance.absolute + relative * np.abs(b)).all())
 

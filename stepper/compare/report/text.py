@@ -154,7 +154,7 @@ def _outcome(outcome: LoopOutcome | None) -> str:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-_ORIGINS: Final = {
+SHORT_ORIGINS: Final = {
     ErrorOrigin.OVERFLOW: "overflow",
     ErrorOrigin.DEPARTURE: "departure",
     ErrorOrigin.UNKNOWN: "not known",
@@ -206,7 +206,9 @@ def _worst_lines(comparison: RunComparison) -> list[str]:
         assert worst is not None
         where = f" in {path_text(worst.path)}" if worst.path else ""
         lines += _wrapped(f"{named(record.layer)}{_port(record)}{where}", "  ")
-        origin = "as it entered" if record.layer.type == "Parameter" else _ORIGINS.get(worst.origin, str(worst.origin))
+        origin = (
+            "as it entered" if record.layer.type == "Parameter" else SHORT_ORIGINS.get(worst.origin, str(worst.origin))
+        )
         if record.layer.bodies and worst.origin is ErrorOrigin.HERE:
             origin = "made inside"
         lines.append(f"    {origin:14}{_numbers(worst.measure)}  {record.differing} of {record.compared}")

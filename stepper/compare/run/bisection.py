@@ -124,7 +124,7 @@ class _Trial:
 
 
 def _apart(ours: Array, theirs: Array, tolerance: Tolerance) -> tuple[bool, float]:
-    """True if two outputs differ, and how far they are apart relative to the largest element."""
+    """Return True if two outputs differ, and how far they are apart relative to the largest element."""
     with np.errstate(all="ignore"):
         wide = np.abs(storable(theirs).astype(np.float64))
         largest = float(np.max(wide, initial=0.0, where=np.isfinite(wide)))

@@ -33,7 +33,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.ir.model import Layer
 
-_SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
+SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
     "MatMul": None,
     "GroupedMatMul": None,
     "Einsum": None,
@@ -58,7 +58,7 @@ _SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
 _MEANS: Final = frozenset({"ReduceMean", "AvgPool", "AdaptiveAvgPool"})
 """Those that give 1 for ones: what is summed is counted from the sizes."""
 
-_STABLE: Final = frozenset(
+STABLE: Final = frozenset(
     {
         *("LSTMCell", "GRUCell", "RNNCell", "AUGRUCell", "LSTMSequence", "GRUSequence", "RNNSequence", "AUGRUSequence"),
         "ScaledDotProductAttention",
@@ -83,7 +83,7 @@ _TIE: Final = 8
 
 def rounds(layer: Layer) -> bool:
     """True if more than the ordinary tolerance may be allowed for what a layer gives."""
-    return layer.type in _SUMS or layer.type in _STABLE or layer.type in ("FakeQuantize", "Result")
+    return layer.type in SUMS or layer.type in STABLE or layer.type in ("FakeQuantize", "Result")
 
 
 def inputs_of(frame: Frame, operation: Operation) -> list[Any]:
@@ -190,7 +190,7 @@ class _Errors:
             return _NOTHING
         inputs = inputs_of(frame, operation)
         parts = [_fitting(self.of(source, left - 1), x) for source, x in zip(operation.inputs, inputs, strict=True)]
-        if kind in _SUMS or kind in _STABLE:
+        if kind in SUMS or kind in STABLE:
             own = allowance(operation, operation.outputs.index(slot), inputs)
             return _NOTHING if own is None else own + _through(operation, slot, inputs, parts)
         if kind in _RESHAPED:
@@ -215,7 +215,7 @@ class _Errors:
 def _through(operation: Operation, slot: int, inputs: Sequence[Any], parts: Sequence[Array]) -> Any:
     """Return the error of a sum of products from the errors in its factors."""
     total: Any = _NOTHING
-    factors = _SUMS.get(operation.layer.type, ()) if operation.layer.type in _SUMS else ()
+    factors = SUMS.get(operation.layer.type, ()) if operation.layer.type in SUMS else ()
     for index, part in enumerate(parts):
         if _is_float(inputs[index]) and part.any() and operation.function is not None:
             if factors is not None and index not in factors:
@@ -251,7 +251,7 @@ def behind_sums(program: Program) -> frozenset[int]:
 
 def _sums(layer: Layer) -> bool:
     inner = (one for body in layer.bodies for one in body.graph.layers)
-    return layer.type in _SUMS or layer.type in _STABLE or any(_sums(one) for one in inner)
+    return layer.type in SUMS or layer.type in STABLE or any(_sums(one) for one in inner)
 
 
 def allowance(operation: Operation, output: int, inputs: Sequence[Any]) -> Array | None:
@@ -271,9 +271,9 @@ def allowance(operation: Operation, output: int, inputs: Sequence[Any]) -> Array
 
     try:
         with np.errstate(all="ignore"):
-            if kind in _SUMS:
+            if kind in SUMS:
                 found = _of_sum(operation.layer, result, arrays)
-            elif kind in _STABLE:
+            elif kind in STABLE:
                 found = _of_stable(result, arrays)
             else:
                 found = _of_quantisation(operation.layer, arrays)
@@ -283,7 +283,7 @@ def allowance(operation: Operation, output: int, inputs: Sequence[Any]) -> Array
 
 
 def _of_sum(layer: Layer, result: Callable[[Sequence[Any]], Array], inputs: Sequence[Any]) -> Array:
-    factors = _SUMS[layer.type]
+    factors = SUMS[layer.type]
     chosen = [_is_float(x) and (factors is None or index in factors) for index, x in enumerate(inputs)]
     total = result([np.abs(x) if is_factor else x for x, is_factor in zip(inputs, chosen, strict=True)])
     if layer.type in _MEANS:

@@ -46,7 +46,7 @@ OTHER_KERNELS: Final[Mapping[str, Tolerance]] = {
 }
 """Where the other side has kernels of its own (OpenVINO, somebody else's values)."""
 
-_COARSE: Final = Tolerance(0.13, 0.05)
+COARSE: Final = Tolerance(0.13, 0.05)
 """Floats of 8 and fewer bits."""
 
 
@@ -84,7 +84,7 @@ class Tolerances(Struct, frozen=True):
         return replace(self, by_name={**tenth, **self.by_name})
 
     def _of_float(self, type_name: str) -> Tolerance:
-        default = (SAME_KERNELS if self.exact else OTHER_KERNELS).get(type_name, _COARSE)
+        default = (SAME_KERNELS if self.exact else OTHER_KERNELS).get(type_name, COARSE)
         if self.relative is None and self.absolute is None and not self.ulp:
             return replace(default, rounds=True)
         asked = self.relative is not None or self.absolute is not None

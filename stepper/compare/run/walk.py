@@ -158,7 +158,7 @@ class LockstepWalk:
         return True
 
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
-        """Return our loop goes on where the reference has ended; whether it may still."""
+        """Return True if our loop may go on where the reference has ended."""
         assert frame.activation is not None
         first = self._alone.setdefault(id(frame), frame.activation.iteration)
         if frame.activation.iteration - first < _MORE_ITERATIONS + first:
@@ -393,7 +393,7 @@ class LockstepWalk:
         return record is not None and record.differing > 0
 
     def _exchanged(self, frame: Frame, found: ReferenceFrame, difference: ValueMismatch) -> tuple[str, ...]:
-        """True if a Parameter has got what the reference has in another one."""
+        """Return that a Parameter has got what the reference has in another one."""
         if not patterns.is_telling(difference.ours):
             return ()
         for other in frame.program.graph.parameters:
@@ -403,7 +403,7 @@ class LockstepWalk:
         return ()
 
     def _look_ahead(self, frame: Frame, found: ReferenceFrame) -> None:
-        """True if what differed in the iteration before is what the reference has in this one."""
+        """Note where what differed in the iteration before is what the reference has in this one."""
         assert frame.activation is not None
         kept = []
         for waiting, difference, record in self._ahead:
