@@ -49,7 +49,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def exact(part: Any, key: str) -> Any:
-    """A schema that allows no key that it does not name; of a record all keys are required, with defaults or not."""
+    """Return a schema that allows only the keys that it names; of a record all are required, also with defaults."""
     if isinstance(part, list):
         return [exact(item, "") for item in part]
     if not isinstance(part, dict):
@@ -68,14 +68,14 @@ def exact(part: Any, key: str) -> Any:
 
 
 def real(part: dict[str, Any]) -> dict[str, Any]:
-    """A number, or the text for what JSON lacks."""
+    """Return a number, or the text for what JSON lacks."""
     others = [item for item in part.get("anyOf", []) if item != {"type": "number"} and "enum" not in item]
     reference = {"$ref": "#/$defs/Real"}
     return {"anyOf": [reference, *others]} if others else reference
 
 
 def page(found: dict[str, dict[str, Any]]) -> str:
-    """The page that describes the answers."""
+    """Return the page that describes the answers."""
     parts = found["common"]["$defs"]
     lines = [
         "# Answers as JSON",
@@ -113,7 +113,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
 
 
 def debug_lines(found: dict[str, dict[str, Any]], parts: dict[str, Any], shown: list[str]) -> Iterator[str]:
-    """The commands of the debugger with their answers."""
+    """Yield the commands of the debugger with their answers."""
     yield from ("The answers of the commands, by name (schema: `debug-answers.json`):", "", "| command | answer |")
     yield "|---|---|"
     answers = found["debug-answers"]["$defs"]
@@ -127,7 +127,7 @@ def debug_lines(found: dict[str, dict[str, Any]], parts: dict[str, Any], shown: 
 
 
 def shown_parts(shown: list[str], parts: dict[str, Any]) -> list[str]:
-    """All parts that those shown lead to, in the order of their names."""
+    """Return all parts that those shown lead to, in the order of their names."""
     reached, waiting = set(shown), list(shown)
     while waiting:
         for name in references(parts[waiting.pop()]):
@@ -138,7 +138,7 @@ def shown_parts(shown: list[str], parts: dict[str, Any]) -> list[str]:
 
 
 def references(part: Any) -> Iterator[str]:
-    """The names of the parts that a part is made of."""
+    """Yield the names of the parts that a part is made of."""
     if isinstance(part, dict):
         if "$ref" in part:
             yield part["$ref"].rpartition("/")[2]
@@ -150,7 +150,7 @@ def references(part: Any) -> Iterator[str]:
 
 
 def tables(name: str, parts: dict[str, Any], shown: list[str]) -> list[str]:
-    """The heading and the table of one part; nothing where it was shown before."""
+    """Return the heading and the table of one part; nothing where it was shown before."""
     if name in shown:
         return []
     shown.append(name)
@@ -166,7 +166,7 @@ def tables(name: str, parts: dict[str, Any], shown: list[str]) -> list[str]:
 
 
 def type_text(part: dict[str, Any]) -> str:
-    """A type in a few words."""
+    """Return a type in a few words."""
     if "$ref" in part:
         return linked(part["$ref"].rpartition("/")[2])
     if "anyOf" in part:
@@ -187,7 +187,7 @@ def type_text(part: dict[str, Any]) -> str:
 
 
 def linked(name: str) -> str:
-    """A name that leads to its heading."""
+    """Return a name that leads to its heading."""
     return f"[{name}](#{name.lower().replace('.', '')})"
 
 

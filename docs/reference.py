@@ -52,19 +52,19 @@ Lines = Iterable[str]
 
 
 def cell(text: str) -> str:
-    """A text as the cell of a table."""
+    """Return a text as the cell of a table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def code(text: str) -> str:
-    """A text as code in the cell of a table."""
+    """Return a text as code in the cell of a table."""
     fence = "``" if "`" in text else "`"
     inner = text.replace("|", "\\|")
     return f"{fence} {inner} {fence}" if "`" in text else f"{fence}{inner}{fence}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table, with an empty line behind it."""
+    """Yield a table, with an empty line behind it."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     yield from (f"| {' | '.join(row)} |" for row in rows)
@@ -75,21 +75,21 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def command_parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of the commands by name."""
+    """Return the parsers of the commands by name."""
     actions = parser()._actions
     found = next(action for action in actions if isinstance(action, argparse._SubParsersAction))
     return dict(found.choices)
 
 
 def command_line() -> Lines:
-    """Each command of the command line with its options."""
+    """Return each command of the command line with its options."""
     for name, one in command_parsers().items():
         yield from (f"## stepper {name}", "", one.description or "", "", "```text", usage(one), "```", "")
         yield from table(("", "what it is"), (option(action) for action in one._actions if action.dest != "help"))
 
 
 def usage(one: argparse.ArgumentParser) -> str:
-    """How a command is written, in short."""
+    """Return how a command is written, in short."""
     words = [one.prog]
     for action in one._actions:
         if not action.option_strings:
@@ -99,7 +99,7 @@ def usage(one: argparse.ArgumentParser) -> str:
 
 
 def option(action: argparse.Action) -> tuple[str, str]:
-    """An option or argument as a row: how it is written, what it is."""
+    """Return an option or argument as a row: how it is written, what it is."""
     takes = action.nargs != 0
     if not action.option_strings:
         written = code(written_value(action))
@@ -116,7 +116,7 @@ def option(action: argparse.Action) -> tuple[str, str]:
 
 
 def written_value(action: argparse.Action) -> str:
-    """The value of an option or argument, as its help writes it."""
+    """Return the value of an option or argument, as its help writes it."""
     if action.metavar:
         return str(action.metavar)
     return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
@@ -134,7 +134,7 @@ GROUP_TITLES = MappingProxyType({
 
 
 def debugger_commands() -> Lines:
-    """The commands of the debugger, group by group."""
+    """Return the commands of the debugger, group by group."""
     for group in GROUPS:
         yield from (f"## {GROUP_TITLES[group]}", "")
         rows = [
@@ -164,7 +164,7 @@ def topic_table(topic: Topic) -> Callable[[], Lines]:
 
 
 def keys() -> Lines:
-    """The keys that hold everywhere, and those of each pane."""
+    """Return the keys that hold everywhere, and those of each pane."""
     keymap = chosen_keys("default").keymap
     yield from ("## Everywhere", "")
     yield from table(("keys", "what they do", "command"), map(key_row, (key for key in keymap if not key.panes)))
@@ -175,13 +175,13 @@ def keys() -> Lines:
 
 
 def key_row(key: Key) -> tuple[str, str, str]:
-    """A key as a row of a table."""
+    """Return a key as a row of a table."""
     names = [name for name in names_of(key).split("  ") if name]
     return " ".join(map(code, names)), cell(key.help), code(key.command)
 
 
 def key_presets() -> Lines:
-    """What the presets change."""
+    """Yield the changes of each preset."""
     default = {(name, key.panes): key.command for key in chosen_keys("default").keymap for name in key.keys}
     for preset in ("vscode", "vim", "emacs"):
         found = [
@@ -194,7 +194,7 @@ def key_presets() -> Lines:
 
 
 def screens() -> Lines:
-    """The screens by name."""
+    """Return the screens by name."""
     yield from table(
         ("screen", "what it shows"), ((code(f":view {one.name}"), cell(one.help)) for one in VIEWS.values())
     )
@@ -204,7 +204,7 @@ def screens() -> Lines:
 
 
 def recording_tables() -> Lines:
-    """The tables of a recording: what they hold, and how tables and views are made."""
+    """Return the tables of a recording: what they hold, and how tables and views are made."""
     rows: list[list[str]] = []
     for line in (
         inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines()
@@ -223,7 +223,7 @@ def recording_tables() -> Lines:
 
 
 def recording_views() -> Lines:
-    """The views of a recording with their columns."""
+    """Return the views of a recording with their columns."""
     connection = sqlite3.connect(":memory:")
     schema.create(connection)
     rows = []
@@ -234,12 +234,12 @@ def recording_views() -> Lines:
 
 
 def folded(columns: str) -> str:
-    """The columns of a table, without the many that differ by their number alone."""
+    """Return the columns of a table, without the many that differ by their number alone."""
     return re.sub(r"n0, n1, .*, (n\d+)", r"n0, n1, ..., \1", columns)
 
 
 def figure_formats() -> Lines:
-    """The formats that `stepper export` writes, by their declarations."""
+    """Return the formats that `stepper export` writes, by their declarations."""
     rows = (
         (code(one.name), ", ".join(map(code, one.suffixes)), cell(one.description), cell(one.subject))
         for one in FORMATS.values()
@@ -262,7 +262,7 @@ def own_options(command: str) -> Callable[[], Lines]:
 
 
 def tolerances() -> Lines:
-    """The tolerances of the element types, for references with our kernels and with others."""
+    """Return the tolerances of the element types, for references with our kernels and with others."""
     rows = []
     for name, same in SAME_KERNELS.items():
         other = OTHER_KERNELS[name]
@@ -275,7 +275,7 @@ def tolerances() -> Lines:
 
 
 def rounding_allowances() -> Lines:
-    """The types of operations for which rounding may leave more than the tolerance."""
+    """Return the types of operations for which rounding may leave more than the tolerance."""
     kinds = {"sums of products": SUMS, "found by perturbed inputs": STABLE, "a level more or less": ("FakeQuantize",)}
     rows = [(kind, ", ".join(code(one) for one in sorted(types))) for kind, types in kinds.items()]
     yield from table(("allowance", "operations"), rows)
@@ -288,7 +288,7 @@ def mismatch_origins() -> Lines:
 
 
 def runtime_explanations() -> Lines:
-    """The trials that tell which part of OpenVINO makes its outputs differ."""
+    """Return the trials that tell which part of OpenVINO makes its outputs differ."""
     properties = dict((*QUANTISED_TRIALS, *USUAL_TRIALS))
     rows = [
         (
@@ -305,7 +305,7 @@ def runtime_explanations() -> Lines:
 
 
 def operation_departures() -> Lines:
-    """Where OpenVINO's plugin departs from the specification, by type of operation."""
+    """Yield where OpenVINO's plugin departs from the specification, by type of operation."""
     rows = []
     for type_, facts in sorted(departures.FACTS.items()):
         for fact in facts:
@@ -316,7 +316,7 @@ def operation_departures() -> Lines:
 
 
 def operations() -> Lines:
-    """Every operation of the operation sets: the definitions that have a kernel, and its file."""
+    """Return every operation of the operation sets: the definitions that have a kernel, and its file."""
     kernels = all_kernels()
     rows = []
     for type_, versions in DEFINITIONS.items():
@@ -332,13 +332,13 @@ def operations() -> Lines:
 
 
 def python_names() -> Lines:
-    """Every public name with its signature and its docstring."""
+    """Return every public name with its signature and its docstring."""
     for name in sorted(stepper.__all__, key=lambda name: (isinstance(getattr(stepper, name), type), name.lower())):
         yield from described(f"stepper.{name}", name, getattr(stepper, name))
 
 
 def described(title: str, name: str, thing: Any) -> Iterator[str]:
-    """A function or a class with its methods."""
+    """Yield a function or a class with its methods."""
     yield from (f"## {title}", "")
     is_error = isinstance(thing, type) and issubclass(thing, Exception)
     if isinstance(thing, type) and issubclass(thing, Enum):
@@ -368,7 +368,7 @@ def described(title: str, name: str, thing: Any) -> Iterator[str]:
 
 
 def signature(thing: Any) -> str:
-    """The signature as it is written, without `self`."""
+    """Return the signature as it is written, without `self`."""
     try:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -382,7 +382,7 @@ def signature(thing: Any) -> str:
 
 
 def on_lines(text: str) -> str:
-    """A signature with a parameter a line, where it is long."""
+    """Return a signature with a parameter a line, where it is long."""
     if len(text) < 70:
         return text
     depth, lines, begun = 0, [], 1
@@ -405,7 +405,7 @@ class Written:
 
 
 def plain(annotation: Any) -> Any:
-    """An annotation without the modules that its names come from."""
+    """Return an annotation without the modules that its names come from."""
     if annotation is inspect.Parameter.empty:
         return annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
@@ -413,14 +413,14 @@ def plain(annotation: Any) -> Any:
 
 
 def plain_default(default: Any) -> Any:
-    """A default; that of a word is the word."""
+    """Return a default; that of a word is the word."""
     if isinstance(default, StrEnum):
         return Written(repr(default.value))
     return Written(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
 
 
 def docstring(thing: Any) -> str:
-    """The docstring, cleaned."""
+    """Return the docstring, cleaned."""
     return inspect.cleandoc(getattr(thing, "__doc__", None) or "")
 
 
@@ -448,7 +448,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
 
 
 def filled(text: str) -> str:
-    """A page with its parts as they should be. KeyError for a part that nothing makes."""
+    """Return a page with its parts as they should be. KeyError for a part that nothing makes."""
 
     def made(match: re.Match[str]) -> str:
         content = "\n".join(PARTS[match[1]]()).strip("\n")

@@ -1,1 +1,1 @@
-"""What happened, on paper: layouts, figures and the files that people put into documentation."""
+"""Figures of models and runs: views, layout, and the files that are written."""

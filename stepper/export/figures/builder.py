@@ -22,14 +22,14 @@ SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
 
 
 class DrawnBox(NamedTuple):
-    """What a node is drawn of."""
+    """Graph and drawn node behind a node of the figure."""
 
     graph: Graph
     node: DrawnNode
 
 
 class FigureBuilder(Struct):
-    """What a figure is made of, while it is collected; `drawn` says by the id of a node what that stands for."""
+    """Nodes, edges and clusters of a figure under construction; `drawn` maps a node's id to its drawn node."""
 
     content: FigureContent
     nodes: list[FigureNode] = field(default_factory=list)
@@ -39,11 +39,11 @@ class FigureBuilder(Struct):
     _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
 
     def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> DrawnGraph:
-        """All of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
+        """Return all of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
         return self._add(graph, body, layer, None, prefix, cluster, self.content.depth)
 
     def add_bodies(self, layer: Layer, outer: Graph, prefix: str, parent: str, depth: int) -> str:
-        """A loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
+        """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
         id = f"{prefix}c{layer.id}"
         self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent))
         for body in layer.bodies:
@@ -120,7 +120,7 @@ class FigureBuilder(Struct):
     def _sources(
         self, key: int, output: int, opened: Mapping[int, Layer], prefix: str
     ) -> Iterator[tuple[str, EdgeKind, str]]:
-        """Where a tensor comes from: a node, or the Results of an opened layer, with the role of the port."""
+        """Yield the sources of a tensor: a node, or the Results of an opened layer, with the role of the port."""
         if key not in opened:
             yield f"{prefix}n{key}", EdgeKind.DATA, ""
             return
@@ -132,7 +132,7 @@ class FigureBuilder(Struct):
                     yield self._inner(prefix, layer, body, entry.result), EdgeKind.PORT, role
 
     def _targets(self, layer: Layer, index: int, prefix: str) -> Iterator[tuple[str, str]]:
-        """The Parameters that an opened layer's input leads to; the cluster where it is a trip count or condition."""
+        """Yield the Parameters that an opened layer's input leads to; the cluster for a trip count or condition."""
         reached = False
         for body in layer.bodies:
             for entry in body.inputs:
@@ -143,7 +143,7 @@ class FigureBuilder(Struct):
             yield f"{prefix}c{layer.id}", "control"
 
     def _inner(self, prefix: str, layer: Layer, body: Body, identity: int) -> str:
-        """The box of a Parameter or Result of an opened layer's body."""
+        """Return the box of a Parameter or Result of an opened layer's body."""
         inside = body_prefix(prefix, layer, body)
         return f"{inside}n{self._boxes[inside][identity]}"
 
@@ -153,23 +153,23 @@ def _opens(node: DrawnNode, depth: int) -> bool:
 
 
 def body_prefix(prefix: str, layer: Layer, body: Body) -> str:
-    """What the ids in a body begin with."""
+    """Return the prefix of all ids in a body."""
     side = SIDES[body.role][0] if len(layer.bodies) > 1 else ""
     return f"{prefix}{layer.id}{side}."
 
 
 def kind_of(layer: Layer) -> NodeKind:
-    """Loop or branch."""
+    """Return LOOP or BRANCH."""
     return NodeKind.LOOP if layer.is_loop else NodeKind.BRANCH
 
 
 def loop_label(layer: Layer) -> str:
-    """Such as `Loop 'decoder'`."""
+    """Return the type and the shortened name, such as `Loop 'decoder'`."""
     return f"{layer.type} '{shortened(excerpt(layer.name), 40)}'"
 
 
 def input_role(layer: Layer, entry: InputMapping) -> str:
-    """The role of an input of a port map; empty for an If, which has none."""
+    """Return the role of an input of a port map; empty for an If, which has none."""
     if not layer.is_loop:
         return ""
     try:
@@ -179,7 +179,7 @@ def input_role(layer: Layer, entry: InputMapping) -> str:
 
 
 def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> dict[int, tuple[str, ...]]:
-    """For each Parameter and Result of a loop's body, what its entries in the port map do."""
+    """Return for each Parameter and Result of a loop's body a line for each of its entries in the port map."""
     lines: dict[int, tuple[str, ...]] = {}
     if layer is None or body is None or not layer.is_loop:
         return lines
@@ -204,7 +204,7 @@ def axis_text(slicing: Slicing) -> str:
 
 
 def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
-    """What feeds an entry of a port map, in short."""
+    """Return the short name of the source of an entry of a port map."""
     source = None if entry.input is None or outer is None else outer.sources[layer.id][entry.input]
     if source is None or outer is None:
         return ""
@@ -212,19 +212,19 @@ def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
 
 
 def declared_lines(layer: Layer) -> tuple[str, ...]:
-    """The type and shape that the file declares for each output (of a Result: for its input)."""
+    """Return the type and shape that the file declares for each output (of a Result: for its input)."""
     ports = layer.inputs[:1] if layer.type == "Result" else layer.outputs
     return tuple(dict.fromkeys(declared_text(port) for port in ports))
 
 
 def declared_text(port: Port) -> str:
-    """Such as `f32[1,?,16]`."""
+    """Return type and shape as the file declares them, such as `f32[1,?,16]`."""
     name = port.element_type.name if port.element_type is not None else "?"
     return f"{name}{shape_text(port.dims).replace('-1', '?')}"
 
 
 def node_title(graph: Graph, node: DrawnNode) -> str:
-    """A box in full: type, name and id of its layer, or of all that it stands for."""
+    """Return a box in full: type, name and id of its layer, or of all that it stands for."""
     shown = [str(graph.by_id[key]) for key in sorted(node.layers)[:12]]
     if len(node.layers) > 12:
         shown.append(f"and {len(node.layers) - 12} more")

@@ -1,4 +1,4 @@
-"""What of a model or a run a figure shows: depth, operations, values, what is highlighted."""
+"""Selection and detail of a figure: depth, operations, values, highlight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Highlight(Struct, frozen=True):
 
 
 class FigureContent(Struct, frozen=True):
-    """What a figure shows. `depth`: how many levels of bodies are drawn inside of their layer.
+    """Selection and detail of a figure. `depth`: levels of bodies that are drawn inside of their layer.
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
@@ -41,7 +41,7 @@ class FigureContent(Struct, frozen=True):
     elsewhere: Elsewhere = field(default_factory=dict)
 
     def folding(self, graph: Graph) -> FoldingOptions:
-        """What of a graph is folded."""
+        """Return the parts of a graph that are folded."""
         hidden = frozenset(layer.id for layer in graph.layers if not self._shows(layer))
         return FoldingOptions(
             constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden
@@ -53,12 +53,12 @@ class FigureContent(Struct, frozen=True):
         return not self.only or any(_fits(pattern, layer) for pattern in self.only)
 
     def computed_by(self, graph: Graph, layers: Sequence[int]) -> tuple[str, ...]:
-        """Who computes the layers of a box, where that is somebody else; each once."""
+        """Return the partners that compute the layers of a box, each once."""
         who = (self.elsewhere.get((id(graph), layer), "") for layer in layers)
         return tuple(dict.fromkeys(words for words in who if words))
 
     def highlights(self, graph: Graph, layers: Sequence[int], iteration: int | None = None) -> bool:
-        """Whether a box that stands for these layers is highlighted."""
+        """True if a box that stands for these layers is highlighted."""
         found = self.highlight
         if found is None or found.graph is not graph or found.layer not in layers:
             return False
@@ -70,7 +70,7 @@ def _fits(pattern: Pattern, layer: Layer) -> bool:
 
 
 def patterns(texts: Sequence[str]) -> tuple[Pattern, ...]:
-    """Regular expressions of the command line; UsageError for what is none."""
+    """Return the regular expressions of the command line. Raise UsageError for a text that is none."""
     found = []
     for text in texts:
         try:

@@ -19,7 +19,7 @@ from stepper.ir.model import Body, Graph, Layer, Source
 
 
 class FoldingOptions(Struct, frozen=True):
-    """What is not drawn as boxes of its own: Constants (into what reads them), shape arithmetic, accumulators.
+    """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
     """
@@ -65,7 +65,7 @@ class DrawnGraph(Struct, frozen=True, dict=True):
     last: tuple[int, ...]
 
     def node(self, key: int) -> DrawnNode:
-        """The box of that key; KeyError for none."""
+        """Return the box of that key; KeyError for none."""
         return self.by_key[key]
 
     @cached_property
@@ -74,7 +74,7 @@ class DrawnGraph(Struct, frozen=True, dict=True):
         return {node.key: node for node in self.nodes}
 
     def operations_of(self, key: int) -> tuple[int, ...]:
-        """The layers of a box in file order, without the Constants."""
+        """Return the layers of a box in file order, without the Constants."""
         return tuple(sorted(self.node(key).layers))
 
 
@@ -83,7 +83,7 @@ EVERYTHING_DRAWN: Final = FoldingOptions(constants=False, shapes=False, accumula
 
 
 def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions = USUAL) -> DrawnGraph:
-    """The boxes and edges of a graph; `body` is the loop's body that it is, whose back edges then belong to it."""
+    """Return the boxes and edges of a graph; `body` is the loop's body whose graph it is, for its back edges."""
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()
     groups = _groups(graph, folding, collected)
@@ -121,7 +121,7 @@ class _Group(NamedTuple):
 
 
 def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulator]) -> list[_Group]:
-    """Groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
+    """Return the groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
     taken = {layer for entry in collected for layer in entry.layers}
     kept = ("Parameter", "Result", "Constant")
     hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in kept}
@@ -132,14 +132,14 @@ def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulat
 
 
 def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
-    """The back edges as (Result, Parameter), each once; a file may name what is not there, and no run heeds it."""
+    """Return the back edges as (Result, Parameter), each once; those that name no layer of the graph have no effect."""
     results, parameters = {layer.id for layer in graph.results}, {layer.id for layer in graph.parameters}
     ends = [(edge.from_layer, edge.to_layer) for edge in body.back_edges]
     return [(tail, head) for tail, head in dict.fromkeys(ends) if tail in results and head in parameters]
 
 
 def _fold_constants(graph: Graph, box_of: dict[int, int]) -> dict[int, tuple[int, ...]]:
-    """The Constants that go into each box; `box_of` learns where. One that a Result or nothing reads stays a box."""
+    """Fold Constants into boxes, also in `box_of`. One that a Result or nothing reads stays a box."""
     constants = {layer.id for layer in graph.layers if layer.type == "Constant"}
     constants -= {source.layer for result in graph.results for source in graph.sources[result.id] if source is not None}
     found: dict[int, dict[int, None]] = {}
@@ -189,7 +189,7 @@ def _kind(layer: Layer) -> NodeKind:
 def _edges(
     graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, tuple[int, ...]]
 ) -> tuple[LayoutEdge[int], ...]:
-    """Every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
+    """Return every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
     hidden = {constant for inside in folded.values() for constant in inside}
     numbers: dict[int, dict[Source, int]] = {node.key: {} for node in nodes if len(node.layers) > 1}
     edges: dict[LayoutEdge[int], None] = {}

@@ -1,4 +1,4 @@
-"""A figure before anybody draws it: nodes in clusters, edges of a kind, texts. Views make it, writers read it.
+"""A figure as data: nodes in clusters, edges of a kind, texts. Views build it, writers read it.
 
 Ids are stable: they follow from layer ids and iteration numbers alone. Order is the order of drawing.
 """
@@ -15,7 +15,7 @@ from stepper.engine.partners import legend, mark_of
 
 
 class NodeKind(StrEnum):
-    """What a node or a cluster is."""
+    """Kind of a node or a cluster."""
 
     PARAMETER = "parameter"
     RESULT = "result"
@@ -36,7 +36,7 @@ class NodeKind(StrEnum):
 
 
 class EdgeKind(StrEnum):
-    """What an edge means.
+    """Kind of an edge.
 
     DATA: a tensor inside a graph. PORT: an entry of a port map. BACK: a back edge, to the next iteration. CARRIED: a
     back edge of the unrolled trace, from one iteration shown to the next. SLICE: the part that an iteration gets.
@@ -53,7 +53,7 @@ class EdgeKind(StrEnum):
 
 
 class Arrangement(StrEnum):
-    """How a figure lies on the page: ranks of a graph, iterations under each other, or columns of a port map."""
+    """Arrangement on the page: ranks of a graph, iterations one below the other, or the columns of a port map."""
 
     LAYERED = "layered"
     STACK = "stack"
@@ -67,12 +67,12 @@ class Thumbnail(Struct, frozen=True):
 
     @property
     def is_line(self) -> bool:
-        """Whether it is drawn as a line."""
+        """True if it is drawn as a line."""
         return len(self.rows) == 1
 
     @property
     def height(self) -> int:
-        """How many lines of text it takes the place of."""
+        """Height in lines of text."""
         return 1 if self.is_line else 2
 
 
@@ -147,7 +147,7 @@ class Figure(Struct, frozen=True, dict=True):
 
     @cached_property
     def legends(self) -> tuple[str, ...]:
-        """What the marks of boxes that others compute mean."""
+        """Legends for the marks of boxes that partners compute."""
         return tuple(map(legend, dict.fromkeys(who for node in self.nodes for who in node.computed_by)))
 
     @property
@@ -182,5 +182,5 @@ class Figure(Struct, frozen=True, dict=True):
         return {key: tuple(clusters) for key, clusters in found.items()}
 
     def parent(self, id: str) -> str:
-        """The cluster that a node or a cluster stands in."""
+        """Return the cluster that a node or a cluster stands in."""
         return self.by_id[id].cluster if id in self.by_id else self.clusters_by_id[id].parent

@@ -1,4 +1,4 @@
-"""What of a graph may be folded into one box: arithmetic on shapes, and values that only collect (accumulators)."""
+"""Parts of a graph that fold into one box: arithmetic on shapes, and accumulators, which only collect values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ARITHMETIC: Final = frozenset(
         "VariadicSplit",
     }
 )
-"""What sizes are computed with."""
+"""Operation types that compute sizes."""
 
 SIZES_OF_DATA: Final = ("ShapeOf",)
 
@@ -96,7 +96,7 @@ class Accumulator(Struct, frozen=True):
 
 
 def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Accumulator, ...]:
-    """The accumulators among back edges given as (Result, Parameter)."""
+    """Return the accumulators among back edges given as (Result, Parameter)."""
     readers = _readers(graph)
     tails = [tail for tail, _ in back_edges]
     found = []
@@ -112,12 +112,12 @@ def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[A
 
 
 def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:
-    """Arithmetic on shapes: it begins at ShapeOf, and only shape inputs and other such arithmetic read it."""
+    """Return the groups of shape arithmetic: it begins at ShapeOf, and only shape inputs and its own kind read it."""
     return tuple(group for group in groups_of(graph, _shape_layers(graph, _in_order(graph))) if len(group) >= smallest)
 
 
 def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:
-    """The layers put together into boxes, sources first in each: those that are connected, but apart where one box of
+    """Return the layers by boxes, sources first in each: connected layers together, but apart where one box of
     them would wait for itself in a circle.
     """
     if not members:
@@ -144,7 +144,7 @@ def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def _shape_layers(graph: Graph, order: Sequence[int]) -> set[int]:
-    """The layers of all groups: forwards what follows from ShapeOf and Constants alone, backwards what is read so."""
+    """Return the layers of all groups: forward what follows from ShapeOf and Constants, backward what sizes need."""
     from_shape: dict[int, bool] = {}  # of what has only sizes and Constants as inputs: whether a ShapeOf is among them
     for key in order:
         layer = graph.by_id[key]
@@ -172,7 +172,7 @@ def _gives_sizes(layer: Layer) -> bool:
 
 
 def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, int]:
-    """How often sizes went into data on the way here: groups of one stage never wait for each other in a circle."""
+    """Return for each layer how often sizes became data above it: groups of one stage never depend on each other."""
     stages: dict[int, int] = {}
     for key in order:
         stage = 0
@@ -185,7 +185,7 @@ def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, 
 
 
 def _in_order(graph: Graph) -> list[int]:
-    """Layer ids, each after its sources; the reader has seen to it that there is no cycle."""
+    """Return layer ids, each after its sources; the reader of the file has excluded cycles."""
     left = {layer.id: sum(source is not None for source in graph.sources[layer.id]) for layer in graph.layers}
     readers = _uses(graph)
     order = [key for key, count in left.items() if not count]
@@ -198,7 +198,7 @@ def _in_order(graph: Graph) -> list[int]:
 
 
 def _uses(graph: Graph) -> dict[int, list[tuple[int, int]]]:
-    """Who reads a layer, and with which of its inputs."""
+    """Return for each layer its readers, each with the index of its input."""
     uses: dict[int, list[tuple[int, int]]] = {}
     for layer in graph.layers:
         for index, source in enumerate(graph.sources[layer.id]):

@@ -1,4 +1,4 @@
-"""What Ifs and loops inside of an iteration did: which side ran, with its values, and how many iterations.
+"""Activations of Ifs and loops inside of an iteration: the sides that ran, with their values, and iteration counts.
 
 They are known by what the ids of their boxes begin with: `5t.` is the then side of the If with id 5, `5t.7e.` the else
 side of an If in there, `c9` the cluster of the loop with id 9.
@@ -33,7 +33,7 @@ class InnerActivations(Struct):
     loops: dict[str, int] = field(default_factory=dict)
 
     def note(self, left: Frame, around: list[Frame]) -> None:
-        """A frame was left; `around` are those between the iteration's own frame and it, from without."""
+        """Note that a frame was left; `around` are the frames from the iteration's own to it, outer first."""
         if any(_prefix_of(frame, "") == "" for frame in around):
             return  # inside of a loop, which runs it often
         prefix = ""
@@ -49,14 +49,14 @@ class InnerActivations(Struct):
 
 
 def _prefix_of(frame: Frame, prefix: str) -> str:
-    """What ids in the side of an If begin with; empty for the body of a loop."""
+    """Return the prefix of ids in the side of an If; empty for the body of a loop."""
     assert frame.activation is not None
     layer = frame.activation.operation.layer
     return "" if layer.is_loop else body_prefix(prefix, layer, body_of(frame))
 
 
 def is_idle(prefix: str, ran: Mapping[str, V]) -> bool:
-    """Whether ids that begin so are in a side that did not run; inside of a loop that is not known."""
+    """True if ids that begin so are in a side that did not run; inside of a loop that is not known."""
     begun = ""
     for part in prefix.split(".")[:-1]:
         begun += f"{part}."

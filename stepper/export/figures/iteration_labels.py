@@ -1,4 +1,4 @@
-"""What the boxes and frames of a body say of one iteration: slices, values, marks, which side of an If ran."""
+"""Texts of the boxes and frames of a body in one iteration: slices, values, marks, the side of an If that ran."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class IterationLabels:
         self.pictures = self._pictures()
 
     def frame(self, trace: IterationTrace, tail: str, cluster: Cluster) -> Cluster:
-        """A frame in an iteration: of a side of an If whether it ran, of a loop how often."""
+        """Return a frame in an iteration: of a side of an If whether it ran, of a loop how often."""
         prefix = _prefix(tail)
         if cluster.kind is not NodeKind.SIDE:
             count = trace.loops.get(tail)
@@ -43,7 +43,7 @@ class IterationLabels:
         return replace(cluster, label=f"{side} {'ran' if ran else 'did not run'}", idle=not ran)
 
     def box(self, trace: IterationTrace, tail: str, box: DrawnBox, node: FigureNode) -> FigureNode:
-        """A box in an iteration."""
+        """Return a box in an iteration."""
         prefix = _prefix(tail)
         if is_idle(prefix, trace.sides):
             return replace(node, lines=(), highlighted=False, idle=True)
@@ -107,7 +107,7 @@ class IterationLabels:
 
 
 def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[str]:
-    """What a folded If or loop did."""
+    """Yield the side of a folded If that ran, or the iterations of a folded loop."""
     if layer.type == "If":
         yield from (f"{side} ran" for side in ("then", "else") if f"{prefix}{layer.id}{side[0]}." in trace.sides)
     count = trace.loops.get(f"{prefix}c{layer.id}")
@@ -116,7 +116,7 @@ def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[s
 
 
 def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
-    """What is remarkable in a box; of one that stands for several layers in how many values."""
+    """Return the anomalies in a box; for several layers, in how many values each occurs."""
     found = [value.marks for (layer, _), value in values.items() if layer in layers and value.marks]
     if len(layers) == 1 or not found:
         return found[0] if found else ()
@@ -125,13 +125,13 @@ def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _prefix(tail: str) -> str:
-    """`5t.` of `5t.n7`."""
+    """Return the prefix of an id: `5t.` of `5t.n7`."""
     before, dot, _ = tail.rpartition(".")
     return before + dot
 
 
 def _is_often(prefix: str) -> bool:
-    """Whether a loop is among what the prefix names: what is inside runs often in one iteration."""
+    """True if a loop is among what the prefix names: what is inside runs often in one iteration."""
     return any(part.isdigit() for part in prefix.split("."))
 
 

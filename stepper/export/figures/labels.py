@@ -44,7 +44,7 @@ def _constant_names(graph: Graph) -> dict[int, str]:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """A text of at most that many characters: a longer one loses its middle, never the number at its end."""
+    """Return a text of at most that many characters: a longer one loses its middle, never the number at its end."""
     if len(text) <= longest:
         return text
     tail = (longest - 1) * 2 // 3
@@ -58,6 +58,6 @@ def _with_type(layer: Layer, name: str) -> str:
 
 
 def told_apart(labels: Mapping[int, str]) -> dict[int, str]:
-    """The labels, with the layer's id after those that are still alike."""
+    """Return the labels, with the layer's id after those that are still alike."""
     count = Counter(labels.values())
     return {key: f"{label} #{key}" if count[label] > 1 else label for key, label in labels.items()}

@@ -40,12 +40,12 @@ class LoopPath(Struct, frozen=True):
 
 
 def loops_of(model: Model) -> list[LoopPath]:
-    """Every layer with a body, outer before inner."""
+    """Return every layer with a body, outer before inner."""
     return [LoopPath(path, layer, graph) for path, graph in model.graphs() for layer in graph.layers if layer.bodies]
 
 
 def find_loop(model: Model, name: str | None) -> LoopPath:
-    """The loop of that name (or of the end of its path); without a name the only one of the outermost.
+    """Return the loop of that name (or of the end of its path); without a name the only one of the outermost.
 
     Raises UsageError, with those that there are, where that is none or several.
     """

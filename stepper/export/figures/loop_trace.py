@@ -43,7 +43,7 @@ class SliceRange(Struct, frozen=True):
 
 
 Summaries = Mapping[tuple[int, int], ValueSummary]
-"""What is to be said of values, by (layer id, output)."""
+"""Summaries of values, by (layer id, output)."""
 
 
 class IterationTrace(Struct, frozen=True):
@@ -61,7 +61,7 @@ class IterationTrace(Struct, frozen=True):
 
 
 class ControlInput(Struct, frozen=True):
-    """What a Loop got as its trip count or initial condition: the index of its input, which of the two, the value."""
+    """Trip count or initial condition of a Loop: the index of its input, which of the two, the value."""
 
     input: int
     name: str
@@ -104,7 +104,7 @@ class _Raw(Struct, frozen=True):
 
 
 def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
-    """`passes@1::pairs` asks for the run of `pairs` in iteration 1 of `passes`: the plain name, and the iterations."""
+    """Split `passes@1::pairs` (the run of `pairs` in iteration 1 of `passes`) into plain name and iterations."""
     if name is None:
         return None, ()
     return _ACTIVATION.sub("", name), tuple(int(number) for number in _ACTIVATION.findall(name))
@@ -139,7 +139,7 @@ class Tracer:
         self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
 
     def trace(self) -> LoopTrace:
-        """Run to the end of the activation, or as far as it comes: a run that fails in it is told up to there.
+        """Run to the end of the activation; a run that fails in it gives the trace up to there.
 
         UsageError where the run never enters the loop; else the run's own errors.
         """
@@ -249,7 +249,7 @@ class Tracer:
 
 
 def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
-    """Trip count and initial condition of a loop that was just entered."""
+    """Yield trip count and initial condition of a loop that was just entered."""
     activation = frame.activation
     assert activation is not None
     plan = activation.plan
@@ -262,7 +262,7 @@ def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
 
 
 def _control_text(name: str, value: Any, limit: int | None) -> str:
-    """Such as `trip count 10`; what converters write where they mean no limit is said so."""
+    """Return a text such as `trip count 10`; the values that converters write for no limit are named."""
     if name == "trip count" and value == np.iinfo(np.int64).max:
         return f"{name}: the largest i64, no limit"
     unlimited = name == "trip count" and limit is None

@@ -1,4 +1,4 @@
-"""What a figure says of one value in one iteration: lines of text, marks of what is remarkable, a thumbnail."""
+"""Summary of one value in one iteration: lines of text, marks of anomalies, a thumbnail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ValueSummary(Struct, frozen=True):
 
 
 def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = False) -> ValueSummary:
-    """What is to be said of a value; `before` is that of the iteration before (None: there was none).
+    """Return the summary of a value; `before` is the value of the iteration before (None: there was none).
 
     `measured`: with statistics, whatever is shown.
     """
@@ -78,7 +78,7 @@ def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[str]
 
 
 def value_lines(value: ValueSummary, values: ValueDetail) -> tuple[str, ...]:
-    """The lines that stand in the value's box."""
+    """Return the lines that stand in the value's box."""
     if values is ValueDetail.NONE:
         return ()
     if values is ValueDetail.SHAPE:
@@ -92,7 +92,7 @@ def value_lines(value: ValueSummary, values: ValueDetail) -> tuple[str, ...]:
 
 
 def statistics_text(found: Statistics) -> str:
-    """Such as `-0.93 to 0.71, mean 0.02`, or `all 0`; of the finite elements."""
+    """Return a text such as `-0.93 to 0.71, mean 0.02`, or `all 0`, on the finite elements."""
     if found.min is None or found.max is None or found.mean is None:
         return "no finite element" if found.size else "empty"
     if found.min == found.max:
@@ -101,7 +101,7 @@ def statistics_text(found: Statistics) -> str:
 
 
 def number_text(array: Array) -> str:
-    """All numbers of a small tensor, rows in brackets."""
+    """Return all numbers of a small tensor, rows in brackets."""
     plain = storable(array)
     return excerpt(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()), _LONGEST)
 
@@ -117,7 +117,7 @@ def _number(item: Any) -> str:
 
 
 def _grid(array: Array) -> Grid | None:
-    """Not more cells than a thumbnail has, each the mean of a part of the tensor."""
+    """Return at most as many cells as a thumbnail has, each the mean of a part of the tensor."""
     if array.dtype == STRING_DTYPE:
         return None
     plain = storable(array).astype(np.float64)
@@ -132,7 +132,7 @@ def _grid(array: Array) -> Grid | None:
 
 
 def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
-    """The thumbnails of one value over the iterations, shades on one scale."""
+    """Return the thumbnails of one value over the iterations, shades on one scale."""
     kept = list(grids)
     numbers = [cell for grid in kept if grid is not None for row in grid for cell in row if np.isfinite(cell)]
     low, high = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)

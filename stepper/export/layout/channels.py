@@ -40,7 +40,7 @@ class _Piece(Struct):
 
 
 def tracks(wires: Sequence[Pins]) -> tuple[list[Bend], int]:
-    """The bend of each wire, and how many tracks the channel has.
+    """Return the bend of each wire, and how many tracks the channel has.
 
     No two wires may leave at one column, nor two enter at one.
     """
@@ -121,7 +121,7 @@ def _fit(rows: list[list[tuple[int, int]]], piece: _Piece) -> int:
 
 
 def _circles(pieces: list[_Piece]) -> Iterator[int]:
-    """Of the pieces that wait, ones that wait for themselves in the end; each asked for when nothing else is ready."""
+    """Yield waiting pieces that lie on cycles of the vertical constraints, one each time that no piece is ready."""
     above: dict[int, list[int]] = {}
     for index, piece in enumerate(pieces):
         for other in piece.below:
@@ -162,7 +162,7 @@ class _FreeColumns:
         self.used = {column for column, _ in wires} | {end for _, ends in wires for end in ends}
 
     def take(self, leaving: int, near: int) -> int:
-        """The free column nearest to `near`, with room to either side where there is such a one not far away."""
+        """Return the free column nearest to `near`, with room to either side where there is such a one not far away."""
         found = self._nearest(near, room=1, reach=40)
         if found is None:
             found = self._nearest(near, room=0, reach=2 * len(self.used) + 2)

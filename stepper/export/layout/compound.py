@@ -7,8 +7,8 @@ from typing import Final
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, NodeKind
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text, columns, size_of
-from stepper.export.layout.layered import LayeredLayout, back_lanes, lay_out
-from stepper.export.layout.model import LayoutEdge, Segment
+from stepper.export.layout.layered import back_lanes, lay_out
+from stepper.export.layout.model import LayeredLayout, LayoutEdge, Segment
 
 Sizes = Mapping[str, tuple[int, int]]
 
@@ -18,12 +18,12 @@ BOTTOM: Final = 1
 
 
 def arrange_layered(figure: Figure) -> FigureLayout:
-    """The whole figure in ranks."""
+    """Return the whole figure in ranks."""
     return arrange_level(figure, "", {})
 
 
 def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> FigureLayout:
-    """What stands directly in a cluster, with what is in the clusters inside of it.
+    """Return the layout of the content of a cluster, inner clusters included.
 
     `sizes` are the least sizes of nodes and frames, by id.
     """
@@ -57,7 +57,7 @@ def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> FigureLayout:
 
 
 def _pins(figure: Figure, cluster: str, back: list[FigureEdge]) -> tuple[list[str], list[str]]:
-    """What goes to the first and the last rank: the ends of back edges; of a loop's body all Parameters and Results."""
+    """Return the items of the first and last rank: ends of back edges; in a loop's body all Parameters and Results."""
     first, last = [edge.target for edge in back], [edge.source for edge in back]
     if cluster and figure.clusters_by_id[cluster].kind in (NodeKind.LOOP, NodeKind.ITERATION):
         first += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.PARAMETER]
@@ -70,7 +70,7 @@ def _larger(size: tuple[int, int], least: tuple[int, int] | None) -> tuple[int, 
 
 
 def _edges_within(figure: Figure, cluster: str, items: Mapping[str, object]) -> list[FigureEdge]:
-    """The edges between two items of a level; ends that lie deeper are led to the cluster that holds them."""
+    """Return the edges between two items of a level; ends that lie deeper are led to the cluster that holds them."""
     home: dict[str, str | None] = {}
 
     def item(id: str) -> str | None:
@@ -94,7 +94,7 @@ def _edges_within(figure: Figure, cluster: str, items: Mapping[str, object]) -> 
 
 
 def _layout_edges(edges: list[FigureEdge]) -> tuple[list[LayoutEdge[str]], dict[tuple[str, int], EdgeKind]]:
-    """Edges for the layout: the tensors that leave an item numbered; and of which kind each is."""
+    """Return the edges for the layout, the tensors that leave an item numbered, and the kind of each tensor."""
     numbers: dict[str, dict[int, int]] = {}
     kinds: dict[tuple[str, int], EdgeKind] = {}
     found = []
@@ -107,7 +107,7 @@ def _layout_edges(edges: list[FigureEdge]) -> tuple[list[LayoutEdge[str]], dict[
 
 
 def _draw_back_edges(drawing: FigureLayout, layout: LayeredLayout[str], back: list[FigureEdge]) -> None:
-    """Round the right side, each with the name of what it carries."""
+    """Draw the back edges round the right side, each with its name."""
     lanes = back_lanes(layout, [(edge.source, edge.target) for edge in back])
     above = lanes.margin
     for lane in lanes.lanes:
@@ -122,12 +122,12 @@ def _draw_back_edges(drawing: FigureLayout, layout: LayeredLayout[str], back: li
 
 
 def title_width(cluster: Cluster) -> int:
-    """How wide a frame is for its title."""
+    """Return the least width of a frame with its title."""
     return max(columns(text) for text in (cluster.label, *cluster.lines)) + 2 * SIDE
 
 
 def framed(cluster: Cluster, inside: FigureLayout, least: int = 0) -> FigureLayout:
-    """A cluster's drawing in its frame, the title above."""
+    """Return a cluster's drawing in its frame, the title above."""
     width = max(inside.width + 2 * SIDE, title_width(cluster), least)
     top = TITLE + len(cluster.lines)
     drawing = FigureLayout(width, inside.height + top + BOTTOM)
@@ -137,7 +137,7 @@ def framed(cluster: Cluster, inside: FigureLayout, least: int = 0) -> FigureLayo
 
 
 def _widened(drawing: FigureLayout, width: int) -> FigureLayout:
-    """A framed drawing in the width that the layout gave its box for the wires that it has."""
+    """Return a framed drawing in the width that the layout gave its box for the wires that it has."""
     if width <= drawing.width:
         return drawing
     wider = FigureLayout(width, drawing.height)

@@ -1,4 +1,4 @@
-"""Third step of the layout: the column of every cell; least squares in each rank, then trunks slid straight."""
+"""Coordinate assignment, the third step of the layout: least squares in each rank, then trunks slid straight."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place_ranks(rows: list[list[Vertex[N]]], sweeps: int) -> None:
 
 
 def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Vertex[N]]]) -> None:
-    """The best centres for one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
+    """Set the best centres of one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
     offset = 0.0
     offsets: list[float] = []
     sums: list[float] = []  # of a block: weight * target, weight, number of cells
@@ -62,7 +62,7 @@ def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Vertex[N]]]) -> None:
 
 
 def _target(cell: Vertex[N], others: list[Vertex[N]]) -> tuple[float, float]:
-    """The median of the neighbours, and how much it counts."""
+    """Return the median of the neighbours, and how much it counts."""
     if not others:
         return cell.x, LONELY_WEIGHT
     xs = sorted([other.x for other in others])
@@ -74,7 +74,7 @@ def _target(cell: Vertex[N], others: list[Vertex[N]]) -> tuple[float, float]:
 
 
 def _snap(rows: list[list[Vertex[N]]]) -> None:
-    """To whole columns from 0 on, keeping the gaps."""
+    """Round to whole columns from 0 on, keeping the gaps."""
     origin = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0)
     for row in rows:
         free = 0

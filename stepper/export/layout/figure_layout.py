@@ -86,7 +86,7 @@ class FigureLayout(Struct):
         self.texts += [text._replace(x=text.x + dx, y=text.y + dy) for text in other.texts]
 
     def renamed(self, nodes: dict[str, FigureNode], clusters: dict[str, Cluster]) -> FigureLayout:
-        """The same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
+        """Return the same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
         frames = [frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames]
         idle = [frame for frame in frames if frame.cluster.idle]
         return replace(
@@ -106,7 +106,7 @@ def _is_in(line: Polyline, frame: FrameShape) -> bool:
 
 
 def moved(line: Polyline, dx: int, dy: int) -> Polyline:
-    """A line somewhere else."""
+    """Return a line somewhere else."""
     segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
     heads = tuple((x + dx, y + dy) for x, y in line.heads)
     others = (line.stubs, line.rights, line.joins)
@@ -115,17 +115,17 @@ def moved(line: Polyline, dx: int, dy: int) -> Polyline:
 
 
 def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:
-    """A segment between two cells of one row or column, in either order."""
+    """Return a segment between two cells of one row or column, in either order."""
     return Segment(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
 
 
 def columns(text: str) -> int:
-    """How many cells a text takes: wide characters two."""
+    """Return the width of a text in cells: wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def size_of(node: FigureNode) -> tuple[int, int]:
-    """Width and height of a node's box in cells."""
+    """Return width and height of a node's box in cells."""
     label, *others = node.texts
     width = max([columns(label), *(math.ceil(columns(text) * SMALL) for text in others)])
     height = len(node.texts) + 1
@@ -136,6 +136,6 @@ def size_of(node: FigureNode) -> tuple[int, int]:
 
 
 def largest(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The size that all of these fit in."""
+    """Return the size that all of these fit in."""
     found: Sequence[tuple[int, int]] = list(sizes)
     return max(width for width, _ in found), max(height for _, height in found)

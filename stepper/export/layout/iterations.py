@@ -40,7 +40,7 @@ class _Net(Struct):
 
 
 def arrange_stack(figure: Figure) -> FigureLayout:
-    """The whole figure, iterations under each other."""
+    """Return the whole figure, iterations under each other."""
     return _Stack(figure).drawing
 
 
@@ -70,7 +70,7 @@ class _Stack:
     # --- columns ---------------------------------------------------------------------------------------------------
 
     def _template(self) -> tuple[FigureLayout, dict[str, BoxShape]]:
-        """One iteration's drawing with room for the values of all, and its boxes by the part of the id they share."""
+        """Return one iteration's layout with room for the values of all, and its boxes by their shared ids."""
         if not self.shown:
             return FigureLayout(), {}
         sizes: dict[str, list[tuple[int, int]]] = {}
@@ -85,7 +85,7 @@ class _Stack:
         return drawing, {_tail(box.node.id): box for box in drawing.boxes}
 
     def _settle_columns(self) -> None:
-        """Buses of slices on the left, the body beside its title, buses of pieces on the right."""
+        """Place buses of slices on the left, the body beside its title, buses of pieces on the right."""
         sliced = [edge.source for edge in self.figure.edges if edge.kind is EdgeKind.SLICE]
         pieces = [edge.target for edge in self.figure.edges if edge.kind is EdgeKind.PIECE]
         self.left = {id: 1 + BUS_STEP * k for k, id in enumerate(dict.fromkeys(sliced))} if len(self.stages) > 1 else {}
@@ -99,7 +99,7 @@ class _Stack:
         self.enters = {tail: self.body_x + box.x + box.width // 2 for tail, box in self.positions.items()}
 
     def _leave_column(self, edge: FigureEdge) -> int:
-        """Where an edge leaves its source: kinds (and outputs) at columns of their own."""
+        """Return the column where an edge leaves its source: one for each kind (and output)."""
         tail = _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
         box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
         if box is None or not wanted or (edge.kind is EdgeKind.ENDS and edge.source not in self.figure.by_id):
@@ -112,7 +112,7 @@ class _Stack:
         return list(self.kinds.get(tail, ()))
 
     def _kinds(self) -> dict[str, dict[tuple[EdgeKind, str], None]]:
-        """The kinds (and outputs) of what leaves a box of some iteration, by the part of the id that these share."""
+        """Return the kinds (and outputs) of the edges that leave each box, by the id that iterations share."""
         found: dict[str, dict[tuple[EdgeKind, str], None]] = {}
         for edge in self.figure.edges:
             source = self.figure.by_id.get(edge.source)
@@ -152,7 +152,7 @@ class _Stack:
         )
 
     def _row(self, nodes: list[FigureNode], wishes: Mapping[str, float]) -> dict[str, BoxShape]:
-        """Boxes side by side, each as near as may be to the column that it wishes for; y is set by the caller."""
+        """Return boxes side by side, each as near as possible to its wanted column; the caller sets y."""
         found: list[BoxShape] = []
         free = 0
         for node in sorted(nodes, key=lambda node: wishes.get(node.id, 0)):
@@ -175,7 +175,7 @@ class _Stack:
         return wishes
 
     def _input_net(self, node: FigureNode, box: BoxShape, y: int) -> _Net:
-        """From an outer input into the first element of the stack, and into its bus."""
+        """Return the wire from an outer input into the first element of the stack, and into its bus."""
         net = _Net(EdgeKind.PORT, box.x + box.width // 2, y + box.height - 1, title=node.label)
         for edge in self.out.get(node.id, []):
             if edge.kind is EdgeKind.SLICE:
@@ -193,7 +193,7 @@ class _Stack:
         return id
 
     def _entry_depth(self, stage: Cluster) -> int:
-        """How many rows of an element wires go down through to reach what they enter."""
+        """Return how many rows of an element wires cross to reach their targets."""
         return 1 if stage.kind is NodeKind.ITERATION else -1
 
     def _draw_stage(self, stage: Cluster, y: int) -> int:
@@ -209,7 +209,7 @@ class _Stack:
         return height
 
     def _nets_below(self, index: int, stage: Cluster, y: int, height: int) -> list[_Net]:
-        """All wires that leave an element of the stack downwards or run past it."""
+        """Return all wires that leave an element of the stack downwards or run past it."""
         following = self.stages[index + 1] if index + 1 < len(self.stages) else None
         nets = self._passing(index, y, following)
         mine: dict[int, _Net] = {}
@@ -232,7 +232,7 @@ class _Stack:
         return y + 2 + box.y + box.height - 1
 
     def _edges_from(self, stage: Cluster) -> Iterable[FigureEdge]:
-        """Edges that leave an element of the stack, from its nodes or from itself."""
+        """Return the edges that leave an element of the stack, from its nodes or from itself."""
         sources = [stage.id, *(node.id for node in self.figure.nodes_in[stage.id])]
         leaving = (EdgeKind.CARRIED, EdgeKind.PIECE, EdgeKind.PORT, EdgeKind.ENDS)
         return [
@@ -246,7 +246,7 @@ class _Stack:
         return "" if id in self.figure.by_id and not self.figure.by_id[id].cluster else self._stage_of(id)
 
     def _passing(self, index: int, row: int, following: Cluster | None) -> list[_Net]:
-        """The buses: slices down to the last element of the stack, pieces from the first on."""
+        """Return the buses: slices down to the last element of the stack, pieces from the first on."""
         nets = []
         if following is not None:
             for source, column in self.left.items():
@@ -261,7 +261,7 @@ class _Stack:
         return nets
 
     def _draw_outputs(self, nets: list[_Net], top: int) -> None:
-        """The row of outputs below the last element, and the wires into it."""
+        """Draw the row of outputs below the last element, and the wires into it."""
         into: dict[str, list[_Net]] = {node.id: [] for node in self.outputs}
         columns_of = {column: id for id, column in self.right.items()}
         direct = {self._leave_column(edge): edge for edge in (self._edges_from(self.stages[-1]) if self.stages else [])}
@@ -323,7 +323,7 @@ class _Stack:
 
 
 def _tail(id: str) -> str:
-    """The part of an id that iterations share: `i3.n12` and `i7.n12` are `n12`."""
+    """Return the part of an id that iterations share: `i3.n12` and `i7.n12` are `n12`."""
     return id.partition(".")[2]
 
 

@@ -1,11 +1,11 @@
-"""Layered layout of an acyclic graph on a grid of character cells: orthogonal wires, no dependencies, linear time.
+"""Layered graph drawing (Sugiyama's framework) on a grid of character cells: orthogonal edges, linear time.
 
-Four steps, a file each: rank (layout_rank), order (layout_order), place (layout_place), route (layout_route). One
-tensor is one wire: the edges from one output of a node share a trunk, so a wide fan-out costs one cell a rank.
+Our own, since Graphviz is a program that may be absent, writes other bytes in each version, and knows no cells of a
+terminal. Four steps, a file each: ranking, ordering (crossing minimisation), coordinates, routing. The edges from one
+output of a node are one wire, which shares a trunk, so a wide fan-out costs one cell a rank.
 
-What holds of every layout: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that
-cross at right angles, each edge ends in an arrow head in the cell above its target's box. x grows to the right and y
-downwards, both from 0.
+Invariants: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that cross at right
+angles, each edge ends in an arrow head in the cell above its target's box. x grows to the right and y downwards.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from stepper.export.layout.coordinates import place_ranks
-from stepper.export.layout.model import Box, Head, Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment, Wire
+from stepper.export.layout.model import Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment
 from stepper.export.layout.ordering import order_ranks
 from stepper.export.layout.ranking import rank_nodes, ranks_of_cells
 from stepper.export.layout.routing import route_ranks
-
-__all__ = ["Box", "Head", "Lane", "Lanes", "LayeredLayout", "LayoutEdge", "Segment", "Wire", "back_lanes", "lay_out"]
 
 SWEEPS = 8
 LANE_STEP = 3
@@ -44,7 +42,7 @@ def lay_out(
 
 
 def back_lanes(layout: LayeredLayout[N], back_edges: Sequence[tuple[N, N]]) -> Lanes[N]:
-    """Wires of back edges (tail, head) round the right side of a layout that holds heads first and tails last.
+    """Route back edges (tail, head) round the right side of a layout: heads in the first rank, tails in the last.
 
     One lane each, the rightmost tail's innermost. Rows above the layout are negative: the consumer adds `above` to
     every y. The arrow head is the last cell of the last segment, right above the head's box.

@@ -1,4 +1,4 @@
-"""What a layout is made of: boxes, wires of segments, arrow heads, lanes of back edges; and its inner cells."""
+"""Parts of a layout: boxes, wires of segments, arrow heads, lanes of back edges; vertices and nets on the way."""
 
 from __future__ import annotations
 

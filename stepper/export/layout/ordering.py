@@ -1,4 +1,4 @@
-"""Second step of the layout: the order within each rank, by barycentre sweeps; the one with the fewest crossings."""
+"""Crossing minimisation, the second step of the layout: barycentre sweeps; the order with the fewest crossings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _number(row: Iterable[Vertex[N]]) -> None:
 
 
 def _crossings(rows: list[list[Vertex[N]]]) -> int:
-    """Crossings between adjacent ranks, counted with a Fenwick tree: O(edges log nodes)."""
+    """Return the number of crossings between adjacent ranks, by a Fenwick tree: O(edges log nodes)."""
     total = 0
     for upper, lower in pairwise(rows):
         size = len(lower)

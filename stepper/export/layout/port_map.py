@@ -28,7 +28,7 @@ STEP: Final = 2
 
 
 def arrange_columns(figure: Figure) -> FigureLayout:
-    """One row an edge; a box that has several edges is as high as they need."""
+    """Return one row an edge; a box that has several edges is as high as they need."""
     return _Columns(figure).drawing
 
 
@@ -70,7 +70,7 @@ class _Columns:
                 self.drawing.texts.append(Text(x, 0, text, "title", "start"))
 
     def _rows(self, cluster: Cluster, y: int) -> int:
-        """The boxes of one body with all that leads in and out; the row below the last."""
+        """Return the boxes of one body with all that leads in and out; the row below the last."""
         for node in self.figure.nodes_in[cluster.id]:
             into = [edge for edge in self.into if edge.target == node.id]
             out = [edge for edge in self.out if edge.source == node.id]
@@ -94,7 +94,7 @@ class _Columns:
         self.drawing.boxes.append(BoxShape(node, x, y, width, tall))
 
     def _line(self, edge: FigureEdge, row: int, *, inwards: bool) -> None:
-        """An edge in its row; where its other end stands in another row, it bends there first."""
+        """Draw an edge in its row; where its other end is in another row, it bends there first."""
         begin, end = (self.widths[0] - 1, self.middle - 1)
         if not inwards:
             begin, end = self.middle + self.widths[1] - 1, self.right - 1
@@ -131,11 +131,11 @@ def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
 
 
 def _labels(edges: list[FigureEdge]) -> int:
-    """Room for the longest label of a column's edges: the role above the line, the details below."""
+    """Return the room for the longest label of a column's edges: the role above the line, the details below."""
     texts = [text for edge in edges for text in edge.label.split(": ")]
     return max((math.ceil(columns(text) * SMALL) for text in texts), default=4) + 8
 
 
 def _elbows(ends: list[str]) -> dict[str, int]:
-    """Numbers for what has several edges, which bend beside it: each in a column of its own."""
+    """Return the column of the bend for each end with several edges."""
     return {id: index for index, id in enumerate(id for id, count in Counter(ends).items() if count > 1)}

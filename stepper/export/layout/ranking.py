@@ -1,4 +1,4 @@
-"""First step of the layout: which rank each node stands in, and the cells of every rank."""
+"""Rank assignment, the first step of the layout, and the vertices of every rank, dummies of long edges included."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepper.export.layout.model import LayoutEdge, N, Net, Vertex
 
 
 def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first: set[N], last: set[N]) -> dict[N, int]:
-    """Longest path from the sources; then what only feeds one consumer sinks to just above it."""
+    """Return ranks by longest path from the sources; what feeds only one consumer then sinks to just above it."""
     outs: dict[N, list[N]] = {node: [] for node in nodes}
     ins: dict[N, list[N]] = {node: [] for node in nodes}
     for source, target, _ in edges:
@@ -63,7 +63,7 @@ def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], ran
 def ranks_of_cells(
     sizes: Mapping[N, tuple[int, int]], edges: Sequence[LayoutEdge[N]], rank: Mapping[N, int]
 ) -> list[list[Vertex[N]]]:
-    """The cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
+    """Return the cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
     rows: list[list[Vertex[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     cells: dict[N, Vertex[N]] = {}
     for node, (width, height) in sizes.items():

@@ -1,4 +1,4 @@
-"""Fourth step of the layout: boxes and wires; in the channel below each rank, a track for every wire that bends."""
+"""Edge routing, the fourth step of the layout; in the channel below each rank, a track for every wire that bends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepper.export.layout.model import Box, Head, LayeredLayout, N, Net, Segmen
 
 
 def route_ranks(rows: list[list[Vertex[N]]]) -> LayeredLayout[N]:
-    """The layout of placed cells."""
+    """Return the layout of placed cells."""
     for row in rows:
         for cell in row:
             _leave(cell)
@@ -31,14 +31,14 @@ def route_ranks(rows: list[list[Vertex[N]]]) -> LayeredLayout[N]:
 
 
 def _leave(cell: Vertex[N]) -> None:
-    """The columns where a cell's wires leave it: a lone one in the middle, several side by side as their ends lie."""
+    """Set the columns where wires leave a cell: a lone one in the middle, several in the order of their ends."""
     nets = sorted(cell.outs, key=lambda net: sum([end.left + end.width / 2 for end in net.ends]) / len(net.ends))
     for index, net in enumerate(nets):
         net.column = cell.left + _share(cell.width, index, len(nets))
 
 
 def _enter(cell: Vertex[N]) -> dict[Net[N], int]:
-    """The columns where wires enter a cell; a lone one comes straight down wherever the box allows."""
+    """Return the columns where wires enter a cell; a lone one comes straight down wherever the box allows."""
     if cell.trunk is not None:
         return {cell.ins[0]: cell.left}
     nets = sorted(cell.ins, key=lambda net: net.column)
@@ -52,7 +52,7 @@ def _share(width: int, index: int, count: int) -> int:
 
 
 def _draw_cell(cell: Vertex[N], y: int, channel: int, boxes: dict[N, Box], wires: dict[tuple[N, int], Wire[N]]) -> None:
-    """The box and the ends of its wires down to the channel; or the trunk past the rank."""
+    """Draw the box and the ends of its wires down to the channel; or the trunk past the rank."""
     begin = y - 1
     if cell.trunk is None:
         boxes[cell.owner] = Box(cell.left, y, cell.width, cell.height)
@@ -84,7 +84,7 @@ def _route_channel(
 
 
 def _draw_bend(wire: Wire[N], column: int, ends: Sequence[int], bend: Bend, top: int) -> int:
-    """The horizontal part of a net with the way down to it; the row from which its ends go down."""
+    """Return the horizontal part of a net with the way down to it; the row from which its ends go down."""
     if bend.track is None:
         return top
     row = top + bend.track

@@ -17,7 +17,7 @@ _ONE: Final = literal("1")
 
 
 def _pair(site: Site) -> tuple[Expression, Expression] | None:
-    """Both inputs of an operation that broadcasts as numpy does."""
+    """Return both inputs of an operation that broadcasts as numpy does."""
     if site.attribute("auto_broadcast", "numpy") not in ("numpy", "none"):
         return None
     return site.factor(0, 1), site.factor(1, 0)
@@ -159,7 +159,7 @@ def _clamp(site: Site) -> Made:
 
 
 def _reduction(function: str, *, types: str, widens: bool = False) -> Maker:
-    """`types`: for which kinds of element types numpy reduces as the specification does."""
+    """Return the emitter of a reduction; `types` are the kinds that numpy reduces as the specification does."""
 
     def made(site: Site) -> Made:
         axes, dtype = site.numbers(1), site.dtype(0)
@@ -190,7 +190,7 @@ def _norm(of: Callable[[Expression], Expression], *, root: bool) -> Maker:
 
 
 def _top(site: Site) -> Made:
-    """The largest or smallest element with its index."""
+    """Return the largest or smallest element with its index."""
     count, index_type = site.numbers(1), site.layer.attributes.get("index_element_type", "i32")
     if count != [1] or not site.is_real or index_type not in ("i32", "i64"):
         return None
@@ -240,7 +240,7 @@ def _turned(site: Site, index: int, attribute: str) -> Made:
 
 
 def converts_plainly(source: np.dtype[Any] | None, target: np.dtype[Any]) -> bool:
-    """Whether `astype` does what Convert does: not where a float becomes a narrow integer, or a narrow float twice."""
+    """True if `astype` does what Convert does: not where a float becomes a narrow integer, or a narrow float twice."""
     if source is None or not is_of_numpy(source) or source.kind not in "biuf":
         return False
     if not is_of_numpy(target):
@@ -256,7 +256,7 @@ def _convert(site: Site) -> Made:
 
 
 def converted(site: Site, target: np.dtype[Any]) -> Made:
-    """The first input in another type."""
+    """Return the first input in another type."""
     source = site.dtype(0)
     if source == target:
         return site.at(0)

@@ -20,7 +20,7 @@ PACKAGE: Final = "stepper.ops"
 
 
 def kernel_of(layer: Layer) -> Kernel:
-    """The kernel of a layer. UsageError where there is none."""
+    """Return the kernel of a layer. UsageError where there is none."""
     found = None if layer.definition is None else ops.find(layer.type, layer.definition)
     if found is None:
         raise UsageError(
@@ -30,7 +30,7 @@ def kernel_of(layer: Layer) -> Kernel:
 
 
 def kernel_call(site: Site, kernel: Kernel, *state: str) -> Expression:
-    """The call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
+    """Return the call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
     module, name = _place(kernel)
     site.needs.add(f"{PACKAGE}.{module}")
     arguments = [site.argument(index).text if site.has(index) else "None" for index in range(len(site))]
@@ -51,21 +51,21 @@ def kernel_call(site: Site, kernel: Kernel, *state: str) -> Expression:
 
 
 def outputs_given(kernel: Kernel) -> int | None:
-    """How many outputs the kernel gives; None where it is as many as the layer has."""
+    """Return the number of outputs of the kernel; None where it is that of the layer."""
     hint = typing.get_type_hints(kernel.function)["return"]
     parts = typing.get_args(hint)
     return None if Ellipsis in parts or typing.get_origin(hint) is not tuple else len(parts)
 
 
 def _place(kernel: Kernel) -> tuple[str, str]:
-    """The module and the name by which the kernel's function can be called."""
+    """Return the module and the name by which the kernel's function can be called."""
     prefix = f"{PACKAGE}."
     return _places(tuple(sorted(name for name in sys.modules if name.startswith(prefix))))[id(kernel.function)]
 
 
 @functools.lru_cache(maxsize=1)
 def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
-    """Of what the loaded modules hold; families of kernels are loaded when the first of them is asked for."""
+    """Return module and name of each function in the loaded modules; families of kernels are loaded on first use."""
     found: dict[int, tuple[str, str]] = {}
     for name in loaded:
         for attribute_name, value in vars(sys.modules[name]).items():
@@ -77,5 +77,5 @@ def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
 
 
 def module_names() -> list[str]:
-    """Names by which the modules with kernels are imported; no variable may have them."""
+    """Return the names by which modules with kernels are imported; no variable may have them."""
     return sorted(FAMILIES)

@@ -12,7 +12,7 @@ _PRODUCT: Final = 12
 
 
 def _is_plain(site: Site, activations: tuple[str, ...], weights: int) -> bool:
-    """Whether the cell has the default activations, no clipping, and two separate matrices of weights."""
+    """True if the cell has the default activations, no clipping, and two separate matrices of weights."""
     chosen = tuple(part.strip() for part in site.attribute("activations", ",".join(activations)).split(","))
     alone = chosen in (activations, ("",)) and not float(site.attribute("clip", "0") or 0)
     return alone and site.is_real and site.has(weights + 1) and site.rank(weights) == site.rank(weights + 1) == 2
@@ -77,7 +77,7 @@ def _gru(site: Site) -> Made:
 
 
 def _gru_reset_late(site: Site, x: Expression, h: Expression, weights: Expression, recurrent: Expression) -> Made:
-    """The reset gate comes after the recurrent product, which has a bias of its own: the last quarter of B."""
+    """Return the reset gate comes after the recurrent product, which has a bias of its own: the last quarter of B."""
     if not site.has(4):
         return None
     z, r, g = (site.temporary(name) for name in ("update_gate", "reset_gate", "candidate"))

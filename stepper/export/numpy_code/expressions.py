@@ -1,4 +1,8 @@
-"""Python expressions put together from parts, with as few parentheses as the grammar allows."""
+"""Python expressions composed from parts, with as few parentheses as the grammar allows.
+
+Not by `ast.unparse`: it drops the comments that name each operation, and writes single quotes and other spaces than
+formatters do, so that the file would not read as written by a person.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ class Expression(NamedTuple):
     strength: int = ATOM
 
     def within(self, strength: int) -> str:
-        """As a part of something that binds so strongly."""
+        """Return the text as an operand of an operator of this precedence."""
         return self.text if self.strength >= strength else f"({self.text})"
 
     @property
@@ -32,12 +36,12 @@ class Expression(NamedTuple):
 
 
 def literal(text: str) -> Expression:
-    """A number; a negative one is a sign and a number."""
+    """Return a number; a negative one is a sign and a number."""
     return Expression(text, _SIGN if text.startswith("-") else ATOM)
 
 
 def infix(a: Expression, operator: str, b: Expression) -> Expression:
-    """a operator b."""
+    """Return a operator b."""
     strength = _INFIX[operator]
     if operator == "**":
         return Expression(f"{a.within(strength + 1)}**{b.within(ATOM)}", strength)
@@ -46,27 +50,22 @@ def infix(a: Expression, operator: str, b: Expression) -> Expression:
 
 
 def prefix(operator: str, a: Expression) -> Expression:
-    """The operator before a."""
+    """Return the operator before a."""
     return Expression(f"{operator}{a.within(_SIGN)}", _SIGN)
 
 
 def call(function: str, *arguments: Expression | str, **keywords: str) -> Expression:
-    """function(arguments, keyword=text)."""
+    """Return function(arguments, keyword=text)."""
     parts = [part if isinstance(part, str) else part.text for part in arguments]
     parts += [f"{name}={text}" for name, text in keywords.items()]
     return Expression(f"{function}({', '.join(parts)})")
 
 
 def method(a: Expression, name: str, *arguments: Expression | str, **keywords: str) -> Expression:
-    """a.name(arguments)."""
+    """Return a.name(arguments)."""
     return call(f"{a.atom}.{name}", *arguments, **keywords)
 
 
 def item(a: Expression, index: str) -> Expression:
-    """a[index]."""
+    """Return a[index]."""
     return Expression(f"{a.atom}[{index}]")
-
-
-def several(parts: list[str]) -> str:
-    """FigureBuilder of a tuple without parentheses; that of one part is the part itself."""
-    return ", ".join(parts)

@@ -64,7 +64,7 @@ class Writer:
         self._depth, self._loops = 1, 0
 
     def line(self, text: str, note: str = "") -> None:
-        """A statement; the note is a comment after it, or before it where the line would be long."""
+        """Write a statement; the note is a comment after it, or before it where the line would be long."""
         begin = "    " * self._depth
         if note and len(begin) + len(text) + len(note) > _WIDEST:
             self.lines.append(f"{begin}# {note}")
@@ -73,7 +73,7 @@ class Writer:
 
     @contextmanager
     def indented(self, *, loops: int = 0) -> Iterator[None]:
-        """What is written in this block belongs to the statement before it, which begins so many loops."""
+        """Indent the statements of the `with` block, which begins so many loops."""
         self._depth, self._loops = self._depth + 1, self._loops + loops
         if self._loops > _DEEPEST_LOOPS or self._depth > _DEEPEST:
             raise UsageError("loops and branches are nested deeper than Python compiles: 20 loops, 95 levels in all")
@@ -101,11 +101,11 @@ class Scope:
     # --- values --------------------------------------------------------------------------------------------------
 
     def bind(self, slot: int, operand: Operand) -> None:
-        """The value of a slot is this."""
+        """Set the value of a slot."""
         self.operands[slot] = operand
 
     def bind_name(self, slot: int, name: str, like: Operand | None = None) -> None:
-        """The value of a slot is in this variable; its type is that of another operand, else as declared."""
+        """Set the variable of a slot; its type is that of another operand, else as declared."""
         operand = self.declared(slot)
         operand.expression = Expression(name)
         if like is not None and like.dtype is not None:
@@ -113,17 +113,17 @@ class Scope:
         self.operands[slot] = operand
 
     def is_read(self, slot: int) -> bool:
-        """Whether anything reads the value."""
+        """True if anything reads the value."""
         return self._uses[slot] > 0 or slot in self.presets
 
     def declared(self, slot: int) -> Operand:
-        """Type and dimensions of a slot as the file has them, without a value."""
+        """Return type and dimensions of a slot as the file declares them, without a value."""
         layer, port = self.ports[slot]
         dtype = None if port is None or port.element_type is None else port.element_type.dtype
         return Operand(None, None, dtype, () if port is None else port.dims, name_for(layer))
 
     def operand(self, slot: int) -> Operand:
-        """The value of a slot."""
+        """Return the value of a slot."""
         found = self.operands.get(slot)
         if found is None:
             found = self.declared(slot)
@@ -138,18 +138,18 @@ class Scope:
         return found
 
     def value(self, slot: int) -> Any:
-        """The value of a slot where it is a constant, else None."""
+        """Return the value of a slot where it is a constant, else None."""
         return self.operand(slot).value
 
     def embed(self, operand: Operand) -> Expression:
-        """An operand as a part of an expression; a constant gets a name unless it is a single number."""
+        """Return an operand as a part of an expression; a constant gets a name unless it is a single number."""
         if operand.expression is None:
             self._write_constant(operand)
         assert operand.expression is not None
         return operand.expression
 
     def name(self, operand: Operand) -> Expression:
-        """An operand as a variable."""
+        """Return an operand as a variable."""
         expression = self.embed(operand)
         if operand.is_deferred:
             name = self.writer.names.new(operand.wanted_name)
@@ -158,11 +158,11 @@ class Scope:
         return self.embed(operand)
 
     def text(self, slot: int) -> str:
-        """The variable (or number) that a slot's value is in."""
+        """Return the variable (or number) that a slot's value is in."""
         return self.name(self.operand(slot)).text
 
     def initial(self, slot: int) -> str:
-        """What a variable begins as: a constant stands where it is assigned, however many numbers it has."""
+        """Return the initial value of a variable: a constant is written out, however many numbers it has."""
         operand = self.operand(slot)
         if operand.expression is None and operand.value is not None and is_writable(operand.value):
             return self._typed(operand.value)
@@ -196,7 +196,7 @@ class Scope:
     # --- operations ----------------------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """The statements of all operations."""
+        """Write the statements of all operations."""
         for operation in self.program.operations:
             if operation.kind is Kind.LOOP:
                 self.writer.write_loop(self, operation)
@@ -235,7 +235,7 @@ class Scope:
         return Site(operation.layer, operands, self.embed, self.name, self.writer.needs, names.new)
 
     def _is_passed_on(self, operation: Operation, made: Expression) -> bool:
-        """Whether the output is an input as it is: no statement is needed."""
+        """True if the output is an input as it is: no statement is needed."""
         return made.text.isidentifier() and operation.outputs[0] not in self.presets
 
     def _alias(self, operation: Operation, made: Expression) -> Operand:
@@ -257,7 +257,7 @@ class Scope:
         self.operands[slot] = operand
 
     def _may_wait(self, operation: Operation, slot: int, made: Expression) -> bool:
-        """Whether the formula may become part of that of its only reader, in place of a variable nobody named."""
+        """True if the formula may become part of that of its only reader, in place of a variable nobody named."""
         if slot in self.presets or self._uses[slot] != 1 or slot in self._results:
             return False
         reader = self._readers[slot]
@@ -265,7 +265,7 @@ class Scope:
         return short and is_automatic(operation.layer) and reader.kind is Kind.KERNEL and reader.layer.type in MAKERS
 
     def _assign_several(self, operation: Operation, made: Expression, noted: bool) -> None:
-        """All outputs at once; those that nobody reads are left aside."""
+        """Assign all outputs at once; those that nothing reads are left out."""
         names = self._output_names(operation)
         given = outputs_given(kernel_of(operation.layer))
         if made.strength and given is not None and given > len(names):
@@ -274,7 +274,7 @@ class Scope:
         self.writer.line(f"{targets} = {made.text}", described(operation.layer) if noted else "")
 
     def _assign_each(self, operation: Operation, results: list[Expression], *, noted: bool) -> None:
-        """The outputs one by one; one that has a name already keeps it."""
+        """Assign the outputs one by one; one that has a name already keeps it."""
         for slot, made, name in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
             if not self.is_read(slot):
                 continue
@@ -286,7 +286,7 @@ class Scope:
             self.bind_name(slot, name)
 
     def _wanted_names(self, operation: Operation) -> list[str]:
-        """What the outputs may be called."""
+        """Return the preferred names of the outputs."""
         layer, own = operation.layer, name_for(operation.layer)
         if len(operation.outputs) == 1:
             return [own]
@@ -318,7 +318,7 @@ class Scope:
     # --- branches ------------------------------------------------------------------------------------------------
 
     def output_name(self, operation: Operation, output: int, otherwise: str, inside: Collection[str] = ()) -> str:
-        """What an output of a loop or a branch is to be called: the preset, else as the file names it.
+        """Return the name of an output of a loop or a branch: the preset, else as the file names it.
 
         A name that something `inside` has is left to that.
         """
@@ -359,7 +359,7 @@ class Scope:
             self.bind_name(operation.outputs[index], name)
 
     def settle(self, slot: int) -> None:
-        """A formula that waits is written now, before a block that may or may not run, or runs often."""
+        """Write a deferred formula now, before a block that may not run, or that repeats."""
         operand = self.operand(slot)
         if operand.is_deferred:
             self.name(operand)
@@ -385,7 +385,7 @@ _PARTS: Final = frozenset({*numpy_arithmetic.MAKERS, "Unsqueeze", "Squeeze", "Tr
 
 
 def _ports(program: Program) -> dict[int, tuple[Layer, Port | None]]:
-    """Which output port of which layer each slot is."""
+    """Return for each slot its layer and output port."""
     found: dict[int, tuple[Layer, Port | None]] = {}
     for (identity, output), slot in program.slots.items():
         layer = program.graph.by_id[identity]

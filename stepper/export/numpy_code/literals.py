@@ -16,7 +16,7 @@ _BOOLEAN: Final = np.dtype(np.bool_)
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """A dtype as code: `np.float32`, `ml_dtypes.bfloat16`."""
+    """Return a dtype as code: `np.float32`, `ml_dtypes.bfloat16`."""
     if dtype == _BOOLEAN:
         return "np.bool_"
     if dtype.kind == "T":
@@ -27,12 +27,12 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def is_writable(value: Any) -> bool:
-    """Whether the tensor is small enough, and of a type that has literals, to stand in the text."""
+    """True if the tensor is small enough, and of a type that has literals, to stand in the text."""
     return bool(value.size <= LARGEST and value.ndim <= 4 and value.dtype.names is None) or is_uniform(value)
 
 
 def is_uniform(value: Any) -> bool:
-    """Whether all elements are the same 0 or 1, and so many that saying so is shorter."""
+    """True if all elements are the same 0 or 1, and so many that saying so is shorter."""
     if value.dtype.kind not in "biuf" or value.size < (1 if value.ndim > 1 else 2) or value.ndim == 0:
         return False
     first = np.ravel(value)[0]
@@ -40,7 +40,7 @@ def is_uniform(value: Any) -> bool:
 
 
 def plain(value: Any) -> str:
-    """One element as Python writes it, without its type: `2.0`, `True`, `-np.inf`."""
+    """Return one element as Python writes it, without its type: `2.0`, `True`, `-np.inf`."""
     element = value.reshape(())[()]
     if is_floating(value.dtype):
         return _float_text(element, float(element))
@@ -57,7 +57,7 @@ def _float_text(element: Any, number: float) -> str:
 
 
 def ast_is_number(text: str) -> bool:
-    """Whether the text is a number as Python writes it."""
+    """True if the text is a number as Python writes it."""
     try:
         return isinstance(ast.literal_eval(text), float)
     except (ValueError, SyntaxError):
@@ -65,7 +65,7 @@ def ast_is_number(text: str) -> bool:
 
 
 def typed(value: Any) -> str:
-    """A tensor as an expression of its element type and shape: `np.float32(2.0)`, `np.zeros((2, 3), np.int64)`."""
+    """Return a tensor as an expression of its type and shape: `np.float32(2.0)`, `np.zeros((2, 3), np.int64)`."""
     kind = dtype_text(value.dtype)
     if value.ndim == 0 and value.dtype.kind == "b":
         return "np.True_" if value else "np.False_"
@@ -90,18 +90,18 @@ def _parts(value: Any) -> list[Any]:
 
 
 def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape as an argument: a number where there is one dimension."""
+    """Return a shape as an argument: a number where there is one dimension."""
     return str(shape[0]) if len(shape) == 1 else str(tuple(shape))
 
 
 def text(value: str) -> str:
-    """A text as a literal of ASCII, whatever it holds."""
+    """Return a text as a literal of ASCII, whatever it holds."""
     is_simple = value.isascii() and value.isprintable() and not set(value) & {'"', "\\"}
     return f'"{value}"' if is_simple else ascii(value)
 
 
 def attribute(value: Any) -> str:
-    """The value of an attribute as code; a text stays a text."""
+    """Return the value of an attribute as code; a text stays a text."""
     if isinstance(value, ElementType):
         return f'ELEMENT_TYPES["{value.name}"]'
     if isinstance(value, tuple):
@@ -113,10 +113,10 @@ def attribute(value: Any) -> str:
 
 
 def is_computed_by_numpy(dtype: np.dtype[Any] | None) -> bool:
-    """Whether numpy itself computes with the type as with any other: f32, f64 and its integers."""
+    """True if numpy itself computes with the type as with any other: f32, f64 and its integers."""
     return dtype is not None and is_of_numpy(dtype) and dtype.kind in "iuf" and dtype != np.float16
 
 
 def is_real(dtype: np.dtype[Any] | None) -> bool:
-    """Whether it is f32 or f64, in which a formula may be written as it stands."""
+    """True if it is f32 or f64, in which a formula may be written as it stands."""
     return dtype is not None and is_floating(dtype) and dtype in (np.dtype(np.float32), np.dtype(np.float64))

@@ -36,7 +36,7 @@ _SHORT_LINE: Final = 90
 
 
 def write_loop(outer: Scope, operation: Operation) -> None:
-    """The statements of one loop within the graph around it."""
+    """Write the statements of one loop within the graph around it."""
     _Loop(outer, operation).write()
 
 
@@ -60,7 +60,7 @@ class _Loop:
         self.going = ""
 
     def write(self) -> None:
-        """Everything, from what is before the loop to its outputs."""
+        """Write all statements, from those before the loop to its outputs."""
         self.writer.lines.append("")
         self.writer.line(f"# {described(self.operation.layer)}{self._summary()}")
         for slot in self.operation.inputs:
@@ -86,7 +86,7 @@ class _Loop:
         return f": {shown}" if shown else ""
 
     def _name_outputs(self) -> None:
-        """The variables of the outputs that are read."""
+        """Note the outputs that are read."""
         last = [entry.output for entry in self.plan.last_values]
         for output in sorted([*last, *(entry.output for entry in self.plan.concatenated)]):
             slot = self.operation.outputs[output]
@@ -94,7 +94,7 @@ class _Loop:
                 self.output_names[output] = ""
 
     def _wanted(self, result: int) -> str:
-        """What a Result of the body may be called outside."""
+        """Return the preferred name of a Result of the body outside."""
         layer, _port = self.inner.ports[result]
         return name_for(layer)
 
@@ -129,7 +129,7 @@ class _Loop:
         return otherwise if is_automatic(parameter) else name_for(parameter)
 
     def _bind_zeros(self, slot: int) -> None:
-        """A Parameter that nothing feeds."""
+        """Bind a Parameter without a source to zeros."""
         parameter = self.plan.program.parameter(slot)
         operand = self.inner.declared(slot)
         shape = parameter_shape(parameter).static or ()
@@ -167,7 +167,7 @@ class _Loop:
         return count if count is None or 0 <= count < _ENDLESS else _UNLIMITED
 
     def _begin_condition(self) -> None:
-        """Where it is not known that the loop begins, a variable says whether it goes on."""
+        """Write the variable that holds the condition, where it is not known that the loop begins."""
         plan = self.plan
         if self._starts is True or plan.condition is None:
             return
@@ -181,12 +181,12 @@ class _Loop:
         self.writer.line(f"{self.going} = {first}")
 
     def _is_own(self, slot: int) -> bool:
-        """Whether an operation of the body computes it."""
+        """True if an operation of the body computes it."""
         return slot in self.plan.program.computed_at
 
     @property
     def _runs_surely(self) -> bool:
-        """Whether there is at least one iteration."""
+        """True if there is at least one iteration."""
         if self._starts is not True:
             return False
         if not self.plan.is_loop:
@@ -194,7 +194,7 @@ class _Loop:
         return self._trips is not None and self._trips != 0
 
     def _has_elements(self, entry: SlicedInput) -> bool:
-        """Whether the sliced axis is declared with a length, and not 0."""
+        """True if the sliced axis is declared with a length, and not 0."""
         dims, axis = self.outer.operand(self.operation.inputs[entry.input]).dims, entry.slicing.axis
         return -len(dims) <= axis < len(dims) and dims[axis] > 0
 
@@ -207,7 +207,7 @@ class _Loop:
         return f"for {self.iteration} in {count or 'itertools.count()'}:"
 
     def _trip_count(self) -> str | None:
-        """`range(...)`; None where there is no limit."""
+        """Return `range(...)`; None where there is no limit."""
         if self._trips is not None or self.plan.trip_count is None:
             return None if self._trips == _UNLIMITED else f"range({self._trips})"
         self.writer.needs |= {"iterations", "itertools"}
@@ -220,7 +220,7 @@ class _Loop:
         return f"range({count_of(first.slicing, self._extent(first))})"
 
     def _extent(self, entry: SlicedInput) -> str:
-        """How long the sliced axis is; a variable where the slices are counted from the end."""
+        """Return the length of the sliced axis; a variable where the slices are counted from the end."""
         axis = entry.slicing.axis
         text = f"{self.outer.text(self.operation.inputs[entry.input])}.shape[{axis}]"
         if text not in self.extents and position(entry.slicing.start).of_extent:
@@ -249,7 +249,7 @@ class _Loop:
 
     @property
     def _is_counted(self) -> bool:
-        """Whether something besides the condition ends the loop."""
+        """True if something besides the condition ends the loop."""
         return not self.plan.is_loop or self._trips != _UNLIMITED
 
     def _write_number(self, slot: int, example: Any) -> None:
@@ -269,7 +269,7 @@ class _Loop:
         self.inner.bind_name(entry.parameter, name, source)
 
     def _write_back_edges(self) -> None:
-        """All carried variables at once, each from what it is before."""
+        """Write the assignment of all carried variables at once, each from the values before."""
         plan, inner = self.plan, self.inner
         targets: list[str] = []
         values: list[str] = []
@@ -290,7 +290,7 @@ class _Loop:
         _assign(self.writer, targets, values, "back edges" if len(targets) > 1 else "back edge")
 
     def _carried(self, merged: MergedInput) -> str:
-        """What a back edge brings: in the type that the variable began with."""
+        """Return the value of a back edge in the type that the variable began with."""
         inner = self.inner
         begun, renewed = inner.operand(merged.parameter).dtype, inner.operand(merged.result).dtype
         text = inner.initial(merged.result)
@@ -299,7 +299,7 @@ class _Loop:
         return text
 
     def _keep_condition(self, result: int, targets: list[str], values: list[str]) -> None:
-        """The condition is looked at after the back edges: a variable that they renew is kept before."""
+        """Keep the condition in a variable before the back edges renew it."""
         if self.inner.text(result) in targets:
             name = self.names.new("goes_on")
             targets.append(name)
@@ -333,7 +333,7 @@ class _Loop:
                 self._keep(last)
 
     def _variable_of(self, entry: LastValueOutput) -> str | None:
-        """The carried variable that has the output when the loop has ended."""
+        """Return the carried variable that has the output when the loop has ended."""
         name = None if entry.merged is None else self.variables.get(entry.merged)
         if name is None or entry.merged is None:
             return None
@@ -345,7 +345,7 @@ class _Loop:
         return (known or self.inner.declared(slot)).dtype
 
     def _keep(self, entry: LastValueOutput) -> None:
-        """A variable for a Result that no back edge carries; without an iteration it is its initial value, or zeros."""
+        """Write a variable for a Result without a back edge; without an iteration it is its initial value, or zeros."""
         inner, result = self.inner, entry.result
         if self.plan.program.template[result] is not None or (
             result in inner.operands and result not in self.variables
@@ -395,7 +395,7 @@ class _Loop:
 
 
 def _assign(writer: Any, targets: list[str], values: list[str], note: str = "") -> None:
-    """At once where there are several, so that none sees another's new value."""
+    """Write one assignment of all targets, so that none reads another's new value."""
     pairs = [(target, value) for target, value in zip(targets, values, strict=True) if target != value]
     if pairs:
         writer.line(f"{', '.join(target for target, _ in pairs)} = {', '.join(value for _, value in pairs)}", note)

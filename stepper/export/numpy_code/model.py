@@ -71,7 +71,7 @@ def write(model: Model, request: FigureRequest) -> Written:
 
 
 def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = None) -> NumpyCode:
-    """The model as Python code; with `loop` that loop alone, by its name or id, a function of what goes into it.
+    """Return the model as Python code; with `loop` that loop alone, by its name or id, a function of what goes into it.
 
     Raises UsageError for an operation without a kernel, for loops nested too deep for Python, for a loop that is not
     there, and for other rules than the specification's.
@@ -89,7 +89,7 @@ def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = No
 
 
 def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
-    """The loop of this name or id, and the program that it is in."""
+    """Return the loop of this name or id, and the program that it is in."""
     everything = [(program, op) for program in compiled.programs for op in program.operations if op.kind is Kind.LOOP]
     found = [pair for pair in everything if pair[1].layer.name == wanted]
     found = found or [pair for pair in everything if str(pair[1].layer.id) == wanted]
@@ -122,7 +122,7 @@ class _File:
         self.function = ""
 
     def whole(self) -> NumpyCode:
-        """The code of the whole model."""
+        """Return the code of the whole model."""
         main = self.compiled.main
         self._name_function(self.model.name or self.model.path.stem)
         scope = Scope(self.writer, main)
@@ -133,7 +133,7 @@ class _File:
         return self._written(scope, main.results)
 
     def of_loop(self, program: Program, operation: Operation) -> NumpyCode:
-        """The code of one loop."""
+        """Return the code of one loop."""
         layer = operation.layer
         model = _quoted(self.model.name or self.model.path.stem)
         self.title = f"The loop {_quoted(layer.name)} (id {layer.id}) of the model {model} as numpy code."
@@ -247,7 +247,7 @@ class _File:
 
 
 def _array_names(names: list[str]) -> list[str]:
-    """Names for arrays of an .npz: each once, and none that numpy keeps for itself."""
+    """Return names for arrays of an .npz: each once, and none that numpy reserves."""
     unique = Names(("file", "allow_pickle"))
     return [
         name if names.count(name) == 1 and name not in ("file", "allow_pickle") else unique.new(identifier(name))
@@ -260,12 +260,12 @@ def _list_text(names: list[str]) -> str:
 
 
 def _restored(value: Array) -> str:
-    """From the type in which .npz keeps a tensor back to its own."""
+    """Return the conversion from the type in which an .npz keeps a tensor to its own."""
     if value.dtype.names:
         return f".view({dtype_text(value.dtype)})"
     return "" if is_of_numpy(value.dtype) else f".astype({dtype_text(value.dtype)})"
 
 
 def _quoted(text: str) -> str:
-    """A name for the first lines of the file: it can neither end them nor say anything else."""
+    """Return a name for the first lines of the file: it can neither end them nor say anything else."""
     return "'" + excerpt(text).translate({ord(sign): " " for sign in "\\\"'{}"}) + "'"

@@ -20,13 +20,13 @@ _HIGHEST_RANK: Final = 64  # of numpy
 
 
 def _axis(axis: int, rank: int | None) -> int | None:
-    """An axis counted from the start; None where the rank that this needs is not known."""
+    """Return an axis counted from the start; None where the rank that this needs is not known."""
     position = axis if axis >= 0 else -1 if rank is None else axis + rank
     return position if 0 <= position < _HIGHEST_RANK else None
 
 
 def along(axis: int, index: str) -> str:
-    """What stands in brackets to take `index` along an axis: `:, 3`. UsageError for an axis that no tensor has."""
+    """Return the index that takes `index` along an axis: `:, 3`. Raise UsageError for an axis that no tensor has."""
     if not -_HIGHEST_RANK <= axis < _HIGHEST_RANK:
         raise UsageError(f"there is no axis {axis}: a tensor has at most {_HIGHEST_RANK}")
     return ":, " * axis + index if axis >= 0 else "..., " + index + ", :" * (-axis - 1)
@@ -106,7 +106,7 @@ def _gather_elements(site: Site) -> Made:
 
 
 def _scatter_update(site: Site) -> Made:
-    """A copy with some elements along an axis replaced."""
+    """Return a copy with some elements along an axis replaced."""
     axis = site.numbers(3)
     if axis is None or len(axis) != 1 or axis[0] < 0 or not site.rank(0):
         return None
@@ -159,7 +159,7 @@ def _slice(site: Site) -> Made:
 
 
 def _bounds(site: Site, index: int, count: int) -> list[int | str] | None:
-    """The constants of an input, or the one that is computed; None where that would be several."""
+    """Return the constants of an input, or the one that is computed; None where that would be several."""
     numbers = site.numbers(index)
     if numbers is not None:
         return list(numbers) if len(numbers) == count else None
@@ -167,7 +167,7 @@ def _bounds(site: Site, index: int, count: int) -> list[int | str] | None:
 
 
 def _range_text(start: int | str | None, stop: int | str | None, step: int) -> str:
-    """A slice as short as it can be written; a bound beyond any tensor is none."""
+    """Return a slice as short as it can be written; a bound beyond any tensor is none."""
     if isinstance(start, int) and (start == 0 if step > 0 else start >= _UNBOUNDED):
         start = None
     if isinstance(stop, int) and (stop >= _UNBOUNDED if step > 0 else stop <= -_UNBOUNDED):

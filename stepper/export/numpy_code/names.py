@@ -17,7 +17,7 @@ _TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins),
 
 
 def identifier(text: str, otherwise: str = "value") -> str:
-    """The text as an ASCII identifier, as far as it can be told; `otherwise` where nothing of it can."""
+    """Return the text as an ASCII identifier, as far as it can be told; `otherwise` where nothing of it can."""
     found = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST].strip("_")
     if not found or found[0].isdigit():
         found = f"{otherwise}_{found}".strip("_")
@@ -25,7 +25,7 @@ def identifier(text: str, otherwise: str = "value") -> str:
 
 
 def name_for(layer: Layer) -> str:
-    """What a variable with this layer's value is to be called."""
+    """Return the preferred name of a variable with this layer's value."""
     part = last_part(layer.name)
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", layer.type).lower()
     if is_automatic(layer):
@@ -34,7 +34,7 @@ def name_for(layer: Layer) -> str:
 
 
 def described(layer: Layer) -> str:
-    """A layer for a comment, on one line whatever its name holds: `Add 'total' (id 7)`."""
+    """Return a layer for a comment, on one line whatever its name holds: `Add 'total' (id 7)`."""
     return f"{identifier(layer.type)} '{excerpt(layer.name)}' (id {layer.id})"
 
 
@@ -45,7 +45,7 @@ class Names:
         self._taken = {*_TAKEN, *taken}
 
     def new(self, wanted: str) -> str:
-        """`wanted` itself where it is free, else with a number after it."""
+        """Return `wanted` where it is free, else with a number after it."""
         name, number = f"{wanted}_" if keyword.iskeyword(wanted) else wanted, 1
         while name in self._taken:
             number += 1

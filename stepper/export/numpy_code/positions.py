@@ -15,11 +15,11 @@ class Position(NamedTuple):
     offset: int
 
     def minus(self, other: Position) -> Position:
-        """The distance from the other one."""
+        """Return the distance from the other one."""
         return Position(self.of_extent - other.of_extent, self.offset - other.offset)
 
     def text(self, extent: str, more: str = "") -> str:
-        """As code; `more` are further terms, such as ` - iteration`."""
+        """Return the position as code; `more` are further terms, such as ` - iteration`."""
         if not self.of_extent:
             first = str(self.offset)
         elif self.of_extent < 0:
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
 
 def position(value: int) -> Position:
-    """A boundary between elements: -1 is the last one (semantics 1.3)."""
+    """Return a boundary between elements: -1 is the last one (semantics 1.3)."""
     return Position(0, value) if value >= 0 else Position(1, value + 1)
 
 
@@ -52,7 +52,7 @@ def range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
 
 
 def count_of(slicing: Slicing, extent: str) -> str:
-    """How many slices there are (semantics 1.3)."""
+    """Return the number of slices (semantics 1.3)."""
     start, end = position(slicing.start), position(slicing.end)
     low, high = (start, end) if slicing.stride > 0 else (end, start)
     length, size = high.minus(low), abs(slicing.stride)

@@ -1,4 +1,4 @@
-"""What the code of one operation is made of: its inputs as expressions and, where known, constants, types, ranks."""
+"""Context in which the code of one operation is emitted: its inputs as expressions, constants, types, ranks."""
 
 from __future__ import annotations
 
@@ -53,51 +53,51 @@ class Site(Struct):
         return len(self.operands)
 
     def has(self, index: int) -> bool:
-        """Whether the input is there."""
+        """True if the input is there."""
         return index < len(self.operands) and self.operands[index] is not None
 
     def operand(self, index: int) -> Operand:
-        """An input that is there."""
+        """Return an input that is there."""
         found = self.operands[index]
         assert found is not None
         return found
 
     def at(self, index: int) -> Expression:
-        """An input as a part of a larger expression."""
+        """Return an input as a part of a larger expression."""
         return self.embed(self.operand(index))
 
     def named(self, index: int) -> Expression:
-        """An input as a variable, for what mentions it more than once."""
+        """Return an input as a variable, for what mentions it more than once."""
         return self.name(self.operand(index))
 
     def value(self, index: int) -> Any:
-        """An input's value where it is a constant, else None."""
+        """Return an input's value where it is a constant, else None."""
         return self.operand(index).value if self.has(index) else None
 
     def numbers(self, index: int) -> list[int] | None:
-        """A constant input of integers as a list; None where it is computed or something else."""
+        """Return a constant input of integers as a list; None where it is computed or something else."""
         value = self.value(index)
         if value is None or value.dtype.kind not in "iu" or value.size > 64:
             return None
         return [int(number) for number in np.ravel(value)]
 
     def dtype(self, index: int) -> DType | None:
-        """The element type of an input, None where the file leaves it open."""
+        """Return the element type of an input, None where the file leaves it open."""
         return self.operand(index).dtype
 
     def dims(self, index: int) -> tuple[int, ...]:
-        """The dimensions of an input as declared; empty for a scalar and where nothing is known."""
+        """Return the dimensions of an input as declared; empty for a scalar and where nothing is known."""
         return self.operand(index).dims
 
     def rank(self, index: int) -> int | None:
-        """The rank of an input; None where it is not known, or 0."""
+        """Return the rank of an input; None where it is not known, or 0."""
         operand = self.operand(index)
         if operand.value is not None:
             return int(operand.value.ndim)
         return len(operand.dims) or None
 
     def factor(self, index: int, beside: int) -> Expression:
-        """An input of an element-wise operation: a constant of one element as a plain number, where that is the same.
+        """Return an input of an element-wise operation; a constant of one element as a number where that is equal.
 
         Beside a tensor of its own type a Python number takes that type, as long as the tensor decides about the shape.
         """
@@ -110,7 +110,7 @@ class Site(Struct):
         return literal(plain(value))
 
     def argument(self, index: int) -> Expression:
-        """An input of a kernel; small constants stand in the call."""
+        """Return an input of a kernel; small constants stand in the call."""
         value = self.value(index)
         if value is not None and is_of_numpy(value.dtype) and value.size <= 4:
             return literal(typed(value))
@@ -118,24 +118,24 @@ class Site(Struct):
 
     @property
     def is_real(self) -> bool:
-        """Whether the first input is f32 or f64."""
+        """True if the first input is f32 or f64."""
         return is_real(self.dtype(0))
 
     @property
     def is_common(self) -> bool:
-        """Whether numpy's arithmetic serves for the first input."""
+        """True if numpy's arithmetic serves for the first input."""
         return is_computed_by_numpy(self.dtype(0))
 
     def attribute(self, name: str, otherwise: str = "") -> str:
-        """The text of an attribute, in lower case."""
+        """Return the text of an attribute, in lower case."""
         return self.layer.attributes.get(name, otherwise).strip().lower()
 
     def flag(self, name: str, *, otherwise: bool = False) -> bool:
-        """An attribute that is true or false."""
+        """Return an attribute that is true or false."""
         return self.attribute(name, str(otherwise)) in ("true", "1")
 
     def integer(self, name: str, otherwise: int = 0) -> int:
-        """An attribute that is a number."""
+        """Return an attribute that is a number."""
         return int(self.attribute(name, str(otherwise)))
 
 

@@ -14,7 +14,7 @@ _WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
 
 
 def branch_ports_figure(loop: LoopPath) -> Figure:
-    """Both sides under each other, between the inputs and the outputs of the If."""
+    """Return both sides under each other, between the inputs and the outputs of the If."""
     made = _Sides(loop)
     for body in loop.layer.bodies:
         made.add_side(body)

@@ -1,4 +1,4 @@
-"""What stands outside of the bodies in a port map: the inputs and outputs of a loop or If, with what they lead to."""
+"""Nodes outside of the bodies in a port map: the inputs and outputs of a loop or If."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PortNodes:
         self.edges: list[FigureEdge] = []
 
     def add_input(self, index: int) -> None:
-        """The box of an input, once."""
+        """Add the box of an input, once."""
         id = f"in{index}"
         if any(node.id == id for node in self.nodes):
             return
@@ -33,7 +33,7 @@ class PortNodes:
         self.nodes.append(FigureNode(id, NodeKind.INPUT, excerpt(self.outer[producer.id]), lines, title=str(producer)))
 
     def add_output(self, output: int) -> None:
-        """The box of an output, once."""
+        """Add the box of an output, once."""
         id = f"out{output}"
         if any(node.id == id for node in self.nodes):
             return

@@ -17,7 +17,7 @@ BODY = "body"
 
 
 def ports_figure(model: Model, loop: LoopPath) -> Figure:
-    """What goes in, what is carried, what comes out; of an If the port maps of both sides."""
+    """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
     if not loop.layer.is_loop:
         return branch_ports_figure(loop)
     made = _Ports(loop)
@@ -45,7 +45,7 @@ class _Ports(PortNodes):
         self.body, self.roles, self.inner = loop.body, roles_of(loop.layer), labels_of(loop.body.graph)
 
     def add_inputs(self) -> None:
-        """Every entry that leads in, then the Parameters that nothing outside feeds, and the operations in between."""
+        """Add every input entry, then the Parameters without a source, and the operations in between."""
         entered: set[int] = set()
         for entry in self.body.inputs:
             role = input_role(self.layer, entry)
@@ -79,7 +79,7 @@ class _Ports(PortNodes):
         )
 
     def add_results(self) -> None:
-        """Every Result with where it leads: outputs of the loop, Parameters of the next iteration, the condition."""
+        """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition."""
         for result in self.body.graph.results:
             shape = declared_text(result.inputs[0])
             title = str(result)

@@ -17,7 +17,7 @@ NO_LIMIT: Final = 2**63 - 1
 
 
 def model_figure(model: Model, content: FigureContent) -> Figure:
-    """The model's own graph; bodies inside of their layers, to the depth asked for."""
+    """Return the model's own graph; bodies inside of their layers, to the depth asked for."""
     parts = FigureBuilder(content)
     parts.add_graph(model.graph, None, None, "", "")
     name = excerpt(model.name) or "the model"
@@ -30,7 +30,7 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
 
 
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
-    """The body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
+    """Return the body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
     parts = FigureBuilder(content)
     cluster = parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
     facts = loop_facts(model, loop)
@@ -98,7 +98,7 @@ def _truth(condition: Origin) -> str:
 
 
 def _named(origin: Origin) -> str:
-    """Such as `keep_going (NotEqual)`."""
+    """Return name and type, such as `keep_going (NotEqual)`."""
     output = "" if origin.output is None else f", output {origin.output}"
     value = "" if origin.value is None else f" = {str(origin.value).lower()}"
     return f"{excerpt(origin.layer.name)} ({origin.layer.type}{output}){value}"

@@ -24,7 +24,7 @@ from stepper.ops.axes import shape_text
 
 
 def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:
-    """The figure of one traced activation; iterations that were not kept become an ellipsis.
+    """Return the figure of one traced activation; iterations that were not kept become an ellipsis.
 
     `facts` are what the file says of its beginning and its end.
     """
@@ -40,7 +40,7 @@ class _Stage(Struct, frozen=True):
     trace: IterationTrace | None
 
     def named(self, word: str) -> str:
-        """Its slices (or whatever the word is) by number."""
+        """Return its range with a word before it, such as `slices 2 to 5`."""
         return f"{word} {self.begin}" if self.end == self.begin + 1 else f"{word}s {self.begin} to {self.end - 1}"
 
     @property
@@ -50,7 +50,7 @@ class _Stage(Struct, frozen=True):
 
 
 def iteration_figures(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> list[Figure]:
-    """For each iteration kept the body with its back edges and what was computed then: all alike but for the texts."""
+    """Return for each iteration kept the body with its back edges and values: figures that differ only in texts."""
     made = _Unrolled(trace, content, facts)
     return [made.rolled(stage) for stage in made.stages if stage.trace is not None]
 
@@ -93,7 +93,7 @@ class _Unrolled:
         )
 
     def rolled(self, stage: _Stage) -> Figure:
-        """One iteration as the rolled body, with its values."""
+        """Return one iteration as the rolled body, with its values."""
         assert stage.trace is not None
         parts, prefix = FigureBuilder(self.content), f"{self.layer.id}."
         loop = self.trace.loop
@@ -122,7 +122,7 @@ class _Unrolled:
     # --- outside ---------------------------------------------------------------------------------------------------
 
     def _add_inputs(self) -> None:
-        """The outer inputs, and their way into the first iteration; a sliced one leads to every iteration."""
+        """Add the outer inputs, and their edges into the first iteration; of a sliced one into every iteration."""
         for entry in self.roles.fed:
             assert entry.input is not None
             id = f"in{entry.input}"
@@ -184,7 +184,7 @@ class _Unrolled:
         return FigureEdge(source, id, kind, label, back_edge=f"{entry.result}>")
 
     def _reader(self, output: int) -> str:
-        """The first reader of an output of the loop, in short."""
+        """Return the first reader of an output of the loop, in short."""
         outer = self.trace.loop.outer
         wanted = Source(self.layer.id, output)
         found = next((layer for layer in outer.layers if wanted in outer.sources[layer.id]), None)
@@ -195,7 +195,7 @@ class _Unrolled:
         return None if view is None else next((scan for scan in view.scans if scan.output == entry.output), None)
 
     def _add_end(self) -> None:
-        """What ended the loop, and whose value that was."""
+        """Add the reason for the end, and the value that was it."""
         self.parts.nodes.append(
             FigureNode("end", NodeKind.END, f"after {_iterations(self.trace.count)}", (_short(self.trace),))
         )
@@ -232,13 +232,13 @@ class _Unrolled:
             self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
 
     def _template(self) -> FigureBuilder:
-        """The body without values, which every iteration repeats."""
+        """Return the body without values, which every iteration repeats."""
         parts = FigureBuilder(self.content)
         parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
         return parts
 
     def _add_carried(self) -> None:
-        """Every back edge that counts, once between each two neighbours of the stack."""
+        """Add every effective back edge once between each two neighbours of the stack."""
         for before, after in pairwise(self.stages):
             for edge in self.drawn.back_edges:
                 if self.roles.merged_from.get(edge.parameter) == edge.result:
@@ -246,7 +246,7 @@ class _Unrolled:
 
 
 def _moved(id: str, stage: str) -> str:
-    """An id of the template in an iteration."""
+    """Return an id of the template in an iteration."""
     return stage + id.removeprefix("*")
 
 

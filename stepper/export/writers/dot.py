@@ -150,7 +150,7 @@ def _is_frame(figure: Figure, id: str) -> bool:
 
 
 def _any_node(figure: Figure, cluster: str) -> str:
-    """Some node in a cluster, for an edge that ends at its frame."""
+    """Return some node in a cluster, for an edge that ends at its frame."""
     nodes = figure.nodes_in[cluster]
     if nodes:
         return nodes[0].id
@@ -169,7 +169,7 @@ class _Ordering:
         self.frames = {frame.cluster.id: frame for frame in self.drawing.frames}
 
     def place(self, id: str) -> Iterator[str]:
-        """The size and the place of a box, in inches and points, as attributes."""
+        """Yield the size and the place of a box, in inches and points, as attributes."""
         box = self.boxes.get(id)
         if box is not None:
             x, y = (box.x + box.width / 2) * CELL, self._y(box.y + box.height / 2)
@@ -177,7 +177,7 @@ class _Ordering:
             yield f'pos="{x:g},{y:g}"'
 
     def frame(self, id: str) -> Iterator[str]:
-        """The place of a cluster and of its label, as attributes."""
+        """Yield the place of a cluster and of its label, as attributes."""
         frame = self.frames.get(id)
         if frame is not None:
             left, right = frame.x * CELL, (frame.x + frame.width) * CELL
@@ -189,7 +189,7 @@ class _Ordering:
         return (self.drawing.height - row) * ROW
 
     def within(self, iteration: str) -> Iterator[str]:
-        """Lines for the cluster of an iteration."""
+        """Yield lines for the cluster of an iteration."""
         rows = self.rows.get(iteration, [])
         for row in rows:
             yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in row)} }}"
@@ -197,7 +197,7 @@ class _Ordering:
         yield from (_invisible(above[0], below[0]) for above, below in pairwise(rows))
 
     def between(self) -> Iterator[str]:
-        """Lines for the whole graph: iterations under each other, inputs above, outputs below."""
+        """Yield lines for the whole graph: iterations in order, inputs above, outputs below."""
         if not self.rows:
             return
         for before, after in pairwise(self.figure.clusters_in[""]):
@@ -212,7 +212,7 @@ class _Ordering:
 
 
 def _rows(boxes: list[BoxShape]) -> dict[str, list[list[str]]]:
-    """The nodes of each iteration by rows, from left to right."""
+    """Return the nodes of each iteration by rows, from left to right."""
     found: dict[str, dict[int, list[str]]] = {}
     for box in boxes:
         iteration, dot, _ = box.node.id.partition(".")
@@ -226,7 +226,7 @@ def _invisible(source: str, target: str) -> str:
 
 
 def _label(texts: tuple[str, ...] | list[str], end: str = "n") -> str:
-    """Lines of a label, each ended as Graphviz wants it: centred (n) or on the left (l)."""
+    """Return the lines of a label, each with Graphviz's line end: centred (n) or on the left (l)."""
     escaped = [_escaped(text) for text in texts]
     return '"' + (f"\\{end}".join(escaped) + ("\\l" if end == "l" else "")) + '"'
 

@@ -90,7 +90,7 @@ def drawn(text: str, format: str, *, is_placed: bool) -> bytes:
 
 
 def placed_dot(figure: Figure, drawing: FigureLayout, theme: Theme) -> str:
-    """The drawing as DOT text with fixed places."""
+    """Return the drawing as DOT text with fixed places."""
     return _Placed(figure, drawing, palette(theme)).text()
 
 
@@ -117,7 +117,7 @@ class _Placed:
     # --- frames ----------------------------------------------------------------------------------------------------
 
     def _frame(self, frame: FrameShape) -> Iterator[str]:
-        """Graphviz's own drawing language: fill, pen, filled polygon."""
+        """Yield a frame in Graphviz's own drawing language: fill, pen, filled polygon."""
         edge = self.colours["now-edge" if frame.cluster.highlighted else "body-edge"]
         fill = self.colours["body"]
         left, right = frame.x * CELL, (frame.x + frame.width) * CELL
@@ -157,7 +157,7 @@ class _Placed:
         bold: bool = False,
         size: float = LABEL,
     ) -> str:
-        """Text on the left side of a box that is not drawn."""
+        """Return text on the left side of an invisible box."""
         text = "".join(f'{_html(line, bold=bold)}<BR ALIGN="LEFT"/>' for line in lines)
         font = f'<FONT POINT-SIZE="{size}" COLOR="{self.colours[colour]}">{text}</FONT>'
         needed = max(width, max(len(line) for line in lines) * size * 0.65)  # a box too small is warned about
@@ -190,7 +190,7 @@ class _Placed:
         return f"{_quoted(node.id)} [{', '.join(attributes)}];"
 
     def _lines(self, box: BoxShape) -> Iterator[str]:
-        """Rows of a table: they are as far apart as in the SVG, where line breaks are not."""
+        """Yield the rows of a table, which has the line spacing of the SVG, unlike line breaks."""
         for index, text in enumerate(box.node.texts):
             marks = bool(box.node.marks) and index == len(box.node.texts) - 1
             colour = "ink" if index == 0 and not box.node.idle else "mark" if marks else "quiet"
@@ -231,7 +231,7 @@ class _Placed:
         return self._bezier((x0 + 0.5) * CELL, self._y(begin + 0.5), (x1 + 0.5) * CELL, self._y(y1 + 0.5))
 
     def _head(self, x: int, y: int, line: Polyline) -> str:
-        """A short edge with its arrow: its tip is what `e` names."""
+        """Return a short edge with its arrow: its tip is what `e` names."""
         across, down = (x + 0.5) * CELL, self._y(y + 0.5)
         if (x, y) in line.heads:
             return f"e,{across:g},{down - ROW / 2 - 1.5:g} " + self._bezier(
@@ -245,7 +245,7 @@ class _Placed:
 
 
 def _html(text: str, *, bold: bool = False) -> str:
-    """Text of an HTML-like label."""
+    """Return text of an HTML-like label."""
     safe = escape(text, quote=True).replace("&#x27;", "&#39;") or " "
     return f"<B>{safe}</B>" if bold else safe
 

@@ -138,7 +138,7 @@ const DATA = {code};
 
 
 def _arranged(figures: Sequence[Figure]) -> FigureLayout:
-    """One layout for all iterations, with room for the texts of each."""
+    """Return one layout for all iterations, with room for the texts of each."""
     first = figures[0]
     sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
     for frame in first.clusters:
@@ -147,7 +147,7 @@ def _arranged(figures: Sequence[Figure]) -> FigureLayout:
 
 
 def _padded(drawing: FigureLayout, figures: Sequence[Figure]) -> FigureLayout:
-    """The drawing with as many lines, and a picture as high, in each box as it has in some iteration."""
+    """Return the drawing with as many lines, and a picture as high, in each box as it has in some iteration."""
     padded: dict[str, FigureNode] = {}
     for box in drawing.boxes:
         node, states = box.node, [figure.by_id[box.node.id] for figure in figures]
@@ -161,7 +161,7 @@ def _padded(drawing: FigureLayout, figures: Sequence[Figure]) -> FigureLayout:
 
 
 def _state(figure: Figure) -> dict[str, object]:
-    """What the page shows of one iteration."""
+    """Return the state of the page in one iteration."""
     boxes = {
         node.id: {
             "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],

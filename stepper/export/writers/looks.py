@@ -129,5 +129,5 @@ def _css(rule: _Rule, colours: Mapping[str, str]) -> str:
 
 
 def _value(name: str, value: str, colours: Mapping[str, str]) -> str:
-    """A property's value; the colours of the table are names of the palette."""
+    """Return a property's value; the colours of the table are names of the palette."""
     return colours.get(value, value) if name in _COLOURS else value

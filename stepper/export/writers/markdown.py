@@ -29,7 +29,7 @@ def write(picture: Picture) -> str:
 
 
 def _port_rows(layer: Layer) -> list[tuple[str, ...]]:
-    """The port map of a loop as rows: direction, body layer, role, outer port, slicing."""
+    """Return the port map of a loop as rows: direction, body layer, role, outer port, slicing."""
     body, roles = layer.bodies[0], roles_of(layer)
     names = {inner.id: excerpt(inner.name) for inner in body.graph.layers}
     rows: list[tuple[str, ...]] = [
@@ -57,7 +57,7 @@ def _port_rows(layer: Layer) -> list[tuple[str, ...]]:
 
 
 def _trace_rows(trace: LoopTrace) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
+    """Return the trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
     layer = trace.loop.layer
     roles, by_id = roles_of(layer), trace.loop.body.graph.by_id
     wanted = [entry.parameter for entry in (*roles.sliced, *roles.merged)]
@@ -83,11 +83,11 @@ def _cell_text(iteration: IterationTrace, parameter: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table of Markdown; nothing in a cell is markup."""
+    """Return a table of Markdown; nothing in a cell is markup."""
     lines = ["| " + " | ".join(map(_plain_text, head)) + " |", "|" + "---|" * len(head)]
     return [*lines, *("| " + " | ".join(map(_plain_text, row)) + " |" for row in rows)]
 
 
 def _plain_text(text: str) -> str:
-    """Text in which nothing is markup."""
+    """Return text without markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)

@@ -83,12 +83,12 @@ def _edges(figure: Figure) -> Iterator[str]:
 
 
 def _id(id: str) -> str:
-    """Ids without dots; `end` is a word of the language."""
+    """Return an id without dots; `end` is a word of the language."""
     return f"x_{id.replace('.', '_')}"
 
 
 def _text(*lines: str) -> str:
-    """Quoted text; what could end it or be markup stands as a character code."""
+    """Return quoted text, in which quotes and markup are character codes."""
     return '"' + "<br/>".join(_UNSAFE.sub(_code, line) for line in lines) + '"'
 
 
@@ -97,5 +97,5 @@ def _code(match: re.Match[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text outside of quotes: what could be markup or end it is left out."""
+    """Return text for outside of quotes, without markup and delimiters."""
     return _UNSAFE.sub(" ", text).translate(str.maketrans(";{}", ",()"))

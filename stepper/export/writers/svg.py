@@ -56,7 +56,7 @@ def _check_width(wide: int, request: FigureRequest) -> None:
 
 
 def svg(figure: Figure, drawing: FigureLayout, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
-    """The figure as SVG text; `width` is that of the page in pixels (None: its own)."""
+    """Return the figure as SVG text; `width` is that of the page in pixels (None: its own)."""
     lines, paint, sheet = figure.below, painted(theme), overrides(theme)
     wide, high = extent(figure, drawing)
     shown = wide if width is None else min(width, wide)
@@ -84,7 +84,7 @@ def svg(figure: Figure, drawing: FigureLayout, theme: Theme = Theme.AUTO, width:
 
 
 def inline_svg(figure: Figure, drawing: FigureLayout) -> str:
-    """The shapes alone, for a page that has the colours, the title and the description itself."""
+    """Return the shapes alone, for a page that has the colours, the title and the description itself."""
     wide, high = drawing.width * CELL + 2 * MARGIN, drawing.height * ROW + 2 * MARGIN
     label = f'role="img" aria-label="{escape(figure.title)}"'
     head = f'<svg class="stepper" viewBox="0 0 {wide} {high}" width="{wide}" {label}>'
@@ -94,7 +94,7 @@ def inline_svg(figure: Figure, drawing: FigureLayout) -> str:
 
 
 def extent(figure: Figure, drawing: FigureLayout) -> tuple[int, int]:
-    """Width and height of the whole figure in pixels."""
+    """Return width and height of the whole figure in pixels."""
     lines = figure.below
     wide = max([drawing.width * CELL, len(figure.title) * 9 + 4, *(len(line) * 7 for line in lines)]) + 2 * MARGIN
     return wide, HEADING + 2 * MARGIN + drawing.height * ROW + (len(lines) * 16 + 8 if lines else 0)
@@ -118,7 +118,7 @@ class _Shapes:
             yield from self._text(text)
 
     def _look(self, shape: str, groups: str = "") -> str:
-        """The attribute of the class, and those of what it looks like."""
+        """Return the attribute of the class, and those of what it looks like."""
         return f'class="{shape}"{self.paint(shape, groups)}'
 
     def _frame(self, frame: FrameShape) -> Iterator[str]:
@@ -203,12 +203,12 @@ class _Shapes:
 
 
 def look_of(shape: FigureNode | Cluster) -> str:
-    """The classes of a box or a frame."""
+    """Return the classes of a box or a frame."""
     return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
 
 
 def line_class(node: FigureNode, index: int) -> str:
-    """How a line of a box looks: the label, a further line, or the marks."""
+    """Return the class of a line of a box: the label, a further line, or the marks."""
     return "label" if index == 0 else "mark" if node.marks and index == len(node.texts) - 1 else "small"
 
 
@@ -221,7 +221,7 @@ def _stroke(segment: Segment, line: Polyline) -> str:
 
 
 def _junctions(line: Polyline) -> list[tuple[int, int]]:
-    """The cells where a wire branches: three or four of its sides are drawn."""
+    """Return the cells where a wire branches: three or four of its sides are drawn."""
     sides: dict[tuple[int, int], set[str]] = {}
     corners: Counter[tuple[int, int]] = Counter()
     for x0, y0, x1, y1 in line.segments:

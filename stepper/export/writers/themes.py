@@ -39,12 +39,12 @@ PALETTES: Final[Mapping[Theme, Palette]] = MappingProxyType(
 
 
 def palette(theme: Theme) -> Palette:
-    """The colours of a theme; of `auto` those of light."""
+    """Return the colours of a theme; of `auto` those of light."""
     return PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
 
 
 def variables(theme: Theme, scope: str) -> str:
-    """CSS that sets the colours as variables of `scope`; `auto` follows the reader's colour scheme."""
+    """Return CSS that sets the colours as variables of `scope`; `auto` follows the reader's colour scheme."""
     rule = _declared(palette(theme), scope)
     if theme is not Theme.AUTO:
         return rule

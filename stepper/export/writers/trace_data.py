@@ -71,7 +71,7 @@ def _iteration_json(trace: LoopTrace, iteration: IterationTrace, content: Figure
 
 
 def _computed_by(trace: LoopTrace, layer: Layer, content: FigureContent) -> str:
-    """Who computed a value, where that is somebody else."""
+    """Return the partners that computed a value."""
     return ", ".join(content.computed_by(trace.loop.body.graph, [layer.id]))
 
 
@@ -89,7 +89,7 @@ def _value_json(value: ValueSummary) -> dict[str, Any]:
 
 
 def _values(trace: LoopTrace, iteration: IterationTrace) -> Iterator[tuple[Layer, int, ValueSummary]]:
-    """The values of an iteration in the order of the file; Constants and Results have none of their own."""
+    """Yield the values of an iteration in the order of the file; Constants and Results have none of their own."""
     for layer in trace.loop.body.graph.layers:
         if layer.type in ("Constant", "Result"):
             continue
@@ -116,7 +116,7 @@ def write_csv(picture: Picture) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
 
 

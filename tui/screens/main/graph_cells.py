@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from stepper.export.layout.layered import Box
+from stepper.export.layout.model import Box
 from tui.paint.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner
 from tui.paint.rows import Row
 from tui.screens.main.graph_boxes import PORTS, BoxLooks, Cells, Tones, centred, joined
