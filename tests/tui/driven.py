@@ -123,11 +123,18 @@ class Driven:
 
     def golden(self, name: str, *selectors: str) -> None:
         """Panes as they were when somebody looked at them and found them right."""
-        text = "\n".join(f"--- {selector}\n{self.text(selector)}" for selector in selectors) + "\n"
-        path = GOLDENS / f"{name}.txt"
-        if os.environ.get("STEPPER_RECORD"):
-            path.write_text(text, encoding="utf-8")
-        assert not (wrong := difference(text, path.read_text(encoding="utf-8"))), f"{path.name}, {wrong}"
+        check_golden(name, "\n".join(f"--- {selector}\n{self.text(selector)}" for selector in selectors) + "\n")
+
+
+def check_golden(name: str, text: str) -> None:
+    """Raise AssertionError with the first line that is not as in the golden of this name.
+
+    A sentence that several screens or sizes show belongs into one golden of its own, not into each of theirs.
+    """
+    path = GOLDENS / f"{name}.txt"
+    if os.environ.get("STEPPER_RECORD"):
+        path.write_text(text, encoding="utf-8")
+    assert not (wrong := difference(text, path.read_text(encoding="utf-8"))), f"{path.name}, {wrong}"
 
 
 def _key_event(key: str) -> events.Key:

@@ -61,7 +61,7 @@ def apart(iteration: int) -> np.ndarray:
 def test_the_run_beside_its_twin(twins: Debugger, size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
-        driven.golden(f"compare_{size[0]}x{size[1]}", "first", "differences", "carried", "keys")
+        driven.golden(f"compare_{size[0]}x{size[1]}", "first", "differences", "carried")
 
     drive(twins, script, size=size, lines=AT_3)
 
@@ -202,7 +202,7 @@ def test_the_view_closes_and_opens_by_key(twins: Debugger) -> None:
 def test_without_symbols_ascii_alone(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
-        for pane in ("first", "differences", "carried", "keys"):
+        for pane in ("first", "differences", "carried"):
             assert driven.text(pane).isascii(), pane
 
     drive(twins, script, size=(80, 24), lines=AT_3, look=Look(ascii=True, plain=True))

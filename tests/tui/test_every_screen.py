@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.strip import Strip
 
-from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.driven import DECODER, Driven, check_golden, drive
 from tui.paint.pane import Pane
 from tui.paint.rows import wrapped
 from tui.registry import VIEWS
@@ -36,6 +36,25 @@ def test_every_screen_is_ascii_where_that_is_asked_for(size: tuple[int, int]) ->
         assert not [line for line in screen_text(driven) if not line.isascii()], "palette"
 
     drive("for_loop", script, size=size, look=PLAIN)
+
+
+def test_the_first_and_the_last_line_of_every_screen() -> None:
+    """Where one is, and the keys that are of use there; what has no room is left out."""
+    lines: dict[str, list[str]] = {"top": [], "keys": []}
+
+    async def script(driven: Driven) -> None:
+        for known in lines.values():
+            known.append(f"--- {driven.app.size.width} columns")
+        for view in VIEWS:
+            await driven.type(f"view {view}")
+            for pane, known in lines.items():
+                known.append(f"{view + ':':13}{driven.text(pane)}")
+            await driven.type("view main")
+
+    for width in (80, 120, 160):
+        drive("date_normaliser", script, size=(width, 40), lines=(f"run-to {DECODER}@0", "iter 7", "break nan"))
+    for pane, known in lines.items():
+        check_golden(pane, "\n".join([*known, ""]))
 
 
 @SIZES

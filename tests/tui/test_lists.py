@@ -36,7 +36,7 @@ async def look_at_all(driven: Driven, name: str) -> None:
         await driven.press(key)
         await driven.filled()
         more = [pane.id for pane in driven.app.screen.query(".more") if pane.display and pane.id]
-        driven.golden(f"{view}_{name}", "top", view, *more, "keys")
+        driven.golden(f"{view}_{name}", view, *more)
         await driven.press("q")
     assert not driven.app._faults
 

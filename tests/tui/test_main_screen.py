@@ -17,8 +17,8 @@ SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 6
 def test_panes_show_the_seventh_iteration(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
-        panes = {80: ("top", "tabs", "operations", "time", "keys")}.get(
-            size[0], ("top", "frames", "operations", "graph", "value", "loop", "edges", "scans", "time", "keys")
+        panes = {80: ("tabs", "operations", "time")}.get(
+            size[0], ("frames", "operations", "graph", "value", "loop", "edges", "scans", "time")
         )
         driven.golden(f"main_{size[0]}x{size[1]}", *panes)
 
@@ -144,7 +144,7 @@ def test_at_the_end_of_the_run_one_can_go_back() -> None:
 def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
-        for pane in ("top", "frames", "operations", "graph", "value", "loop", "edges", "scans", "time", "keys"):
+        for pane in ("frames", "operations", "graph", "value", "loop", "edges", "scans", "time"):
             assert driven.text(pane).isascii(), pane
 
     drive("date_normaliser", script, size=(120, 40), lines=AT_SOFTMAX, look=Look(ascii=True, plain=True))
@@ -216,7 +216,7 @@ def test_a_stop_says_how_a_nan_comes_about_and_where_its_inf_was_born() -> None:
         assert "Inf - Inf (the largest" in text and "v/Add@7[0,3,0]: set by the user" in text
         assert "the last finite op is v/MatMul@7" in text
         await driven.filled()
-        driven.golden("stop_160x48", "top", "operations", "graph", "stop", "time")
+        driven.golden("stop_160x48", "operations", "graph", "stop", "time")
 
     drive("date_normaliser", script, lines=AT_SOFTMAX)
 

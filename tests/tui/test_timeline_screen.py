@@ -24,7 +24,7 @@ def chart_of(driven: Driven) -> TimelineChart:
 def test_watches_carried_values_the_condition_and_stops_are_seen(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.looked_through()
-        driven.golden(f"timeline_{size[0]}x{size[1]}", "top", "chart", "keys")
+        driven.golden(f"timeline_{size[0]}x{size[1]}", "chart")
 
     lines = (f"run-to {DECODER}@0", "watch max(id=53)", "break id=76 if iter % 3 == 2", "continue 3", "view timeline")
     drive("date_normaliser", script, size=size, lines=lines)

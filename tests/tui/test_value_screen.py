@@ -35,7 +35,7 @@ def test_panes_show_the_scores_of_the_seventh_iteration(size: tuple[int, int]) -
         parts = {80: ("summary",), 120: ("often", "numbers", "element")}.get(
             size[0], ("companion", "often", "over", "numbers", "element")
         )
-        driven.golden(f"value_{size[0]}x{size[1]}", "top", "tensor", *parts, "keys")
+        driven.golden(f"value_{size[0]}x{size[1]}", "tensor", *parts)
 
     drive("date_normaliser", script, size=size, lines=AT_SCORES)
 
@@ -43,8 +43,8 @@ def test_panes_show_the_scores_of_the_seventh_iteration(size: tuple[int, int]) -
 def test_colours_without_colours_carry_figures() -> None:
     async def script(driven: Driven) -> None:
         await driven.settle()
-        driven.golden("value_ascii_120x40", "tensor", "often", "numbers", "element", "keys")
-        for pane in ("tensor", "often", "numbers", "element", "keys"):
+        driven.golden("value_ascii_120x40", "tensor", "often", "numbers", "element")
+        for pane in ("tensor", "often", "numbers", "element"):
             assert driven.text(pane).isascii(), pane
 
     drive("date_normaliser", script, size=(120, 40), lines=AT_SCORES, look=Look(ascii=True, plain=True))
