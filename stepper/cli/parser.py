@@ -108,6 +108,7 @@ def _add_passes(passes: Parser) -> None:
     )
     arguments.add_model(passes)
     arguments.add_inputs(passes)
+    arguments.add_states(passes)
     arguments.add_rules(passes)
     arguments.add_device(passes)
     arguments.add_tolerances(passes, "1e-4", "1e-5")

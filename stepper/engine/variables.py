@@ -98,6 +98,12 @@ def bind_states(compiled: CompiledModel, given: Mapping[str, Any] | None) -> dic
     return found
 
 
+def variables_alone(model: Model, states: Mapping[str, Any] | None) -> dict[str, Array]:
+    """Return those of the states that are variables of the model, as arrays; not the streams of random operations."""
+    known = {variable.name for variable in variables_of(model)}
+    return {name: np.asarray(value) for name, value in (states or {}).items() if name in known}
+
+
 def random_streams(compiled: CompiledModel) -> set[str]:
     """Return the keys of the states that are no variables: how far the stream of each random operation has come."""
     operations = [operation for program in compiled.programs for operation in program.operations]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepper.element_types import Array
 from stepper.openvino.native_text import NativeText
 from stepper.openvino.runtime import Runtime
+from stepper.openvino.tensors import to_tensor
 
 if TYPE_CHECKING:
     import openvino
@@ -18,12 +19,13 @@ class CompiledText:
 
     It is compiled for the shapes that its Parameters declare, and anew for inputs that these exclude. What has open
     dimensions is thus one compiled model for all sizes, as the body of a loop is in the runtime: what a kernel keeps
-    from a smaller size shows. RuntimeError with OpenVINO's words where it refuses, KernelError for inputs of other
+    from a smaller size shows. Each call begins with the variables in `states`, all others as the model has them.
+    RuntimeError with OpenVINO's words where it refuses, KernelError for inputs of other
     types.
     """
 
-    def __init__(self, runtime: Runtime, text: NativeText) -> None:
-        self._runtime, self._text = runtime, text
+    def __init__(self, runtime: Runtime, text: NativeText, states: Mapping[str, Array] | None = None) -> None:
+        self._runtime, self._text, self._states = runtime, text, dict(states or {})
         self._request: openvino.InferRequest | None = None
         self._shapes: list[openvino.PartialShape] = []
 
@@ -35,7 +37,17 @@ class CompiledText:
             _fit(model, inputs)
             self._shapes = [port.get_partial_shape() for port in model.inputs]
             self._request = self._runtime.request(model)
+        self._set_variables(self._request)
         return tuple(self._runtime.infer(self._request, inputs))
+
+    def _set_variables(self, request: openvino.InferRequest) -> None:
+        """Have variables not go on from the call before."""
+        variables = request.query_state()
+        if variables:
+            request.reset_state()
+        for variable in variables:
+            if variable.name in self._states:
+                variable.state = to_tensor(self._states[variable.name])
 
     def _takes(self, inputs: Sequence[Any]) -> bool:
         import openvino

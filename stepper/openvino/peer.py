@@ -58,10 +58,12 @@ class OpenVINOPeer:
     sentence for each. UsageError where OpenVINO is not installed, has no such device or that no such precision.
     """
 
-    def __init__(self, model: Model, runtime: Runtime | None = None) -> None:
+    def __init__(self, model: Model, runtime: Runtime | None = None, states: Mapping[str, Array] | None = None) -> None:
+        """`states` are the variables of an earlier run with which each run of the whole model begins."""
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
         self.runtime.check()
+        self.states = dict(states or {})
         self.notes: list[str] = []
         self._whole: dict[float | None, Function] = {}
         self._bodies: dict[int, Function] = {}
@@ -128,7 +130,7 @@ class OpenVINOPeer:
             owner = next((path[-1] for path, found in self.model.graphs() if found is graph and path), None)
             place = "" if owner is None else f" of {owner.type} '{excerpt(owner.name)}' (layer {owner.id})"
             text = native_text.body(self.model, graph)
-            self._bodies[id(graph)] = self._text(text, f"the body{place} alone", "the body", None)
+            self._bodies[id(graph)] = self._text(text, f"the body{place} alone", "the body", None, states={})
         return self._bodies[id(graph)]
 
     def _layer(self, layer: Layer, constants: Sequence[Array | None]) -> Function:
@@ -144,16 +146,23 @@ class OpenVINOPeer:
         return compute
 
     def _text(
-        self, text: NativeText, subject: str, what: str, seconds: float | None, runtime: Runtime | None = None
+        self,
+        text: NativeText,
+        subject: str,
+        what: str,
+        seconds: float | None,
+        runtime: Runtime | None = None,
+        states: Mapping[str, Array] | None = None,
     ) -> Function:
         """Return a text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
         function: Function
         runtime = runtime or self.runtime
+        states = self.states if states is None else states
         if runtime.is_remote:
             limits = replace(runtime.limits, running=seconds)
-            function = RemoteFunction(shared_worker(), partial(_definition, runtime, text), subject, limits)
+            function = RemoteFunction(shared_worker(), partial(_definition, runtime, text, states), subject, limits)
         else:
-            function = CompiledText(runtime, text)
+            function = CompiledText(runtime, text, states)
 
         def compute(*inputs: Any) -> tuple[Array, ...]:
             try:
@@ -174,5 +183,7 @@ class OpenVINOPeer:
             raise
 
 
-def _definition(runtime: Runtime, text: NativeText, key: int) -> tuple[DefineModel, tuple[Array, ...]]:
-    return DefineModel(key, runtime.facts, text.text, text.weights_path), ()
+def _definition(
+    runtime: Runtime, text: NativeText, states: Mapping[str, Array], key: int
+) -> tuple[DefineModel, tuple[Array, ...]]:
+    return DefineModel(key, runtime.facts, text.text, text.weights_path, tuple(states)), tuple(states.values())

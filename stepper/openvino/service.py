@@ -55,7 +55,8 @@ class OpenVINOService:
                 self._runtime(act.runtime).compile_file(act.path)
             case DefineModel():
                 text = NativeText(act.text, mapped(act.weights) if act.weights else None)
-                self._functions[act.key] = CompiledText(self._loaded(act.runtime), text)
+                states = dict(zip(act.states, arrays, strict=True))
+                self._functions[act.key] = CompiledText(self._loaded(act.runtime), text, states)
             case DefineLayer():
                 self._functions[act.key] = self._layer(act, arrays)
             case CallFunction():

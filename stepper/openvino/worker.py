@@ -76,12 +76,16 @@ class CompileFile(Struct, frozen=True, tag=True):
 
 
 class DefineModel(Struct, frozen=True, tag=True):
-    """A model by the text of its IR and the path of its .bin (empty: it has none)."""
+    """A model by the text of its IR and the path of its .bin (empty: it has none).
+
+    The arrays of the message are what these variables begin with.
+    """
 
     key: int
     runtime: RuntimeFacts
     text: str
     weights: str
+    states: tuple[str, ...] = ()
 
 
 class DefineLayer(Struct, frozen=True, tag=True):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import stepper
+from stepper.openvino.peer import OpenVINOPeer
 from tests.cli.conftest import Call
 from tests.models import Graph, carried, last
 
@@ -52,8 +55,30 @@ def test_debug_and_compare_begin_with_them_too(call: Call, model: Path, tmp_path
         assert archive["total"] == [7 + 3 * 2]
     assert call("debug", model, *given, "--states", kept, "--script", script, "--save-states", kept).code == 2
     assert call("compare", model, *given, "--with", model).code == 0
-    refused = call("compare", model, *given, "--with", "openvino")
+    refused = call("compare", model, *given, "--with", "onnx")
     assert refused.code == 2 and "begins with the variables that the model has" in refused.err
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="needs OpenVINO")
+def test_openvino_begins_with_them_too(call: Call, tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", "f32", (1,))
+    before = net.apply("ReadValue", net.constant([100.0]), version="opset3", variable_id="total")
+    net.apply("Assign", net.apply("Add", before, x), version="opset3", variable_id="total")
+    net.result(net.apply("Multiply", before, x), "product")
+    path = net.read(tmp_path).path
+    given = ("--input", "x=[2]", "--state", "total=[7]")
+    with np.load(call("run", path, *given, "--outputs", tmp_path / "o.npz") and tmp_path / "o.npz") as archive:
+        assert archive["product"] == [14]
+    compared = call("compare", path, *given, "--with", "openvino", "--json")
+    assert compared.code == 0 and json.loads(compared.out)["verdict"] is None
+    passes = call("passes", path, *given, "--json")
+    assert passes.code == 0 and json.loads(passes.out)["runtime"] == []
+    # Each run of the runtime begins anew, and without values of ours with those of the model.
+    peer = OpenVINOPeer(stepper.read_model(path), states={"total": np.float32([7])})
+    x_is_2 = [np.float32([2])]
+    assert [peer.run(x_is_2).outputs[0].item() for _ in range(2)] == [14, 14]
+    assert OpenVINOPeer(stepper.read_model(path)).run(x_is_2).outputs[0].item() == 200
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from stepper.ir.opening import open_sequences
 from stepper.near_names import near_text
 from stepper.openvino.partner import EMULATES, OPENVINO
 
-_WITHOUT_STATES: Final = (OPENVINO, "onnx", "onnxruntime")
+_WITHOUT_STATES: Final = ("onnx", "onnxruntime")
 """References that run the model themselves, from its own beginning."""
 
 
@@ -78,12 +78,18 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
 
 def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
-    states = given_states(model, options.state, options.states)
+    states = bind_states(compiled, given_states(model, options.state, options.states))
     if states and options.reference in _WITHOUT_STATES:
         raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
-    machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=bind_states(compiled, states))
+    machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=states)
     reference = open_reference(
-        options.reference, compiled, inputs, runtime_of(options), options.model, options.max_iterations
+        options.reference,
+        compiled,
+        inputs,
+        runtime_of(options),
+        options.model,
+        options.max_iterations,
+        states=states,
     )
     if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
         keys = ", ".join(reference.unknown[:5])

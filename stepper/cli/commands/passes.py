@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from stepper.cli.options.engine import opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_inputs
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
 from stepper.compare.passes.passes import PassEffect, PassReport, counts, pass_reports, runtime_difference
 from stepper.compare.run.tolerances import Tolerance
+from stepper.engine.compiler import compile_model
 from stepper.engine.rules import Rules
+from stepper.engine.variables import bind_states, variables_alone
 from stepper.errors import FINDING
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
@@ -27,13 +29,14 @@ def execute(options: argparse.Namespace) -> int:
     tolerance = Tolerance(options.rtol, options.atol)
     runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
     runtime.check()
+    states = bind_states(compile_model(model, rules), given_states(model, options.state, options.states))
     found = pass_reports(
-        model, inputs, runtime.device, runtime.precision, rules, tolerance, most, timeout=runtime.timeout
+        model, inputs, runtime.device, runtime.precision, rules, tolerance, most, runtime.timeout, states
     )
     reports = list(_shown(found, wanted=not options.quiet))
     first = next((report for report in reports if report.verdict is PassEffect.DIFFERENT), None)
-    outputs = OpenVINOPeer(model, runtime).run(inputs, count=False).outputs
-    apart = runtime_difference(model, inputs, outputs, rules, tolerance, most)
+    outputs = OpenVINOPeer(model, runtime, variables_alone(model, states)).run(inputs, count=False).outputs
+    apart = runtime_difference(model, inputs, outputs, rules, tolerance, most, states)
     if options.json:
         print_json({**_json(options, reports, first), "runtime": list(apart)})
     else:

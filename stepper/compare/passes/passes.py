@@ -27,6 +27,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, output_names
+from stepper.engine.variables import bind_states, variables_alone, variables_of
 from stepper.errors import LimitReached, StepperError
 from stepper.ir import read
 from stepper.ir.model import Model, parameter_type
@@ -76,14 +77,16 @@ def pass_reports(
     tolerance: Tolerance | None = None,
     max_iterations: int | None = None,
     timeout: float | None = None,
+    states: Mapping[str, Any] | None = None,
 ) -> Iterator[PassReport]:
     """Yield a report for each pass over the model, in order, while OpenVINO compiles it in another process.
 
-    `inputs` are arrays in the order of the model's Parameters. Raises what running the model itself raises, and
-    ExecutionError where OpenVINO refuses the model or crashes, LimitReached where none comes within `timeout` seconds.
+    `inputs` are arrays in the order of the model's Parameters, `states` what variables begin with. Raises what running
+    the model itself raises, ExecutionError where OpenVINO refuses the model or crashes, LimitReached where no pass
+    comes within `timeout` seconds.
     """
     tolerance = tolerance or OTHER_KERNELS["f32"]
-    baseline = _run(model, inputs, _Limits(rules, max_iterations))
+    baseline = _run(model, inputs, _Limits(rules, max_iterations), states)
     limits = _Limits(rules, _enough(baseline) if max_iterations is None else max_iterations)
     interface = _interface(model)
     content, report = b"", PassReport(0, "", PassEffect.EQUAL)
@@ -94,7 +97,7 @@ def pass_reports(
             report = PassReport(traced.number, traced.name, same, report.details, report.distance)
             yield report
             continue
-        judged = _judged(traced.path, interface, inputs, limits, baseline, tolerance)
+        judged = _judged(traced.path, interface, inputs, limits, baseline, tolerance, states)
         if judged is None:
             continue  # a pass over a body, or over a piece of the model
         content, report = seen, PassReport(traced.number, traced.name, *judged)
@@ -108,9 +111,10 @@ def runtime_difference(
     rules: Rules = Rules.SPEC,
     tolerance: Tolerance | None = None,
     max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
 ) -> tuple[str, ...]:
     """Return in which outputs the runtime's own run of the whole model differs from ours, in words."""
-    ours = _run(model, inputs, _Limits(rules, max_iterations))
+    ours = _run(model, inputs, _Limits(rules, max_iterations), states)
     theirs = PassRun(dict(zip(ours.outputs, outputs, strict=True)), {})
     return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
 
@@ -130,7 +134,13 @@ Judged = tuple[PassEffect, tuple[str, ...], float]
 
 
 def _judged(
-    path: Path, interface: Interface, inputs: Sequence[Array], limits: _Limits, baseline: PassRun, tolerance: Tolerance
+    path: Path,
+    interface: Interface,
+    inputs: Sequence[Array],
+    limits: _Limits,
+    baseline: PassRun,
+    tolerance: Tolerance,
+    states: Mapping[str, Any] | None,
 ) -> Judged | None:
     """Return the effect of a pass after which the model is in this file; None where it is another model."""
     try:
@@ -138,7 +148,7 @@ def _judged(
         model = read(path)
         if _interface(model) != interface:
             return None
-        found = _run(model, _retyped(model, inputs), limits)
+        found = _run(model, _retyped(model, inputs), limits, _retyped_states(model, states))
     except LimitReached as error:
         return PassEffect.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
     except StepperError as error:
@@ -161,10 +171,21 @@ def _retyped(model: Model, inputs: Sequence[Array]) -> Sequence[Array]:
     return found
 
 
-def _run(model: Model, inputs: Sequence[Array], limits: _Limits) -> PassRun:
+def _retyped_states(model: Model, states: Mapping[str, Any] | None) -> dict[str, Array]:
+    """Return the variables that a pass left in the model, in the element types that it gave them."""
+    types = {variable.name: variable.element_type for variable in variables_of(model)}
+    values = variables_alone(model, states)
+    return {
+        name: value if (kind := types[name]) is None else value.astype(kind.dtype) for name, value in values.items()
+    }
+
+
+def _run(model: Model, inputs: Sequence[Array], limits: _Limits, states: Mapping[str, Any] | None) -> PassRun:
+    compiled = compile_model(model, limits.rules, PluginOperations())
     machine = Machine(
-        compile_model(model, limits.rules, PluginOperations()),
+        compiled,
         bind_inputs(model, dict(enumerate(inputs))),
+        states=bind_states(compiled, states),
         max_iterations=limits.max_iterations,
         keep_values=False,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.onnx import OnnxReference
@@ -15,6 +16,7 @@ from stepper.element_types import Array
 from stepper.engine.events import Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
+from stepper.engine.variables import variables_alone
 from stepper.errors import LimitReached, StepperError, UsageError
 from stepper.near_names import near_text, reason_of
 from stepper.openvino.partner import OPENVINO
@@ -32,19 +34,21 @@ def open_reference(
     source: str | Path = "",
     max_iterations: int | None = None,
     option: str = "--with",
+    states: Mapping[str, Any] | None = None,
 ) -> ReferenceRun:
     """Return the reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user
-    named it, before it was converted, `max_iterations` the limit of our run.
+    named it, before it was converted, `max_iterations` the limit of our run, `states` what variables begin with.
 
     UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
     """
     if text == OPENVINO:
         runtime = runtime or Runtime()
-        stopped = _stopped(compiled, inputs, max_iterations)
-        return OpenVINOReference(OpenVINOPeer(compiled.model, runtime), inputs, str(runtime), stopped, runtime.timeout)
+        stopped = _stopped(compiled, inputs, max_iterations, states)
+        peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states))
+        return OpenVINOReference(peer, inputs, str(runtime), stopped, runtime.timeout)
     if text in EVALUATORS:
-        peer = OnnxPeer(source or compiled.model.path, text, (runtime or Runtime()).limits)
-        return OnnxReference(peer, compiled.model, inputs)
+        onnx = OnnxPeer(source or compiled.model.path, text, (runtime or Runtime()).limits)
+        return OnnxReference(onnx, compiled.model, inputs)
     path = Path(text)
     if path.suffix == ".npz":
         return ArchiveReference(path, compiled)
@@ -64,11 +68,13 @@ def open_reference(
     )
 
 
-def _stopped(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> StoppedRun | None:
+def _stopped(
+    compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None, states: Mapping[str, Any] | None
+) -> StoppedRun | None:
     """Return how the limit of iterations ends our run; None where there is none, or the run ends by itself."""
     if max_iterations is None:
         return None
-    begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations)
+    begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations, states=states)
     try:
         machine.advance(Every.END)
     except LimitReached:

@@ -7,9 +7,9 @@ to the loop with the smaller count, and that number of iterations is halved in.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -59,14 +59,16 @@ def bisect(
     iterations: int,
     reference: RepeatableRun,
     tolerances: Tolerances,
+    states: Mapping[str, Any] | None = None,
 ) -> LoopBisection | None:
-    """Return the first iteration of a loop of the main graph, which ran so many, that the reference computes otherwise.
+    """Return the first iteration of a loop of the main graph that the reference computes otherwise.
 
+    The loop ran `iterations`; `states` are what variables begin with, on both sides.
     None where all agree, where a side cannot run the loop less often, or where the first differs already in nothing
     that a loop gives out.
     """
     with tempfile.TemporaryDirectory(prefix="stepper-") as folder:
-        trial = _Trial(compiled, inputs, loop, reference, tolerances, Path(folder))
+        trial = _Trial(compiled, inputs, loop, reference, tolerances, Path(folder), states)
         try:
             low, high, before = 0, iterations, 0.0
             after = trial.distance(high)
@@ -93,9 +95,10 @@ class _Trial:
         reference: RepeatableRun,
         tolerances: Tolerances,
         folder: Path,
+        states: Mapping[str, Any] | None,
     ) -> None:
         self._compiled, self._inputs, self._loop, self._reference = compiled, inputs, loop, reference
-        self._tolerances, self._folder = tolerances, folder
+        self._tolerances, self._folder, self._states = tolerances, folder, states
         self.runs, self.last = 0, 0.0
 
     def distance(self, count: int) -> float | None:
@@ -112,6 +115,7 @@ class _Trial:
         machine = Machine(
             compile_model(model, self._compiled.rules),
             bind_inputs(model, dict(enumerate(given))),
+            states=self._states,
             keep_values=False,
         )
         while not machine.finished:

@@ -120,7 +120,7 @@ def compare_with(machine: Machine, reference: ReferenceRun, tolerances: Toleranc
         loop = _loop_to_blame(observations, causes)
         if loop is not None and (explanation is None or explanation.reason is ExplanationKind.SNIPPETS):
             count = observations.loops[id(loop)].iterations
-            bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen)
+            bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen, machine.initial_states)
     found = verdict(
         observations, causes, reference.title, exact=reference.is_exact, explanation=explanation, bisection=bisection
     )
