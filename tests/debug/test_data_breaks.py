@@ -144,9 +144,9 @@ def test_the_condition_turns(tmp_path: Path) -> None:
         run.break_when(word)
         assert stops_both_ways(run) == closed(found, 4)
         run.first()
-        details = run.continue_().details
-        assert details[0] == "breakpoint 1: the condition became false in iteration 4 of Loop 'countdown'"
-        assert details[1].endswith("is about to end after iteration 4, 5 in all: condition became false")
+        (detail,) = run.continue_().details
+        turned = "breakpoint 1: the condition became false in iteration 4 of Loop 'countdown'"
+        assert detail == f"{turned}; the loop is about to end, 5 in all"
     run = debugger(models.countdown(), tmp_path, number)
     run.break_when("limit")
     assert stops_both_ways(run) == []

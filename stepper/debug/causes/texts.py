@@ -402,12 +402,14 @@ def _form_changed_title(cause: FormChanged) -> str:
 
 @sentences.register
 def _loop_ends(cause: LoopEnds) -> tuple[str, ...]:
-    turned = (f"the condition became false {where(cause.location)}",) if cause.turned else ()
     is_limit = cause.ended in (EndReason.TRIP_COUNT, EndReason.SLICES)
     reason = f"{cause.ended} ({cause.limit})" if is_limit else str(cause.ended)
     count = cause.executed
+    if cause.turned:
+        also = "" if cause.ended is EndReason.CONDITION else f", and {reason}"
+        return (f"the condition became false {where(cause.location)}{also}; the loop is about to end, {count} in all",)
     ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
-    return (*turned, f"{cause.loop} is about to end {ran}: {reason}")
+    return (f"{cause.loop} is about to end {ran}: {reason}",)
 
 
 @_title.register
