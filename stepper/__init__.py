@@ -56,7 +56,7 @@ if _TYPE_CHECKING:
     from stepper.engine import Machine as Machine
     from stepper.engine import Outputs as Outputs
     from stepper.engine import compile_model as compile_model
-    from stepper.engine.feeds import bind_inputs as bind_inputs
+    from stepper.engine.inputs import bind_inputs as bind_inputs
     from stepper.engine.run import run as run
     from stepper.errors import ArgumentTypeError as ArgumentTypeError
     from stepper.errors import ExecutionError as ExecutionError
@@ -83,7 +83,7 @@ _HOMES = {
     "run": ("stepper.engine", "run"),
     "compile_model": ("stepper.engine", "compile_model"),
     "open_sequences": ("stepper.ir.opening", "open_sequences"),
-    "bind_inputs": ("stepper.engine.feeds", "bind_inputs"),
+    "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
     "Machine": ("stepper.engine", "Machine"),
     "Every": ("stepper.engine", "Every"),
     "Outputs": ("stepper.engine", "Outputs"),

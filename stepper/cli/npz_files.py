@@ -14,10 +14,10 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS
-from stepper.files.output import ProtectedFiles, Target
+from stepper.files.output import OutputFile, ProtectedFiles
 
 
-def write_npz(target: Target | None, arrays: Mapping[str, Array]) -> None:
+def write_npz(target: OutputFile | None, arrays: Mapping[str, Array]) -> None:
     """Write an .npz to a file, which appears whole or not at all, or to stdout for None. Raises OutputError."""
     if target is None:
         write_arrays(sys.stdout.buffer, arrays)
@@ -26,13 +26,13 @@ def write_npz(target: Target | None, arrays: Mapping[str, Array]) -> None:
         write_arrays(file, arrays)
 
 
-def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> Target | None:
+def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> OutputFile | None:
     """Return where `--save-states` writes; None where it is not given. Raises UsageError for stdout, OutputError."""
     if options.save_states is None:
         return None
     if options.save_states == "-":
         raise UsageError("--save-states writes a file, not stdout; name one")
-    target = Target(Path(options.save_states), ARRAYS, protected, "--save-states")
+    target = OutputFile(Path(options.save_states), ARRAYS, protected, "--save-states")
     target.check()
     return target
 

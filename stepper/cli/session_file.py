@@ -18,7 +18,7 @@ from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, Target
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
 from stepper.session.keeper import Keeper, where
 
 
@@ -44,7 +44,7 @@ def adopt(options: argparse.Namespace) -> dict[str | int, Any]:
 def check_target(options: argparse.Namespace) -> None:
     """Raise OutputError where the session may not be kept in the file that is named."""
     protected = protected_files(options).but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)
-    Target(Path(options.session), SESSION, protected, "--session").check()
+    OutputFile(Path(options.session), SESSION, protected, "--session").check()
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from stepper.commands.topics import help_answer
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import ARRAY, COMMANDS
-from stepper.files.output import ProtectedFiles, Target
+from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.plain_values import storable
 
 _MOST_SOURCES: Final = 8
@@ -37,7 +37,7 @@ def _save(session: Session, text: str) -> Answer:
     words = text.rsplit(maxsplit=1)
     if len(words) != 2 or not words[1].endswith(".npy"):
         raise UsageError("a value and the name of a file that ends in .npy are expected")
-    target = Target(Path(words[1]), ARRAY, session.debugger.protected)
+    target = OutputFile(Path(words[1]), ARRAY, session.debugger.protected)
     target.check()
     value = storable(evaluated(session, words[0]))
     with target.writing() as file:
@@ -72,7 +72,7 @@ def _history(session: Session, text: str) -> Answer:
     if not text:
         return Answer(lines, {"commands": list(lines)})
     content = "".join(f"{line}\n" for line in lines)
-    Target(Path(text), COMMANDS, session.debugger.protected).write(content.encode("utf-8", "surrogateescape"))
+    OutputFile(Path(text), COMMANDS, session.debugger.protected).write(content.encode("utf-8", "surrogateescape"))
     return Answer((f"{len(lines)} commands written to {text}",), {"file": text})
 
 

@@ -33,8 +33,8 @@ from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Frame, Phase
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.rules import Rules

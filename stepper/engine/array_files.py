@@ -1,7 +1,7 @@
-"""Arrays in .npy and .npz files. A .npy is mapped, the array of an .npz is read; a Reading sees each piece of that.
+"""Arrays in .npy and .npz files. A .npy is mapped, the array of an .npz is read; a ReadProgress sees each piece.
 
 read_array(Path("h0.npy"))
-read_member(Path("all.npz"), "h0", Reading())        # another thread asks how far it is, and may stop it
+read_member(Path("all.npz"), "h0", ReadProgress())        # another thread asks how far it is, and may stop it
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from stepper.sizes import size_text
 
 T = TypeVar("T")
 MOST_READ: Final = 2**30
-"""Bytes of an array that a Reading reads into memory; a .npy of the input's own type is mapped, however large."""
+"""Bytes of an array that a ReadProgress reads into memory; a .npy of the input's own type is mapped, however large."""
 
 
 class ReadingStopped(UsageError):
     """Reading was stopped: the array is not wanted any more."""
 
 
-class Reading(Struct):
+class ReadProgress(Struct):
     """Progress of reading an array: bytes of how many (0: not known), and if it is to stop. `check` is asked about its
     shape before any of it is read, and raises a StepperError where it will not do."""
 
@@ -60,9 +60,9 @@ class Reading(Struct):
 
 
 class _Heeded:
-    """A file to read from that tells a Reading of each piece."""
+    """A file to read from that tells a ReadProgress of each piece."""
 
-    def __init__(self, file: IO[bytes], reading: Reading) -> None:
+    def __init__(self, file: IO[bytes], reading: ReadProgress) -> None:
         self._file, self._reading = file, reading
 
     def read(self, size: int = -1) -> bytes:
@@ -72,7 +72,7 @@ class _Heeded:
         return data
 
 
-def read_array(path: Path, reading: Reading | None = None) -> Array:
+def read_array(path: Path, reading: ReadProgress | None = None) -> Array:
     """Return the array of a .npy. InputError for a file that is none."""
     # Mapped, not read: a header that promises more than the file has is refused at once.
     array = np.asarray(_loaded(path, ".npy", lambda: np.lib.format.open_memmap(path, mode="r")))
@@ -91,7 +91,7 @@ def archive_keys(path: Path) -> list[str]:
     return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
 
 
-def read_member(path: Path, key: str, reading: Reading | None = None) -> Array:
+def read_member(path: Path, key: str, reading: ReadProgress | None = None) -> Array:
     """Return one array of an .npz; the others are not read. UsageError for an unknown key, else InputError."""
 
     def chosen(archive: Any) -> Array | list[str]:
@@ -108,7 +108,7 @@ def read_member(path: Path, key: str, reading: Reading | None = None) -> Array:
     return found
 
 
-def _in_pieces(archive: zipfile.ZipFile, key: str, reading: Reading) -> Array:
+def _in_pieces(archive: zipfile.ZipFile, key: str, reading: ReadProgress) -> Array:
     name = key if key in archive.namelist() else f"{key}.npy"
     with archive.open(name) as file:
         shape, dtype = header_of(file)

@@ -20,13 +20,23 @@ from msgspec.structs import replace
 from stepper import ops
 from stepper.engine import arithmetic, plans
 from stepper.engine.partners import Partner, computed_elsewhere, default_partner, no_kernel
-from stepper.engine.program import BranchPlan, CompiledModel, Kind, LoopPlan, Operation, Program, Step, Value, step_of
+from stepper.engine.program import (
+    BranchPlan,
+    CompiledModel,
+    LoopPlan,
+    Operation,
+    OpKind,
+    Program,
+    Step,
+    Value,
+    step_of,
+)
 from stepper.engine.rules import Rules, rules_called
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
 from stepper.ir.opening import ModelSource, opened
-from stepper.ir.xml import Place
+from stepper.ir.xml import FilePlace
 
 _LARGEST_FOLDED = 256 * 2**20
 
@@ -182,22 +192,22 @@ class _Compiler:
         inputs = tuple(-1 if source is None else self.slots[source.layer, source.output] for source in sources)
         outputs = tuple(self._new_slot(layer, index, None) for index in range(len(layer.outputs)))
         if layer.bodies:
-            kind = Kind.LOOP if layer.is_loop else Kind.BRANCH
+            kind = OpKind.LOOP if layer.is_loop else OpKind.BRANCH
             return Operation(layer, kind, inputs, outputs, plans=self._plans(layer))
         kernel = _kernel_of(layer)
         if self.partner is not None and _is_claimed(self.partner, layer, kernel):
             return self._given_away(self.partner, layer, inputs, outputs)
         if kernel is None:
-            return Operation(layer, Kind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)
+            return Operation(layer, OpKind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)
         function = self._bound(layer, kernel, len(inputs))
         if kernel.stateful:
             key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
-            return Operation(layer, Kind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
+            return Operation(layer, OpKind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
         if (settled := self._settled(layer, kernel, inputs)) is not None:
-            return Operation(layer, Kind.KERNEL, inputs, outputs, function, settled=settled)
+            return Operation(layer, OpKind.KERNEL, inputs, outputs, function, settled=settled)
         # Under the plugin's rules, and with attributes that differ from their defaults, it is another function.
         floating = kernel.floating if function in (kernel.direct, kernel.function) else None
-        return Operation(layer, Kind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
+        return Operation(layer, OpKind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
 
     def _given_away(
         self, partner: Partner, layer: Layer, inputs: tuple[int, ...], outputs: tuple[int, ...]
@@ -209,7 +219,7 @@ class _Compiler:
             function = arithmetic.narrowing(function)
         else:
             function, computed_by = partner.bind(layer, constants)
-        return Operation(layer, Kind.KERNEL, inputs, outputs, function, several_outputs=True, computed_by=computed_by)
+        return Operation(layer, OpKind.KERNEL, inputs, outputs, function, several_outputs=True, computed_by=computed_by)
 
     def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
         least, most = kernel.accepted_inputs()
@@ -247,13 +257,13 @@ class _Compiler:
                 return (plan,)
             return tuple(plans.branch_plan(body, self.programs[id(body.graph)]) for body in layer.bodies)
         except plans.PlanError as error:
-            Place(self.model.path, error.line or layer.line, where).fail(str(error))
+            FilePlace(self.model.path, error.line or layer.line, where).fail(str(error))
 
     def _where(self, layer: Layer) -> str:
         return " > ".join([*(f"{step.type} '{step.name}'" for step in self.path), str(layer)])
 
     def _fail(self, layer: Layer, message: str) -> NoReturn:
-        Place(self.model.path, layer.line, self._where(layer)).fail(message)
+        FilePlace(self.model.path, layer.line, self._where(layer)).fail(message)
 
     def _fold(self, operation: Operation) -> bool:
         """Compute an operation of a body now if all its inputs are constants; whether that was done.
@@ -261,7 +271,7 @@ class _Compiler:
         An operation that fails is left to the run, where it fails at its place; so is the model's own graph, which runs
         once anyway.
         """
-        foldable = operation.kind is Kind.KERNEL and operation.inputs and self.constant.issuperset(operation.inputs)
+        foldable = operation.kind is OpKind.KERNEL and operation.inputs and self.constant.issuperset(operation.inputs)
         if not self.path or not foldable:
             return False
         assert operation.function is not None

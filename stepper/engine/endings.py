@@ -14,7 +14,7 @@ from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.ir.sites import LayerSite, layer_site
 
 
-class Origin(Struct, frozen=True):
+class ControlOrigin(Struct, frozen=True):
     """The layer that computes a value, and the value if it is a Constant whose content is known.
 
     `output` is the index of the layer's output, None if it has only one. `value` is that of a single element; `shape`
@@ -35,9 +35,9 @@ class Control(Struct, frozen=True):
     TensorIterator counts.
     """
 
-    trip_count: Origin | None = None
-    condition: Origin | None = None
-    goes_on: Origin | None = None
+    trip_count: ControlOrigin | None = None
+    condition: ControlOrigin | None = None
+    goes_on: ControlOrigin | None = None
     slices_of: tuple[int, ...] = ()
 
 
@@ -57,20 +57,20 @@ def control(model: Model, graph: Graph, layer: Layer) -> Control:
     )
 
 
-def _goes_on(model: Model, body: Body) -> Origin | None:
+def _goes_on(model: Model, body: Body) -> ControlOrigin | None:
     result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
     layer = None if result is None else body.graph.by_id.get(result)
     return None if layer is None else _origin(model, body.graph, layer, 0)
 
 
-def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> Origin | None:
+def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> ControlOrigin | None:
     source = None if index is None or index >= len(layer.inputs) else graph.sources[layer.id][index]
     if source is None:
         return None
     producer = graph.by_id[source.layer]
     value, shape = _content(model, producer)
     output = source.output if len(producer.outputs) > 1 else None
-    return Origin(layer_site(producer, str(model.path)), output, value, shape)
+    return ControlOrigin(layer_site(producer, str(model.path)), output, value, shape)
 
 
 def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tuple[int, ...] | None]:

@@ -26,9 +26,18 @@ from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
 from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, Watcher
-from stepper.engine.feeds import owned
 from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
-from stepper.engine.program import CompiledModel, Kind, LoopPlan, Operation, Program, Value, ensure_enough, execute
+from stepper.engine.inputs import owned
+from stepper.engine.program import (
+    CompiledModel,
+    LoopPlan,
+    Operation,
+    OpKind,
+    Program,
+    Value,
+    ensure_enough,
+    execute,
+)
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.excerpts import excerpt
@@ -45,7 +54,7 @@ Observer = Callable[[list[Frame], Activation], None]
 class Machine:
     """One run of a compiled model on given inputs; resumable at every event.
 
-    `inputs` are arrays in the order of the model's Parameters, of their types and shapes (see feeds.bind_inputs).
+    `inputs` are arrays in the order of the model's Parameters, of their types and shapes (see inputs.bind_inputs).
     `max_iterations` ends the run with LimitReached where one loop wants more. `states` are the variables of
     ReadValue/Assign and the streams of random operations, carried over from an earlier run.
     `keep_values` keeps every value of the model's own graph to be looked at; without it they go after their last use.
@@ -274,7 +283,7 @@ class Machine:
             self._guarded(frame, self._enter, frame, operation)
             self.tick += 1
             return EventKind.STOPPED if self._halts(self.stack[-1], -1) else EventKind.ENTERED
-        if one or operation.kind is Kind.STATEFUL:
+        if one or operation.kind is OpKind.STATEFUL:
             self._guarded(frame, self._execute_one, frame, operation)
             if self._halts(frame, frame.pc - 1):
                 return EventKind.STOPPED
@@ -313,7 +322,7 @@ class Machine:
         values = frame.values
         inputs = [values[slot] for slot in operation.inputs]
         assert operation.function is not None
-        if operation.kind is Kind.STATEFUL:
+        if operation.kind is OpKind.STATEFUL:
             results, state = operation.function(self.states.get(operation.state_key), *inputs)
             self.states[operation.state_key] = state
         else:
@@ -329,7 +338,7 @@ class Machine:
         self.tick += 1
 
     def _enter(self, frame: Frame, operation: Operation) -> None:
-        if operation.kind is Kind.LOOP:
+        if operation.kind is OpKind.LOOP:
             here = place(self.stack, operation, iterations=False)
             inner = transitions.enter_loop(operation, frame.values, self.rules, lambda text: self.notes.add(here, text))
         else:

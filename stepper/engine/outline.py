@@ -22,7 +22,7 @@ from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.departures import Departure, Use, departures
 
 
-class Tensor(Struct, frozen=True):
+class TensorOutline(Struct, frozen=True):
     """An input or output of the model: name, further tensor names, declared type and shape."""
 
     name: str
@@ -31,7 +31,7 @@ class Tensor(Struct, frozen=True):
     shape: str
 
 
-class Entry(Struct, frozen=True):
+class PortEntry(Struct, frozen=True):
     """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
     input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port.
     """
@@ -60,8 +60,8 @@ class WithoutKernel(Struct, frozen=True):
     path: str
 
 
-class Loop(Struct, frozen=True):
-    """One TensorIterator, Loop or If, and what controls it.
+class LoopOutline(Struct, frozen=True):
+    """One TensorIterator, LoopOutline or If, and what controls it.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
     """
@@ -71,7 +71,7 @@ class Loop(Struct, frozen=True):
     layer: LayerSite
     opened_from: str | None
     control: Control
-    entries: tuple[Entry, ...]
+    entries: tuple[PortEntry, ...]
     back_edges: tuple[BackEdgeOutline, ...]
     operations: dict[str, int]
 
@@ -82,13 +82,13 @@ class Outline(Struct, frozen=True):
     name: str
     version: int
     weights: int | None
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    loops: tuple[Loop, ...]
+    inputs: tuple[TensorOutline, ...]
+    outputs: tuple[TensorOutline, ...]
+    loops: tuple[LoopOutline, ...]
     operations: dict[str, int]
     without_kernel: tuple[WithoutKernel, ...]
     departures: tuple[Departure, ...]
-    variables: tuple[Tensor, ...] = ()
+    variables: tuple[TensorOutline, ...] = ()
     sequences: tuple[LayerSite, ...] = ()
     """The layers that --open-sequences opens as loops."""
 
@@ -114,7 +114,7 @@ def outline(model: Model) -> Outline:
         ),
         departures=tuple(departures(_use(layer) for _, graph in model.graphs() for layer in graph.layers)),
         variables=tuple(
-            Tensor(facts.name, (), facts.type or "any", facts.shape)
+            TensorOutline(facts.name, (), facts.type or "any", facts.shape)
             for facts in (variable.facts for variable in variables_of(model))
         ),
         sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
@@ -129,19 +129,19 @@ def _use(layer: Layer) -> Use:
     return Use(layer.type, layer.definition, layer.attributes, types)
 
 
-def _input(parameter: Layer) -> Tensor:
+def _input(parameter: Layer) -> TensorOutline:
     names = tuple(name for name in parameter.outputs[0].names if name != parameter.name)
-    return Tensor(parameter.name, names, _type(parameter_type(parameter)), str(parameter_shape(parameter)))
+    return TensorOutline(parameter.name, names, _type(parameter_type(parameter)), str(parameter_shape(parameter)))
 
 
-def _outputs(model: Model) -> list[Tensor]:
+def _outputs(model: Model) -> list[TensorOutline]:
     found = []
     for name, result in zip(output_names(model), model.graph.results, strict=True):
         source = model.graph.sources[result.id][0]
         assert source is not None, "the reader has seen to it"
         port = model.graph.by_id[source.layer].outputs[source.output]
         others = tuple(dict.fromkeys(other for other in (*port.names, result.name) if other != name))
-        found.append(Tensor(name, others, _type(port.element_type), str(PartialShape.of_dims(port.dims))))
+        found.append(TensorOutline(name, others, _type(port.element_type), str(PartialShape.of_dims(port.dims))))
     return found
 
 
@@ -157,7 +157,7 @@ def _path(path: tuple[Layer, ...]) -> str:
     return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
 
 
-def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> Loop:
+def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> LoopOutline:
     file = str(model.path)
     entries = [entry for body in layer.bodies for entry in _entries(layer, body, file)]
     back_edges = tuple(
@@ -166,7 +166,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
         for edge in body.back_edges
     )
     inner = [inner for body in layer.bodies for inner in body.graph.layers]
-    return Loop(
+    return LoopOutline(
         path=_path((*path, layer)),
         type=f"{layer.type}-{layer.definition}",
         layer=layer_site(layer, file),
@@ -178,10 +178,10 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
     )
 
 
-def _entries(layer: Layer, body: Body, file: str) -> list[Entry]:
+def _entries(layer: Layer, body: Body, file: str) -> list[PortEntry]:
     side = {"body": "", "then_body": "then: ", "else_body": "else: "}[body.role]
     found = [
-        Entry(
+        PortEntry(
             "input",
             side + _input_role(layer, entry),
             entry.input,
@@ -192,7 +192,7 @@ def _entries(layer: Layer, body: Body, file: str) -> list[Entry]:
         for entry in body.inputs
     ]
     found += [
-        Entry(
+        PortEntry(
             "output",
             side + output_role(entry),
             entry.output,

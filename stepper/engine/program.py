@@ -34,7 +34,7 @@ Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""
 
 
-class Kind(Enum):
+class OpKind(Enum):
     """Way in which the machine carries an operation out."""
 
     KERNEL = auto()
@@ -103,7 +103,7 @@ class Operation(Immutable, Struct, frozen=True):
     """
 
     layer: Layer
-    kind: Kind
+    kind: OpKind
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     function: Callable[..., Any] | None = None
@@ -274,7 +274,7 @@ def _all_floating(values: list[Value]) -> bool:
 def step_of(operation: Operation) -> Step:
     """Return the lean form of an operation."""
     inputs, outputs = operation.inputs, operation.outputs
-    if operation.kind is not Kind.KERNEL:
+    if operation.kind is not OpKind.KERNEL:
         return None, None, None, None
     if operation.settled is not None:
         return operation.settled, inputs[0], None, outputs[0]

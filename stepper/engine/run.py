@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from stepper.element_types import Array, name_of
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame, place
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, computed_elsewhere, operations_elsewhere

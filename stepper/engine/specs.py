@@ -12,8 +12,8 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
-from stepper.engine.array_files import Reading, read_array, read_member
-from stepper.engine.feeds import input_names
+from stepper.engine.array_files import ReadProgress, read_array, read_member
+from stepper.engine.inputs import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.json_faults import json_fault
@@ -21,7 +21,7 @@ from stepper.ops.limits import ensure_allocatable
 
 
 def value_of(
-    parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: Reading | None = None
+    parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: ReadProgress | None = None
 ) -> Array:
     """Return the tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
 

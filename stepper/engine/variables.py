@@ -11,7 +11,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.arguments import mapping, whole_number
 from stepper.element_types import Array, ElementType
-from stepper.engine import arithmetic, feeds
+from stepper.engine import arithmetic, inputs
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
@@ -125,8 +125,8 @@ def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
             f"variable '{variable.name}' is given the shape {shape_text(array.shape)}, expected {expected}"
         )
     if variable.element_type is not None:
-        array = feeds.cast(variable.name, array, variable.element_type, "variable")
-    return feeds.owned(array if rules is Rules.SPEC else arithmetic.narrowed(array))
+        array = inputs.cast(variable.name, array, variable.element_type, "variable")
+    return inputs.owned(array if rules is Rules.SPEC else arithmetic.narrowed(array))
 
 
 def listed(variables: Mapping[str, Variable]) -> str:
@@ -151,4 +151,4 @@ def _left(value: Any, element_type: ElementType | None, rules: Rules) -> Any:
     if isinstance(value, int):
         return value
     array: Array = np.asarray(value)
-    return feeds.owned(array if element_type is None else arithmetic.restored(array, element_type.dtype, rules))
+    return inputs.owned(array if element_type is None else arithmetic.restored(array, element_type.dtype, rules))

@@ -21,7 +21,7 @@ from stepper.export.views.static import loop_facts, model_figure, rolled_figure
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
-from stepper.files.output import Target, writing_all
+from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.recording.options import Iterations
@@ -57,12 +57,12 @@ def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest
     return request
 
 
-def save(written: Written, target: Target) -> None:
+def save(written: Written, target: OutputFile) -> None:
     """Write the file and, where there are arrays, the .npz beside it: both or neither. Raise OutputError."""
     if not written.arrays:
         target.write(written.content)
         return
-    beside = Target(target.path.with_suffix(ARRAYS.suffixes[0]), ARRAYS, target.protected, target.option)
+    beside = OutputFile(target.path.with_suffix(ARRAYS.suffixes[0]), ARRAYS, target.protected, target.option)
     if beside.path.exists() and not target.path.exists():
         raise OutputError(
             f"{target}: its constants would be written over {beside.path}, which exists already; choose another name"
@@ -125,7 +125,7 @@ def draw(
     file. Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
-    from stepper.engine.feeds import bind_inputs
+    from stepper.engine.inputs import bind_inputs
 
     model = opened(model)
 

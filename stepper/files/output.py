@@ -1,6 +1,6 @@
 """The one place through which files are written: whole or not at all, and never over what the run reads.
 
-    target = Target("out.npz", ARRAYS, protected, option="-o")
+    target = OutputFile("out.npz", ARRAYS, protected, option="-o")
     target.check()                                   # before a long run, so that it does not end in a refusal
     target.write(content)                            # checked again; an old file stays whole until the new one is
 
@@ -86,7 +86,7 @@ def _spelled(path: Path) -> str:
         return str(path).casefold()
 
 
-class Target(Struct, frozen=True):
+class OutputFile(Struct, frozen=True):
     """A file to write: what kind it is to be, and what must not be written over; `option` names it in messages."""
 
     path: Path
@@ -155,7 +155,7 @@ class Target(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def writing_all(targets: Iterable[Target]) -> Iterator[tuple[IO[bytes], ...]]:
+def writing_all(targets: Iterable[OutputFile]) -> Iterator[tuple[IO[bytes], ...]]:
     """Yield a file to write for each target; all take their names at the end, or none. Raise OutputError."""
     targets = tuple(targets)
     for target in targets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stepper.ir.model import Graph, Layer, Model, Source
-from stepper.ir.xml import Place
+from stepper.ir.xml import FilePlace
 
 
 def check(model: Model) -> None:
@@ -20,7 +20,7 @@ def check(model: Model) -> None:
 
 
 def _fail(model: Model, layer: Layer, where: str, message: str) -> None:
-    Place(model.path, layer.line, f"{where}{layer}").fail(message)
+    FilePlace(model.path, layer.line, f"{where}{layer}").fail(message)
 
 
 def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:

@@ -17,7 +17,7 @@ from stepper.ir.model import Layer, Model, Port
 from stepper.ir.packing import packed_size
 from stepper.ir.shapes import LARGEST_DIMENSION, LARGEST_RANK, PartialShape
 from stepper.ir.weights import Weights
-from stepper.ir.xml import Place
+from stepper.ir.xml import FilePlace
 
 _NUMBER: Final = re.compile(r"\s*[0-9]{1,19}\s*")
 
@@ -51,7 +51,7 @@ def constant_value(model: Model, constant: Layer) -> Array:
     """Return the tensor of a Constant, a view of the mapped .bin if its type allows. ModelError if there is no .bin."""
     if (literal := _literal_value(constant)) is not None:
         return literal
-    place = Place(model.path, constant.line, str(constant))
+    place = FilePlace(model.path, constant.line, str(constant))
     if model.weights is None:
         place.fail(f"its value is in {model.path.with_suffix('.bin')}, which does not exist")
     element_type, shape = constant_type(constant), constant_shape(constant)
@@ -90,7 +90,7 @@ def _literal_value(constant: Layer) -> Array | None:
     return value
 
 
-def check_constant(place: Place, constant: Layer, weights: Weights | None) -> None:
+def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -> None:
     """Element type, shape, offset and size: present, sound, in agreement, and inside the .bin."""
     if len(constant.outputs) != 1:
         place.fail(f"has {len(constant.outputs)} output ports, expected one")
@@ -125,7 +125,7 @@ def _bytes_needed(type_name: str, shape: tuple[int, ...]) -> int | None:
     return 4 * (count + 2) if element_type.dtype == STRING_DTYPE else packed_size(element_type, count)
 
 
-def _byte_count(place: Place, constant: Layer, name: str) -> int:
+def _byte_count(place: FilePlace, constant: Layer, name: str) -> int:
     text = constant.attributes.get(name)
     if text is None:
         place.fail(f"<data> has no attribute '{name}', which is mandatory")
@@ -136,7 +136,7 @@ def _byte_count(place: Place, constant: Layer, name: str) -> int:
     return int(text)
 
 
-def check_parameter(place: Place, parameter: Layer, *, in_body: bool) -> None:
+def check_parameter(place: FilePlace, parameter: Layer, *, in_body: bool) -> None:
     """Element type and shape: sound, and present, but that a body's Parameter may leave them to its output port."""
     if len(parameter.outputs) != 1:
         place.fail(f"has {len(parameter.outputs)} output ports, expected one")

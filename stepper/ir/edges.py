@@ -8,12 +8,12 @@ from typing import Any, Final, NoReturn
 
 from stepper.ir import xml
 from stepper.ir.model import Edge, Layer, Port, Source, new
-from stepper.ir.xml import Element, Place
+from stepper.ir.xml import Element, FilePlace
 
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
+def read_edges(place: FilePlace, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
     """Return every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
     if listed := plain.get(mark := element.text or ""):
         numbers = iter(listed)
@@ -37,7 +37,7 @@ def read_edges(place: Place, element: Element, plain: Mapping[str, Sequence[int]
 
 
 def sources_of(
-    place: Place, layers: Mapping[int, Layer], edges: Sequence[Edge]
+    place: FilePlace, layers: Mapping[int, Layer], edges: Sequence[Edge]
 ) -> Mapping[int, tuple[Source | None, ...]]:
     """Return for each layer (by id) where each of its inputs comes from; None for one that no edge reaches.
 
@@ -61,9 +61,9 @@ def sources_of(
     return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
 
 
-def _fail(place: Place, edge: Edge, message: str) -> NoReturn:
+def _fail(place: FilePlace, edge: Edge, message: str) -> NoReturn:
     where = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
-    Place(place.path, edge.line, where).fail(message)
+    FilePlace(place.path, edge.line, where).fail(message)
 
 
 def _index(ports: Sequence[Port], identity: int) -> int | None:

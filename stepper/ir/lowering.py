@@ -27,7 +27,7 @@ from stepper.errors import KernelError
 from stepper.ir.constants import constant_type
 from stepper.ir.graph_builder import GraphBuilder, Tensor, edges_of
 from stepper.ir.model import Graph, Layer, Model, Source, parameter_type
-from stepper.ir.xml import Place
+from stepper.ir.xml import FilePlace
 
 Lower: TypeAlias = Callable[[GraphBuilder, Layer, Sequence[Tensor]], Sequence[Tensor]]
 """Adds the layers that stand for one, by its inputs, and returns its outputs. KernelError for one that cannot be."""
@@ -167,7 +167,7 @@ class _Rewriting:
         try:
             outputs = found.lower(builder, layer, [self._input(source) for source in self._graph.sources[layer.id]])
         except KernelError as error:
-            Place(self._file, layer.line, f"{self._where}{layer}").fail(str(error))
+            FilePlace(self._file, layer.line, f"{self._where}{layer}").fail(str(error))
         for index, (port, tensor) in enumerate(zip(layer.outputs, outputs, strict=True)):
             builder.declare(tensor, port)
             self._moved[Source(layer.id + _PENDING, index)] = tensor.source

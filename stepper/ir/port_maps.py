@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from stepper.ir import xml
 from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
 from stepper.ir.model import BackEdge, Body, BodyRole, Graph, InputMapping, Layer, OutputMapping, Port, Slicing
-from stepper.ir.xml import Element, Place
+from stepper.ir.xml import Element, FilePlace
 
 
 def read_body(
-    place: Place, layer: Element, ports: Iterable[Port], role: BodyRole, port_map_tag: str, graph: Graph
+    place: FilePlace, layer: Element, ports: Iterable[Port], role: BodyRole, port_map_tag: str, graph: Graph
 ) -> Body:
     """Return one body of the outer layer with its map, every entry checked against the body's Parameters and Results.
 
@@ -46,7 +46,7 @@ def _is_first_draft(layer: Element, role: BodyRole, entries: Iterable[Element]) 
     return any(marks & set(entry.attrib) for entry in (*entries, *layer.findall("back_edges/edge")))
 
 
-def _input(place: Place, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool) -> InputMapping:
+def _input(place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool) -> InputMapping:
     return InputMapping(
         input=_external_input(place, entry, port_ids, first_draft=first_draft),
         parameter=_internal(place, entry, graph, "Parameter").id,
@@ -57,7 +57,7 @@ def _input(place: Place, entry: Element, graph: Graph, port_ids: list[int], *, f
     )
 
 
-def _external_input(place: Place, entry: Element, port_ids: list[int], *, first_draft: bool) -> int | None:
+def _external_input(place: FilePlace, entry: Element, port_ids: list[int], *, first_draft: bool) -> int | None:
     """Return the index of the layer's input: what external_port_id is (semantics 5.4), in the first draft an id."""
     number = xml.integer(place, entry, "external_port_id")
     if number < 0:
@@ -68,7 +68,7 @@ def _external_input(place: Place, entry: Element, port_ids: list[int], *, first_
     return port_ids.index(number) if first_draft else number
 
 
-def _output(place: Place, entry: Element, graph: Graph) -> OutputMapping:
+def _output(place: FilePlace, entry: Element, graph: Graph) -> OutputMapping:
     number = xml.integer(place, entry, "external_port_id")
     return OutputMapping(
         output=number if number >= 0 else None,
@@ -79,7 +79,7 @@ def _output(place: Place, entry: Element, graph: Graph) -> OutputMapping:
     )
 
 
-def _slicing(place: Place, entry: Element) -> Slicing | None:
+def _slicing(place: FilePlace, entry: Element) -> Slicing | None:
     """Return the slicing of an entry, None for one without an axis (semantics 1.1); the rest has defaults."""
     axis, start, end, stride, part_size = (
         xml.optional_integer(place, entry, name) for name in ("axis", "start", "end", "stride", "part_size")
@@ -91,7 +91,7 @@ def _slicing(place: Place, entry: Element) -> Slicing | None:
     )
 
 
-def _internal(place: Place, entry: Element, graph: Graph, type: str) -> Layer:
+def _internal(place: FilePlace, entry: Element, graph: Graph, type: str) -> Layer:
     """Return the body's Parameter or Result that the entry maps to."""
     identity = xml.integer(place, entry, "internal_layer_id")
     layer = graph.by_id.get(identity)
@@ -119,7 +119,7 @@ def _numbered(outputs: list[OutputMapping]) -> list[OutputMapping]:
     ]
 
 
-def _back_edges(place: Place, layer: Element, graph: Graph) -> list[BackEdge]:
+def _back_edges(place: FilePlace, layer: Element, graph: Graph) -> list[BackEdge]:
     found = []
     for edge in layer.findall("back_edges/edge"):
         result = xml.integer(place, edge, "from-layer")

@@ -9,7 +9,7 @@ from stepper import element_types
 from stepper.ir import xml
 from stepper.ir.model import Port, new
 from stepper.ir.plain import PlainPort, split_names
-from stepper.ir.xml import Element, Place
+from stepper.ir.xml import Element, FilePlace
 
 _DIM_FAULTS: Final = {
     TypeError: "empty",
@@ -19,7 +19,7 @@ _DIM_FAULTS: Final = {
 
 
 def read_ports(
-    place: Place, side: Element, plain: Mapping[str, tuple[PlainPort, ...]], *, is_output: bool
+    place: FilePlace, side: Element, plain: Mapping[str, tuple[PlainPort, ...]], *, is_output: bool
 ) -> tuple[Port, ...]:
     """Return the ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for faults."""
     if listed := plain.get(mark := side.text or ""):
@@ -30,7 +30,7 @@ def read_ports(
     return tuple([_port(place, element, is_output=is_output) for element in side if element.tag == "port"])
 
 
-def _port(place: Place, element: Element, *, is_output: bool) -> Port:
+def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
     written, names = element.get("precision"), element.get("names") if is_output else None
     element_type = None if written is None else element_types.by_precision(written)
     if element_type is None:
@@ -42,7 +42,7 @@ def _port(place: Place, element: Element, *, is_output: bool) -> Port:
     return Port(identity, element_type, _dims(place, element, identity), port_names, xml.line_of(element))
 
 
-def _check_precision(place: Place, element: Element, written: str | None, *, is_output: bool) -> None:
+def _check_precision(place: FilePlace, element: Element, written: str | None, *, is_output: bool) -> None:
     """Raise ModelError unless a missing or unknown element type is allowed here."""
     if written is None and is_output:
         place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
@@ -50,7 +50,7 @@ def _check_precision(place: Place, element: Element, written: str | None, *, is_
         place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
 
 
-def _dims(place: Place, element: Element, identity: int) -> tuple[int, ...]:
+def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:
     texts = [dim.text for dim in element if dim.tag == "dim"]
     try:
         dims = tuple([int(text) for text in texts])  # type: ignore[arg-type]  # TypeError for an empty element

@@ -29,7 +29,7 @@ from stepper.ir.plain import PlainLists
 from stepper.ir.port_maps import read_body
 from stepper.ir.ports import read_ports
 from stepper.ir.weights import Weights
-from stepper.ir.xml import Element, Place
+from stepper.ir.xml import Element, FilePlace
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_PORTS: Final[tuple[Port, ...]] = ()
@@ -48,7 +48,7 @@ def read(path: str | Path, name: str | None = None) -> Model:
             raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
         plain = PlainLists()
         root = xml.parse(path, plain)
-        place = Place(path)
+        place = FilePlace(path)
         version = _net_version(place, root)
         file = ModelFile.of(path, name)
         weights = _open_weights(path)
@@ -109,7 +109,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def _net_version(place: Place, root: Element) -> int:
+def _net_version(place: FilePlace, root: Element) -> int:
     if root.tag != "net":
         place.at(root).fail(f"the root element is <{root.tag!s}>, expected <net>: this is no OpenVINO IR")
     version = xml.integer(place, root, "version")
@@ -123,7 +123,7 @@ def _open_weights(path: Path) -> Weights | None:
     return Weights(weights) if weights.exists() else None
 
 
-_Host = tuple[int, Element, Place]
+_Host = tuple[int, Element, FilePlace]
 """A layer with bodies: its index in the graph, its element, and where it is."""
 
 
@@ -131,7 +131,7 @@ class _GraphReader:
     """Reads one graph and those nested in it: first the layers of all, from a work list; then the graphs are built,
     inner ones first."""
 
-    def __init__(self, place: Place, plain: PlainLists, weights: Weights | None) -> None:
+    def __init__(self, place: FilePlace, plain: PlainLists, weights: Weights | None) -> None:
         self._place = place
         self._plain = plain
         self._weights = weights
@@ -183,10 +183,10 @@ class _GraphReader:
         for layer in layers:
             if (first := by_id.setdefault(layer.id, layer)) is not layer:
                 message = f"the id {layer.id} is taken already by {first} on line {first.line}"
-                Place(self._place.path, layer.line, str(layer)).fail(message)
+                FilePlace(self._place.path, layer.line, str(layer)).fail(message)
         return by_id
 
-    def _layer(self, element: Element, *, in_body: bool) -> tuple[Layer, Place]:
+    def _layer(self, element: Element, *, in_body: bool) -> tuple[Layer, FilePlace]:
         place = self._place
         identity = xml.integer(place, element, "id")
         name, written_type = element.get("name"), element.get("type")
@@ -195,7 +195,7 @@ class _GraphReader:
             name, written_type = xml.text(place, element, "name"), xml.text(place, element, "type")
         type = operation_types.canonical_type(written_type)
         line = xml.line_of(element)
-        place = new(Place, (place.path, line, (identity, name, type)))
+        place = new(FilePlace, (place.path, line, (identity, name, type)))
         version = element.get("version")
         if version is None:
             # Only the first draft shows operations without one.
@@ -225,7 +225,7 @@ def _body_tags(layer: Layer) -> tuple[tuple[str, str], ...]:
     return BODIES.get(layer.type, ()) if found is None or not found.has_body else (("body", "port_map"),)
 
 
-def _bodies(place: Place, host: Element, layer: Layer, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
+def _bodies(place: FilePlace, host: Element, layer: Layer, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
     bodies = []
     for tag, port_map in _body_tags(layer):
         role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
@@ -233,7 +233,7 @@ def _bodies(place: Place, host: Element, layer: Layer, graphs: Mapping[Element, 
     return tuple(bodies)
 
 
-def _body(place: Place, host: Element, tag: str) -> Element:
+def _body(place: FilePlace, host: Element, tag: str) -> Element:
     found = host.find(tag)
     if found is None:
         place.fail(f"has no <{tag}>")
@@ -247,7 +247,7 @@ def _known_definition(type: str, version: str) -> int | None:
     return None if opset is None else operation_types.definition(type, opset)
 
 
-def _unusual_definition(place: Place, type: str, version: str) -> int | None:
+def _unusual_definition(place: FilePlace, type: str, version: str) -> int | None:
     """Return the definition of an extension's operation that has a known name, None for one that has not.
 
     An operation set newer than all that are known may have any operations; they are taken as an extension's.

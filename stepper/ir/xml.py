@@ -53,7 +53,7 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     for beginning, what in _NO_MODELS.items():
         if content.startswith(beginning):
             raise ModelError(f"{path}:1: is no model, it is {what}")
-    _refuse_document_type(Place(path, 1), content)
+    _refuse_document_type(FilePlace(path, 1), content)
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -70,10 +70,10 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     try:
         return etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
-        Place(path, error.lineno or 1).fail(f"is not well-formed XML: {error.msg}")
+        FilePlace(path, error.lineno or 1).fail(f"is not well-formed XML: {error.msg}")
 
 
-def _refuse_document_type(place: Place, content: bytes) -> None:
+def _refuse_document_type(place: FilePlace, content: bytes) -> None:
     """Raise ModelError where a document type stands; it may be written in UTF-16, where zero bytes lie between."""
     plain = content.replace(b"\0", b"") if b"\0" in content else content
     if (encoding := _ENCODING.search(plain[:400])) and encoding[1].lower() not in _ENCODINGS:
@@ -81,12 +81,12 @@ def _refuse_document_type(place: Place, content: bytes) -> None:
     for door in (b"<!DOCTYPE", b"<!ENTITY") if b"!" in plain else ():
         if door in plain:
             line = plain.count(b"\n", 0, plain.index(door)) + 1
-            Place(place.path, line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
+            FilePlace(place.path, line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
     if not plain.lstrip(b"\xef\xbb\xff\xfe\xbf \t\r\n").startswith(b"<"):
         place.fail("is not well-formed XML: does not begin with '<'")
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """Place of the reader in the file, with which every message begins.
 
     `layer` says in which layer, in words or as its id, name and type: only a message makes words of these.
@@ -96,9 +96,9 @@ class Place(NamedTuple):
     line: int = 0
     layer: str | tuple[int, str, str] = ""
 
-    def at(self, element: Element, layer: str | None = None) -> Place:
+    def at(self, element: Element, layer: str | None = None) -> FilePlace:
         """Return the same place, moved to `element` (and into a layer)."""
-        return Place(self.path, line_of(element), self.layer if layer is None else layer)
+        return FilePlace(self.path, line_of(element), self.layer if layer is None else layer)
 
     def fail(self, message: str) -> NoReturn:
         """Raise a ModelError that says where."""
@@ -146,7 +146,7 @@ def child(element: Element, name: str) -> Element | None:
     return found
 
 
-def text(place: Place, element: Element, name: str) -> str:
+def text(place: FilePlace, element: Element, name: str) -> str:
     """Return a mandatory attribute."""
     value = element.get(name)
     if value is None and name in FIRST_DRAFT_ATTRIBUTES:
@@ -156,7 +156,7 @@ def text(place: Place, element: Element, name: str) -> str:
     return value
 
 
-def integer(place: Place, element: Element, name: str) -> int:
+def integer(place: FilePlace, element: Element, name: str) -> int:
     """Return a mandatory attribute that is a 64-bit integer."""
     value = element.get(name) or text(place, element, name)
     if len(value) < 16 and value.isdecimal() and value.isascii():
@@ -164,13 +164,13 @@ def integer(place: Place, element: Element, name: str) -> int:
     return to_integer(place, element, name, value)
 
 
-def optional_integer(place: Place, element: Element, name: str) -> int | None:
+def optional_integer(place: FilePlace, element: Element, name: str) -> int | None:
     """Return an attribute that is a 64-bit integer, None where it is missing."""
     value = element.get(name)
     return None if value is None else to_integer(place, element, name, value)
 
 
-def to_integer(place: Place, element: Element, name: str, value: str) -> int:
+def to_integer(place: FilePlace, element: Element, name: str, value: str) -> int:
     """Return the 64-bit integer that `value`, the attribute `name` of `element`, is."""
     if not _INTEGER.fullmatch(value) or int(value) not in _INT64:
         place.at(element).fail(

@@ -17,9 +17,9 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.ir.model import Layer, Port
 from stepper.processes.messages import CallFunction
-from stepper.processes.worker import Program, Worker
+from stepper.processes.worker import Worker, WorkerProgram
 
-PROGRAM: Final = Program("OpenVINO", "stepper.openvino.service")
+PROGRAM: Final = WorkerProgram("OpenVINO", "stepper.openvino.service")
 
 
 class RuntimeFacts(Struct, frozen=True):

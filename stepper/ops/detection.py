@@ -23,7 +23,7 @@ from stepper.ops.registry import kernel
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
 
-class _Settings(Struct, frozen=True):
+class _DetectionSettings(Struct, frozen=True):
     """The attributes of DetectionOutput."""
 
     background_label_id: int
@@ -76,7 +76,7 @@ def detection_output_1(
     objectness_score: float = 0.0,
 ) -> Array:
     """Return [image, class, score, x1, y1, x2, y2] of the best boxes of each class; image -1 ends a short list."""
-    settings = _Settings(
+    settings = _DetectionSettings(
         *(background_label_id, top_k, _first(keep_top_k), variance_encoded_in_target, code_type, share_location),
         *(nms_threshold, confidence_threshold, clip_after_nms, clip_before_nms, decrease_label_id),
         *(normalized, input_height, input_width, objectness_score),
@@ -110,7 +110,7 @@ def detection_output(
     objectness_score: float = 0.0,
 ) -> Array:
     """DetectionOutput-1 with the number of classes told by the shapes."""
-    settings = _Settings(
+    settings = _DetectionSettings(
         *(background_label_id, top_k, _first(keep_top_k), variance_encoded_in_target, code_type, share_location),
         *(nms_threshold, confidence_threshold, clip_after_nms, clip_before_nms, decrease_label_id),
         *(normalized, input_height, input_width, objectness_score),
@@ -162,7 +162,7 @@ def _first(keep_top_k: tuple[int, ...]) -> int:
     return keep_top_k[0]
 
 
-def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, settings: _Settings) -> Array:
+def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, settings: _DetectionSettings) -> Array:
     box_logits, class_preds, proposals, aux_scores, aux_boxes = inputs
     assert box_logits is not None and class_preds is not None and proposals is not None
     size = 4 if settings.normalized else 5
@@ -185,7 +185,7 @@ def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, s
 
 
 def _check(
-    box_logits: Array, class_preds: Array, proposals: Array, priors: int, classes: int, settings: _Settings
+    box_logits: Array, class_preds: Array, proposals: Array, priors: int, classes: int, settings: _DetectionSettings
 ) -> None:
     """Raise KernelError where the shapes do not tell of the same images, priors and classes."""
     images = box_logits.shape[0] if box_logits.ndim else 0
@@ -205,7 +205,7 @@ def _decoded(
     counts: tuple[int, int],
     aux_scores: Array | None,
     aux_boxes: Array | None,
-    settings: _Settings,
+    settings: _DetectionSettings,
 ) -> _Predictions:
     """Return boxes and scores as the network means them; with auxiliary inputs the priors are decoded by them first."""
     priors, classes = counts
@@ -233,14 +233,14 @@ def _by_class(logits: Array, located: int, priors: int) -> Array:
     return widened(logits).reshape(len(logits), priors, located, 4).swapaxes(1, 2)
 
 
-def _boxes(logits: Array, prior: Array, variance: Array, settings: _Settings) -> Array:
+def _boxes(logits: Array, prior: Array, variance: Array, settings: _DetectionSettings) -> Array:
     """Return the priors corrected by the predictions: their corners, or their centres and sizes."""
     corrections = logits * variance
     boxes = prior + corrections if settings.code_type.endswith("CORNER") else refined(prior, corrections)
     return np.clip(boxes, 0, 1) if settings.clip_before_nms else boxes
 
 
-def _of_image(boxes: Array, scores: Array, settings: _Settings) -> Array:
+def _of_image(boxes: Array, scores: Array, settings: _DetectionSettings) -> Array:
     """Return [class, score, x1, y1, x2, y2] of the boxes of one image, class by class, in each the best first."""
     found = (
         _best_class_only(boxes, scores, settings)
@@ -260,7 +260,7 @@ def _of_image(boxes: Array, scores: Array, settings: _Settings) -> Array:
     return np.concatenate([np.stack([shown, scores[labels, kept]], axis=1), coordinates], axis=1)
 
 
-def _every_class(boxes: Array, scores: Array, settings: _Settings) -> dict[int, Array]:
+def _every_class(boxes: Array, scores: Array, settings: _DetectionSettings) -> dict[int, Array]:
     """Return positions that the suppression leaves of each class (Caffe's way)."""
     found = {}
     for label, of_class in enumerate(scores):
@@ -272,7 +272,7 @@ def _every_class(boxes: Array, scores: Array, settings: _Settings) -> dict[int, 
     return found
 
 
-def _best_class_only(boxes: Array, scores: Array, settings: _Settings) -> dict[int, Array]:
+def _best_class_only(boxes: Array, scores: Array, settings: _DetectionSettings) -> dict[int, Array]:
     """Return positions that the suppression leaves of each class if a prior counts for its best only (MXNet's way)."""
     allowed = np.arange(len(scores)) > 0
     allowed &= np.arange(len(scores)) != settings.background_label_id
@@ -288,5 +288,5 @@ def _best_class_only(boxes: Array, scores: Array, settings: _Settings) -> dict[i
     return found
 
 
-def _top(best: Array, settings: _Settings) -> Array:
+def _top(best: Array, settings: _DetectionSettings) -> Array:
     return best[: settings.top_k] if settings.top_k >= 0 else best

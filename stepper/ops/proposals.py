@@ -26,7 +26,7 @@ _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
 
 
-class _Settings(Struct, frozen=True):
+class _ProposalRules(Struct, frozen=True):
     """The attributes of Proposal."""
 
     base_size: int
@@ -81,7 +81,7 @@ def proposal_1(
     framework: str = "",
 ) -> Array:
     """Return [batch, x1, y1, x2, y2] of the best anchors; -1 as the batch ends a shorter list."""
-    settings = _Settings(
+    settings = _ProposalRules(
         *(base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms),
         *(clip_after_nms, normalize, box_size_scale, box_coordinate_scale, framework),
     )
@@ -110,7 +110,7 @@ def proposal(
     framework: str = "",
 ) -> tuple[Array, Array]:
     """Proposal-1 and the score of each box."""
-    settings = _Settings(
+    settings = _ProposalRules(
         *(base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms),
         *(clip_after_nms, normalize, box_size_scale, box_coordinate_scale, framework),
     )
@@ -216,7 +216,9 @@ def _check_counts(before: int, after: int) -> None:
     ensure_allocatable((after, 5), np.float32)
 
 
-def _proposals(class_probs: Array, bbox_deltas: Array, image_shape: Array, settings: _Settings) -> tuple[Array, Array]:
+def _proposals(
+    class_probs: Array, bbox_deltas: Array, image_shape: Array, settings: _ProposalRules
+) -> tuple[Array, Array]:
     """Return the boxes of every image and their scores."""
     anchors = _anchors(settings)
     count = len(anchors)
@@ -241,7 +243,7 @@ def _proposals(class_probs: Array, bbox_deltas: Array, image_shape: Array, setti
     return narrowed(found.reshape(-1, 5), class_probs.dtype), narrowed(scores.ravel(), class_probs.dtype)
 
 
-def _anchors(settings: _Settings) -> Array:
+def _anchors(settings: _ProposalRules) -> Array:
     """Return the boxes [ratios * scales, 4] of each shape about one common centre."""
     check_positive(base_size=settings.base_size, feat_stride=settings.feat_stride)
     ratios, scales = np.array(settings.ratio, np.float32)[:, None], np.array(settings.scale, np.float32)
@@ -255,7 +257,7 @@ def _anchors(settings: _Settings) -> Array:
     return np.concatenate([center - half, center + half], axis=1).astype(np.float32)
 
 
-def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Settings) -> Array:
+def _placed(anchors: Array, height: int, width: int, info: Array, settings: _ProposalRules) -> Array:
     """Return the anchors at every position of the feature map [h * w * anchors, 4]."""
     rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     if settings.tensorflow:
@@ -266,7 +268,7 @@ def _placed(anchors: Array, height: int, width: int, info: Array, settings: _Set
 
 
 def _best_of_image(
-    anchors: Array, deltas: Array, scores: Array, info: Array, settings: _Settings
+    anchors: Array, deltas: Array, scores: Array, info: Array, settings: _ProposalRules
 ) -> tuple[Array, Array]:
     """Return boxes and scores of one image, best first."""
     scales = np.array([settings.box_coordinate_scale] * 2 + [settings.box_size_scale] * 2, np.float32)

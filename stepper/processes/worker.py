@@ -1,6 +1,6 @@
 """The program's side of a worker process: `Worker`.
 
-    worker = Worker(Program("OpenVINO", "stepper.openvino.service"))   # it starts with the first request
+    worker = Worker(WorkerProgram("OpenVINO", "stepper.openvino.service"))   # it starts with the first request
     worker.ask(CheckDevice(facts), subject="the device CPU")
     layer = RemoteFunction(worker, define, "MatMul 'proj' (layer 3)", limits)
     layer(x)                                           # defined anew where the process had to be started again
@@ -57,7 +57,7 @@ _KNOWN: Final[Mapping[str, type[Exception]]] = {
 T = TypeVar("T")
 
 
-class Program(Struct, frozen=True):
+class WorkerProgram(Struct, frozen=True):
     """A program that runs in worker processes: its name in messages, and the module whose `main()` serves."""
 
     name: str
@@ -85,7 +85,7 @@ class Worker:
     """
 
     def __init__(
-        self, program: Program, environment: Mapping[str, str] | None = None, memory: int | None = None
+        self, program: WorkerProgram, environment: Mapping[str, str] | None = None, memory: int | None = None
     ) -> None:
         self.program, self._environment = program, dict(environment or {})
         self._memory = _memory_of_the_machine() if memory is None else memory

@@ -17,8 +17,8 @@ from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
 from stepper.engine.events import Event
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Frame
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog

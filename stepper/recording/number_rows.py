@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
-from stepper.engine.program import Kind, Operation, Program
+from stepper.engine.program import Operation, OpKind, Program
 
 _OF_ELEMENTS: Final = frozenset(
     [
@@ -139,7 +139,7 @@ def keeps_shapes(program: Program) -> bool:
 
 
 def _keeps_shapes(program: Program, operation: Operation) -> bool:
-    if operation.kind is not Kind.KERNEL:
+    if operation.kind is not OpKind.KERNEL:
         return False
     others_constant = all(slot >= 0 and program.template[slot] is not None for slot in operation.inputs[1:])
     by_constants = operation.settled is not None or (operation.layer.type in _BY_CONSTANTS and others_constant)

@@ -13,7 +13,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog
 from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
-from stepper.files.output import ProtectedFiles, Target
+from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import files
 from stepper.recording.activations import Activations
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
@@ -46,7 +46,7 @@ def record(
     go on with the file, or keep a session in it.
     """
     path, options = Path(path), options or RecordingOptions()
-    Target(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
+    OutputFile(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
     taken = lock(path)
     try:
         with files.new_file(path) as connection:

@@ -23,7 +23,7 @@ from stepper.engine import transitions
 from stepper.engine.frames import Activation, Frame, Phase, Snapshot
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import Kind, LoopPlan, Operation
+from stepper.engine.program import LoopPlan, Operation, OpKind
 from stepper.errors import SessionError
 from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter
 
@@ -157,7 +157,7 @@ class _Restoring:
         self.numbers.append(_integer(data["number"], "number of an activation", 1, _LARGEST))
         rules = self.machine.rules
         try:
-            if operation.kind is not Kind.LOOP:
+            if operation.kind is not OpKind.LOOP:
                 return transitions.enter_branch(operation, outer.values, rules)
             frame = transitions.enter_loop(operation, outer.values, rules, lambda _text: None)
         except Exception as error:

@@ -15,7 +15,7 @@ from stepper.debug.causes.cause import AnyCause, Chain
 from stepper.debug.found import Moment
 from stepper.debug.stop import Reason, SearchedRange
 from stepper.engine.endings import Control
-from stepper.engine.outline import BackEdgeOutline, Tensor, WithoutKernel
+from stepper.engine.outline import BackEdgeOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.sites import LayerSite
 from stepper.ops.departures import Departure
@@ -42,7 +42,7 @@ class NamedTensor(TensorData):
     name: str
 
 
-class Answer(TypedDict):
+class AnyAnswer(TypedDict):
     """Keys of every answer: the version of all shapes."""
 
     schema: Literal[1]
@@ -76,7 +76,7 @@ class ErrorData(TypedDict):
     path: list[BodySite]
 
 
-class ErrorAnswer(Answer):
+class ErrorAnswer(AnyAnswer):
     """Answer of a command with --json that fails, on stdout; the message stands on stderr, too."""
 
     error: ErrorData
@@ -99,14 +99,14 @@ class LoopData(TypedDict):
     ended: dict[str, int]
 
 
-class Note(TypedDict):
+class NoteData(TypedDict):
     """Departure of the other rule book, or something undefined, and its place."""
 
     place: str
     text: str
 
 
-class RunAnswer(Answer):
+class RunAnswer(AnyAnswer):
     """`stepper run`: the outputs, the variables (ReadValue, Assign) of the next run, the loops. `computed_by` counts
     the operations that others computed, by type; `elsewhere` names each.
     """
@@ -118,7 +118,7 @@ class RunAnswer(Answer):
     loops: list[LoopData]
     computed_by: dict[str, dict[str, int]]
     elsewhere: list[ComputedElsewhere]
-    notes: list[Note]
+    notes: list[NoteData]
 
 
 class OperationSite(TypedDict):
@@ -205,16 +205,16 @@ class LoopOutline(TypedDict):
     operations: dict[str, int]
 
 
-class InspectAnswer(Answer):
+class InspectAnswer(AnyAnswer):
     """`stepper inspect`: what the model is made of. `weights` are the bytes of the .bin, null without one."""
 
     model: str
     name: str
     version: int
     weights: int | None
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-    variables: list[Tensor]
+    inputs: list[TensorOutline]
+    outputs: list[TensorOutline]
+    variables: list[TensorOutline]
     sequences: list[LayerSite]
     loops: list[LoopOutline]
     operations: dict[str, int]
@@ -255,14 +255,14 @@ class Selection(TypedDict):
     computed_by: NotRequired[str]
 
 
-class PrintAnswer(Answer):
+class PrintAnswer(AnyAnswer):
     """`stepper print`: values of a recording. `values` of a moment are null where statistics alone were recorded."""
 
     trace: str
     values: list[Selection]
 
 
-class FindAnswer(Answer):
+class FindAnswer(AnyAnswer):
     """`stepper find`: the moments at which an expression holds. `failures` counts those where it had no value."""
 
     trace: str
@@ -275,7 +275,7 @@ class FindAnswer(Answer):
     failure: str
 
 
-class NonFiniteAnswer(Answer):
+class NonFiniteAnswer(AnyAnswer):
     """`stepper find TRACE nan` and `inf`: the values that have such elements; `total` counts all."""
 
     trace: str
@@ -288,7 +288,7 @@ class NonFiniteAnswer(Answer):
 # --- compare and passes ---------------------------------------------------------------------------------------------
 
 
-class PathStep(TypedDict):
+class PathStepData(TypedDict):
     """A loop or an If on the way to a place: which body of it, and which iteration."""
 
     layer: LayerSite
@@ -363,7 +363,7 @@ class Verdict(TypedDict):
 
     place: str
     loop: LoopIn | None
-    path: list[PathStep]
+    path: list[PathStepData]
     iteration: int | None
     layer: LayerSite | None
     port_map: str | None
@@ -381,13 +381,13 @@ class Born(TypedDict):
     """A NaN or Inf that appears in our run; `shared`: in the reference, too."""
 
     layer: LayerSite | None
-    path: list[PathStep]
+    path: list[PathStepData]
     shared: bool
     text: str
     cause: AnyCause
 
 
-class LoopOutcome(TypedDict):
+class LoopOutcomeData(TypedDict):
     """End of a loop."""
 
     iterations: int
@@ -399,8 +399,8 @@ class LoopRuns(TypedDict):
     """Equal runs of a loop: how many, and how they ended here and there."""
 
     count: int
-    ours: LoopOutcome | None
-    reference: LoopOutcome | None
+    ours: LoopOutcomeData | None
+    reference: LoopOutcomeData | None
 
 
 class Totals(TypedDict):
@@ -427,9 +427,9 @@ class ComparedOperation(TypedDict):
     output: int
     compared: int
     differing: int
-    first: list[PathStep] | None
+    first: list[PathStepData] | None
     worst: Measure | None
-    worst_at: list[PathStep] | None
+    worst_at: list[PathStepData] | None
     origin: str | None
 
 
@@ -443,7 +443,7 @@ class FileDifferenceData(TypedDict):
     text: str
 
 
-class CompareAnswer(Answer):
+class CompareAnswer(AnyAnswer):
     """`stepper compare`: the same facts as the report; `operations` with --per-op."""
 
     model: str
@@ -471,7 +471,7 @@ class PassData(TypedDict):
     largest_difference: Real | None
 
 
-class PassesAnswer(Answer):
+class PassesAnswer(AnyAnswer):
     """`stepper passes`: `first_change` is the first pass that changes the results; `runtime` what its kernels do."""
 
     model: str
@@ -545,7 +545,7 @@ class TracedIteration(TypedDict):
     values: list[TracedValue]
 
 
-class ExportAnswer(Answer):
+class ExportAnswer(AnyAnswer):
     """`stepper export --as json`: the iterations of a run. `left_out` are ranges, both ends included."""
 
     loop: TracedLoop
@@ -570,13 +570,13 @@ class KeyData(TypedDict):
     panes: list[str]
 
 
-class KeysAnswer(Answer):
+class KeysAnswer(AnyAnswer):
     """`stepper help keys`."""
 
     keys: list[KeyData]
 
 
-class HelpTopicAnswer(Answer):
+class HelpTopicAnswer(AnyAnswer):
     """`stepper help TOPIC`, and without a topic ("") the list of all."""
 
     topic: str
@@ -1068,7 +1068,7 @@ class HelpAnswer(Lines):
     commands: list[CommandHelp]
 
 
-class CommandAnswer(Answer):
+class CommandAnswer(AnyAnswer):
     """A line of `stepper debug --json`: a command as it was written, its answer, and where the run stands after it.
     `name` is the command's full name, "" of an empty line; the shape of `answer` follows from it.
     """
@@ -1079,7 +1079,7 @@ class CommandAnswer(Answer):
     stop: StopData
 
 
-class CommandFailed(Answer):
+class CommandFailed(AnyAnswer):
     """A line of `stepper debug --json`: a command that failed; a session goes on, a script ends. `input_line` is that
     of a pipe.
     """
@@ -1090,7 +1090,7 @@ class CommandFailed(Answer):
     stop: StopData
 
 
-class LogLine(TypedDict):
+class LogLineData(TypedDict):
     """Line of a logpoint: its text, its number, and the tick."""
 
     text: str
@@ -1098,10 +1098,10 @@ class LogLine(TypedDict):
     tick: int
 
 
-class LogAnswer(Answer):
+class LogAnswer(AnyAnswer):
     """A line of `stepper debug --json`: a logpoint wrote something."""
 
-    log: LogLine
+    log: LogLineData
 
 
 ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({

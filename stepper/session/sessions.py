@@ -33,7 +33,7 @@ from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, ProtectedFiles, Target
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile, ProtectedFiles
 from stepper.recording import open_recording, session_rows
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.files import errors_named
@@ -100,9 +100,9 @@ def save_session(
             session_rows.create(path, machine, debugger.inputs, rows)
 
 
-def session_target(path: Path, protected: ProtectedFiles) -> Target:
+def session_target(path: Path, protected: ProtectedFiles) -> OutputFile:
     """Return a file as target of a session: none that the run reads, unless it is a session or a recording."""
-    return Target(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
+    return OutputFile(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
 
 
 def _check_layout(layout: Mapping[str, Any] | None) -> None:

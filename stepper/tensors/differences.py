@@ -51,7 +51,7 @@ def differences(a: Any, b: Any) -> Differences:
     if any(texts) and not all(texts):
         names = [element_types.name_of(array.dtype) for array in (a, b)]
         raise UsageError(f"a tensor of {names[0]} cannot be compared with one of {names[1]}")
-    collected = _Collected(a.dtype if a.dtype == b.dtype else None)
+    collected = _DifferenceSums(a.dtype if a.dtype == b.dtype else None)
     with np.errstate(all="ignore"):
         for left, right in zip(chunks(a), chunks(b), strict=True):
             collected.add(left, right, numbers=not any(texts))
@@ -71,7 +71,7 @@ def signed_differences(a: Array, b: Array) -> Array:
     return np.asarray(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, found))
 
 
-class _Collected:
+class _DifferenceSums:
     """The differences of the chunks so far."""
 
     def __init__(self, dtype: np.dtype[Any] | None) -> None:

@@ -226,7 +226,7 @@ def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
     name, shape, size = element_types.name_of(array.dtype), array.shape, array.size
     if size == 0 or array.dtype == STRING_DTYPE or array.dtype.kind in "SUO":
         return Statistics(name, shape, size)
-    collected = _Collected()
+    collected = _StatisticsSums()
     tiny = _smallest_normal(array.dtype)
     for number, chunk in enumerate(chunks(array), 1):
         with np.errstate(all="ignore"):
@@ -259,7 +259,7 @@ def _smallest_normal(dtype: np.dtype[Any]) -> float:
     return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
 
 
-class _Collected:
+class _StatisticsSums:
     """The statistics of the chunks so far; `count` are their finite elements, `spread` the sum of squared deviations.
 
     `scale` is a power of two by which the elements were multiplied before squaring.
@@ -364,12 +364,12 @@ def _place(places: Array | None, index: int) -> int:
     return index if places is None else int(places[index])
 
 
-def _rescaled(array: Array, collected: _Collected, tiny: float) -> _Collected:
+def _rescaled(array: Array, collected: _StatisticsSums, tiny: float) -> _StatisticsSums:
     """Once more with elements near 1, where squares would leave the range of f64."""
     largest = max(abs(collected.low), abs(collected.high)) if collected.count else 0.0
     if largest == 0 or 1e-100 < largest < 1e100:
         return collected
-    again = _Collected(math.ldexp(1.0, max(-1022, min(1022, -math.frexp(largest)[1]))))
+    again = _StatisticsSums(math.ldexp(1.0, max(-1022, min(1022, -math.frexp(largest)[1]))))
     for chunk in chunks(array):
         again.add_floats(chunk.astype(np.float64), tiny)
     return again

@@ -20,7 +20,7 @@ from stepper.ir import read
 from stepper.ir.model import Layer, Port
 from stepper.openvino import native_text, pass_trace
 from stepper.openvino.pass_trace import traced_passes
-from stepper.processes.worker import Program
+from stepper.processes.worker import WorkerProgram
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
 
@@ -140,7 +140,7 @@ def test_a_body_alone_computes_an_iteration(tmp_path: Path) -> None:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pass_trace, "PROGRAM", Program("OpenVINO", "tests.openvino.played_passes"))
+    monkeypatch.setattr(pass_trace, "PROGRAM", WorkerProgram("OpenVINO", "tests.openvino.played_passes"))
 
 
 @pytest.mark.usefixtures("played")

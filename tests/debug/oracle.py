@@ -12,8 +12,8 @@ import numpy as np
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.engine import Every, Machine, compile_model
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Phase
+from stepper.engine.inputs import bind_inputs
 from tests.models import Graph
 
 

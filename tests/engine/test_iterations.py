@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import place
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
 from tests.engine.straight_loops import StraightLoop, straight_loop
 from tests.engine.subjects import outputs_of, written

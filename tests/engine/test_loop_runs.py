@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from stepper.engine import Every, Machine, compile_model
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import LoopRun, loop_run
+from stepper.engine.inputs import bind_inputs
 from tests.models import Graph, Side, carried, last
 
 

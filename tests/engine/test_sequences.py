@@ -23,7 +23,7 @@ from stepper.ir import checks
 from stepper.ir.edges import sources_of
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
-from stepper.ir.xml import Place
+from stepper.ir.xml import FilePlace
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence
 from tests.ir import texts
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -52,7 +52,7 @@ def opened(model: Model) -> Model:
     checks.check(result)
     for _path, graph in result.graphs():
         assert len(graph.by_id) == len(graph.layers)
-        assert sources_of(Place(result.path), graph.by_id, graph.edges) == graph.sources
+        assert sources_of(FilePlace(result.path), graph.by_id, graph.edges) == graph.sources
     return result
 
 

@@ -18,7 +18,7 @@ import pytest
 from stepper.cli import main
 from stepper.errors import OutputError
 from stepper.files.kinds import ARRAYS, COMMANDS, SVG
-from stepper.files.output import ProtectedFiles, Target, writing_all
+from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -232,8 +232,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from stepper.files.kinds import ARRAYS
-from stepper.files.output import Target
-with Target(Path(sys.argv[1]), ARRAYS).writing() as file:
+from stepper.files.output import OutputFile
+with OutputFile(Path(sys.argv[1]), ARRAYS).writing() as file:
     file.write(b"new" * 100_000)
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -247,16 +247,16 @@ def test_a_kill_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", KILLED, str(target)], env=environment, check=False, timeout=60)
     assert found.returncode == -signal.SIGKILL and target.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 2
-    with Target(target, ARRAYS).writing() as file:  # the next write removes what the killed process has left
+    with OutputFile(target, ARRAYS).writing() as file:  # the next write removes what the killed process has left
         assert len(list(tmp_path.iterdir())) == 2
-        with Target(target, ARRAYS).writing() as other:  # but not what a living one writes
+        with OutputFile(target, ARRAYS).writing() as other:  # but not what a living one writes
             other.write(b"other")
         file.write(b"new")
     assert contents(tmp_path) == {"out.npz": b"new"}
 
 
 def test_two_files_that_belong_together_appear_together_or_not_at_all(tmp_path: Path) -> None:
-    first, second = Target(tmp_path / "a.svg", SVG), Target(tmp_path / "b.npz", ARRAYS)
+    first, second = OutputFile(tmp_path / "a.svg", SVG), OutputFile(tmp_path / "b.npz", ARRAYS)
 
     def fail(_file: object) -> None:
         raise OSError(28, "No space left on device")
@@ -292,11 +292,11 @@ def test_a_protected_file_is_known_by_whatever_path_leads_to_it(
     monkeypatch.chdir(tmp_path)
     for name in ("other", "model.xml", "./model.xml", str(file), "../" + tmp_path.name + "/other"):
         with pytest.raises(OutputError, match="that is the model"):
-            Target(Path(name), COMMANDS, protected).check()
+            OutputFile(Path(name), COMMANDS, protected).check()
     # Not there yet, and yet it would become the model's.
     with pytest.raises(OutputError, match="that is the weights of the model"):
-        Target(Path("Model.BIN"), COMMANDS, protected).check()
-    Target(Path("third"), COMMANDS, protected).check()
+        OutputFile(Path("Model.BIN"), COMMANDS, protected).check()
+    OutputFile(Path("third"), COMMANDS, protected).check()
 
 
 def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypa
     file.write_bytes(b"mine")
     monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != file)  # root may do anything
     with pytest.raises(OutputError, match=r"out\.npz: cannot be written: it may not be written"):
-        Target(file, ARRAYS).write(b"new")
+        OutputFile(file, ARRAYS).write(b"new")
     assert file.read_bytes() == b"mine"
 
 

@@ -16,7 +16,7 @@ from stepper.ir.packing import packed_size, unpack
 from stepper.processes import messages
 from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.messages import CallFunction, Completed
-from stepper.processes.worker import Limits, Program, RemoteFunction, Worker
+from stepper.processes.worker import Limits, RemoteFunction, Worker, WorkerProgram
 from tests.processes.played_worker import Define, Fail
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    found = Worker(Program("SlowRT", "tests.processes.played_worker"))
+    found = Worker(WorkerProgram("SlowRT", "tests.processes.played_worker"))
     yield found
     found.close()
     assert found.pid() is None

@@ -10,8 +10,8 @@ import pytest
 
 import tui.screens.inputs.loading as loading
 from stepper.debug.debugger import Debugger
-from stepper.engine import array_files, feeds
-from stepper.engine.array_files import Reading, ReadingStopped, read_member
+from stepper.engine import array_files, inputs
+from stepper.engine.array_files import ReadingStopped, ReadProgress, read_member
 from stepper.errors import InputError
 from stepper.ir.model import Model
 from tests.models import Graph
@@ -40,15 +40,15 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Files are read half, and on when this is set."""
     opened = threading.Event()
-    heed = Reading.heed
+    heed = ReadProgress.heed
 
-    def waiting(self: Reading, more: int) -> None:
+    def waiting(self: ReadProgress, more: int) -> None:
         heed(self, more)
         if self.done > self.total // 2 > 0:
             assert opened.wait(10)
             heed(self, 0)
 
-    monkeypatch.setattr(Reading, "heed", waiting)
+    monkeypatch.setattr(ReadProgress, "heed", waiting)
     return opened
 
 
@@ -148,22 +148,22 @@ def test_more_than_may_be_read_is_refused_by_its_header(model: Model, monkeypatc
 
 
 def test_a_reading_that_is_stopped_ends_with_the_next_piece(model: Model) -> None:
-    reading = Reading(stopped=True)
+    reading = ReadProgress(stopped=True)
     with pytest.raises(ReadingStopped):
         read_member(Path("large.npz"), "x", reading)
     assert reading.done == 0
-    whole = Reading()
+    whole = ReadProgress()
     assert read_member(Path("large.npz"), "x", whole).sum() == LARGE and whole.part == 1.0
 
 
 def test_what_cannot_be_read_says_why(model: Model) -> None:
     Path("large.npz").write_bytes(Path("large.npz").read_bytes()[:-100])
     with pytest.raises(InputError, match="cannot be read"):
-        read_member(Path("large.npz"), "x", Reading())
+        read_member(Path("large.npz"), "x", ReadProgress())
 
 
 def test_what_conversion_would_lose_is_found_wherever_it_stands(model: Model) -> None:
-    values = np.ones(feeds._PIECE + 2)
+    values = np.ones(inputs._PIECE + 2)
     np.save("exact.npy", values)
     values[-1] = 0.1
     np.save("lossy.npy", values)

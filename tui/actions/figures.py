@@ -14,7 +14,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
 from stepper.files.kinds import FigureFormat, format_of_suffix
-from stepper.files.output import Target
+from stepper.files.output import OutputFile
 from tui.application import Application
 
 
@@ -32,7 +32,7 @@ class DrawFigure(Struct, frozen=True):
         def machine() -> Machine:
             return Machine(debugger.machine.compiled, debugger.inputs, max_iterations=debugger.machine.max_iterations)
 
-        target = Target(self.path, self.format.kind, debugger.protected)
+        target = OutputFile(self.path, self.format.kind, debugger.protected)
         target.check()
         request = FigureRequest(self.view, self.place, content=FigureContent(depth=default_depth(self.view)))
         save(export(debugger.model, machine, request, self.format), target)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepper.errors import UsageError
 from stepper.files.kinds import SVG
-from stepper.files.output import Target
+from stepper.files.output import OutputFile
 from tui.actions.main import action
 from tui.application import Application
 from tui.worker.python_prompt import EvaluatePython
@@ -36,7 +36,7 @@ def _export_screen(app: Application, text: str) -> None:
     if not text.endswith(".svg"):
         raise UsageError("the name of a file that ends in .svg is expected")
     picture = app.export_screenshot(title=app.state.model)
-    Target(Path(text), SVG, app.driver.protected).write(picture.encode())
+    OutputFile(Path(text), SVG, app.driver.protected).write(picture.encode())
     app.say(f"{text} written")
 
 

@@ -27,7 +27,7 @@ from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
-from stepper.files.output import Target
+from stepper.files.output import OutputFile
 from stepper.ir.lowering import unopened
 from stepper.session.keeper import EVERY
 
@@ -85,7 +85,7 @@ def _debug(options: argparse.Namespace) -> int:
     return code
 
 
-def _save_states(debugger: Debugger, target: Target | None) -> None:
+def _save_states(debugger: Debugger, target: OutputFile | None) -> None:
     """Write the variables as they are, where that was asked for. Raises OutputError."""
     if target is not None:
         write_npz(target, state_arrays(states_of(debugger.machine.compiled, debugger.machine.states)))

@@ -27,7 +27,7 @@ from stepper.export.picture import FigureRequest, Written
 from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS, FORMATS, SVG, FigureFormat, FormatSubject, figure_format, format_of_suffix
 from stepper.files.models import is_model_path
-from stepper.files.output import Target
+from stepper.files.output import OutputFile
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
@@ -68,16 +68,18 @@ def _format(options: argparse.Namespace) -> FigureFormat:
         return format_of_suffix(suffix)
     except UsageError as error:
         if options.check is None:
-            Target(Path(path or ""), SVG, options.protected, "-o").check_protected()  # the weightier reason comes first
+            OutputFile(
+                Path(path or ""), SVG, options.protected, "-o"
+            ).check_protected()  # the weightier reason comes first
         option = "-o" if options.check is None else "--check"
         raise UsageError(f"{option} {path}: {error}, or say with --as which") from None
 
 
-def _target(options: argparse.Namespace, format: FigureFormat) -> Target | None:
+def _target(options: argparse.Namespace, format: FigureFormat) -> OutputFile | None:
     """Return the file to write; None for stdout and with --check. OutputError where it may not be written."""
     if options.check is not None or options.output in (None, "-"):
         return None
-    target = Target(Path(options.output), format.kind, options.protected, "-o")
+    target = OutputFile(Path(options.output), format.kind, options.protected, "-o")
     target.check()
     return target
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from stepper.cli.options.engine import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.engine.endings import Origin
-from stepper.engine.outline import Entry, Loop, Outline, Tensor, WithoutKernel, outline
+from stepper.engine.endings import ControlOrigin
+from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.engine.partners import mark_of
 from stepper.ir.opening import open_sequences
 from stepper.ir.sites import LayerSite
@@ -70,12 +70,12 @@ def _text(found: Outline) -> list[str]:
     return lines
 
 
-def _tensor(tensor: Tensor) -> str:
+def _tensor(tensor: TensorOutline) -> str:
     also = f"  (also: {', '.join(tensor.tensor_names)})" if tensor.tensor_names else ""
     return f"{tensor.name}  {tensor.type}{tensor.shape}{also}"
 
 
-def _loop(loop: Loop) -> list[str]:
+def _loop(loop: LoopOutline) -> list[str]:
     opened = f", opened from {loop.opened_from}" if loop.opened_from else ""
     lines = [f"{loop.path.removeprefix('model > ')}  ({loop.type}, id {loop.layer.id}, line {loop.layer.line}{opened})"]
     lines += [f"  {word:12} {text}" for word, text in _control(loop)]
@@ -87,7 +87,7 @@ def _loop(loop: Loop) -> list[str]:
     return [*lines, f"  body         {_counted(loop.operations)}"]
 
 
-def _control(loop: Loop) -> Iterator[tuple[str, str]]:
+def _control(loop: LoopOutline) -> Iterator[tuple[str, str]]:
     """Yield what begins and ends a loop, or chooses the side of an If, line by line."""
     control = loop.control
     if loop.type.startswith("If-"):
@@ -101,7 +101,7 @@ def _control(loop: Loop) -> Iterator[tuple[str, str]]:
         yield "goes on if", _origin(control.goes_on, "not connected")
 
 
-def _origin(origin: Origin | None, absent: str) -> str:
+def _origin(origin: ControlOrigin | None, absent: str) -> str:
     if origin is None:
         return absent
     output = "" if origin.output is None else f", output {origin.output}"
@@ -110,7 +110,7 @@ def _origin(origin: Origin | None, absent: str) -> str:
     return f"{origin.layer}{output}{value}{shape}"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: PortEntry) -> str:
     outer = "-" if entry.outer is None else f"{entry.direction} {entry.outer}"
     arrow = f"{outer} -> {_inner(entry.inner)}" if entry.direction == "input" else f"{_inner(entry.inner)} -> {outer}"
     slicing = "" if entry.slicing is None else f", {entry.slicing}"

@@ -21,7 +21,7 @@ from stepper.cli.values import print_json
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAY
-from stepper.files.output import Target
+from stepper.files.output import OutputFile
 from stepper.ops.axes import shape_text
 from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording
@@ -40,7 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     chosen = [name for name in ("csv", "json", "npy") if getattr(options, name)]
     if len(chosen) > 1:
         raise UsageError(f"--{chosen[0]} and --{chosen[1]} are two forms of the same; choose one")
-    target = Target(Path(options.npy), ARRAY, protected_files(options), "--npy") if options.npy else None
+    target = OutputFile(Path(options.npy), ARRAY, protected_files(options), "--npy") if options.npy else None
     if target is not None:
         target.check()
     with open_recording(options.trace) as recording:
@@ -221,7 +221,7 @@ def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
 # --- .npy -----------------------------------------------------------------------------------------------------------
 
 
-def _write_array(selections: list[ValueSelection], options: argparse.Namespace, target: Target) -> None:
+def _write_array(selections: list[ValueSelection], options: argparse.Namespace, target: OutputFile) -> None:
     """One array: of one moment its value, of several these along a new first dimension, written as they are read."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])

@@ -25,7 +25,7 @@ from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
-from stepper.files.output import RECORDING_FILE, ProtectedFiles, Target
+from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
 from stepper.ops.limits import LARGEST_TENSOR
 from stepper.records import as_data
@@ -68,22 +68,24 @@ def _together(troubles: list[OutputError]) -> OutputError:
     return OutputError("; ".join(str(one) for one in troubles))
 
 
-def _targets(options: argparse.Namespace) -> tuple[Target | None, Target | None]:
+def _targets(options: argparse.Namespace) -> tuple[OutputFile | None, OutputFile | None]:
     """Return where the outputs and the variables go; None for nowhere and for stdout.
 
     OutputError where a file of the run may not be written.
     """
     protected = protected_files(options) + recorded_run.protected_files_of(options)
     if options.trace is not None:
-        Target(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
-    target = None if options.outputs in (None, "-") else Target(Path(options.outputs), ARRAYS, protected, "-o")
+        OutputFile(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
+    target = None if options.outputs in (None, "-") else OutputFile(Path(options.outputs), ARRAYS, protected, "-o")
     if target is not None:
         target.check()
         protected += ProtectedFiles.of_file(target.path, "the file of -o")
     return target, states_target(options, protected)
 
 
-def _write(options: argparse.Namespace, target: Target | None, arrays: Mapping[str, Array], *, wanted: bool) -> None:
+def _write(
+    options: argparse.Namespace, target: OutputFile | None, arrays: Mapping[str, Array], *, wanted: bool
+) -> None:
     """Write arrays. What is wrong with their file is raised at the end: the report is printed before."""
     if wanted:
         try:

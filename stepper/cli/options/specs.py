@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from stepper.element_types import Array
 from stepper.engine.array_files import archive_keys, read_archive
-from stepper.engine.feeds import bind_inputs, input_names, missing_lines, position_of
+from stepper.engine.inputs import bind_inputs, input_names, missing_lines, position_of
 from stepper.engine.specs import value_of
 from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, UsageError

@@ -21,8 +21,8 @@ from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
-from stepper.engine.feeds import bind_inputs
 from stepper.engine.frames import Activation, Frame
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules

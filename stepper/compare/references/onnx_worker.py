@@ -21,19 +21,19 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.engine.feeds import input_names
+from stepper.engine.inputs import input_names
 from stepper.errors import ModelError, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, Model
-from stepper.processes.worker import Limits, Program, Worker
+from stepper.processes.worker import Limits, Worker, WorkerProgram
 
 REFERENCE: Final = "onnx"
 RUNTIME: Final = "onnxruntime"
 EVALUATORS: Final = (REFERENCE, RUNTIME)
 _SERVICE: Final = "stepper.compare.references.onnx_service"
 _PROGRAMS: Final = {
-    REFERENCE: Program("ONNX's reference evaluator", _SERVICE),
-    RUNTIME: Program("onnxruntime", _SERVICE),
+    REFERENCE: WorkerProgram("ONNX's reference evaluator", _SERVICE),
+    RUNTIME: WorkerProgram("onnxruntime", _SERVICE),
 }
 _LARGEST_BODY: Final = 2**20
 """Declared bytes of an iteration; the tensors of a larger body are not kept."""

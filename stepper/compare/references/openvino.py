@@ -18,7 +18,7 @@ from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
-from stepper.engine.program import Kind, LoopPlan
+from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
 from stepper.openvino.peer import PeerRun
@@ -79,7 +79,7 @@ class PeerFrame:
         if index is None:
             return None
         found = program.operations[index]
-        if found.kind is not Kind.KERNEL or layer.type in _RANDOM:
+        if found.kind is not OpKind.KERNEL or layer.type in _RANDOM:
             return None
         inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
         try:

@@ -20,7 +20,7 @@ from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
-from stepper.engine.feeds import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import KernelError, StepperError

@@ -25,7 +25,7 @@ from stepper.compare.run.tolerances import Tolerances
 from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.feeds import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, operations_elsewhere
 from stepper.engine.program import CompiledModel

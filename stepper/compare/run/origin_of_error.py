@@ -15,7 +15,7 @@ from stepper.compare.run.rounding import left_by, measure_output
 from stepper.compare.run.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
-from stepper.engine.program import Kind, Operation
+from stepper.engine.program import Operation, OpKind
 from stepper.ir.model import Graph, Layer, Source
 from stepper.ops.departures import Use, departures
 
@@ -54,7 +54,7 @@ def trace_origin(
     results, inputs = recomputed(frame, operation, found, tolerances)
     if not inputs.moved:
         return TracedOrigin(ErrorOrigin.HERE, inputs.agree, inputs.unknown)
-    if operation.kind is not Kind.KERNEL or operation.function is None:
+    if operation.kind is not OpKind.KERNEL or operation.function is None:
         return TracedOrigin(ErrorOrigin.HERE if inputs.agree else ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
     if results is None:
         return TracedOrigin(ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
@@ -71,7 +71,7 @@ def recomputed(
     """Return our operation's outputs on the reference's inputs, and these; None where they are ours, or are not
     taken."""
     inputs = _inputs(frame, operation, found, tolerances)
-    if not inputs.moved or operation.kind is not Kind.KERNEL or operation.function is None:
+    if not inputs.moved or operation.kind is not OpKind.KERNEL or operation.function is None:
         return None, inputs
     try:
         with np.errstate(all="ignore"):

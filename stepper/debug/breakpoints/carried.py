@@ -16,7 +16,7 @@ from stepper.debug.causes.locations import brief_of, carried_of, change_of, file
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason, MergedInput
-from stepper.engine.program import Kind, LoopPlan, Program, Value
+from stepper.engine.program import LoopPlan, OpKind, Program, Value
 from stepper.ir.sites import layer_site
 
 LONGEST_PERIOD: Final = 64
@@ -199,7 +199,7 @@ def _bytes(value: Value) -> bytes:
 def _has_memory(program: Program) -> bool:
     """Whether an operation in it, at any depth, does not depend on its inputs alone."""
     for operation in program.operations:
-        if operation.kind is Kind.STATEFUL or any(_has_memory(plan.program) for plan in operation.plans):
+        if operation.kind is OpKind.STATEFUL or any(_has_memory(plan.program) for plan in operation.plans):
             return True
     return False
 

@@ -19,7 +19,7 @@ from stepper.debug.causes.cause import Arithmetic, CauseKind, Element, OperandVa
 from stepper.debug.causes.nan_reasons import Made, nan_reason
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import Kind, Operation, Value
+from stepper.engine.program import Operation, OpKind, Value
 from stepper.ir.sites import layer_site
 from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
@@ -201,7 +201,7 @@ class _Search:
         self._shape = result.shape
         size = sum(0 if value is None else value.size for value in values)
         self._can_try = (
-            operation.kind is Kind.KERNEL
+            operation.kind is OpKind.KERNEL
             and operation.function is not None
             and not operation.computed_by
             and size <= most

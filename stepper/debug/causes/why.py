@@ -23,7 +23,7 @@ from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput, in_axis_order
-from stepper.engine.program import BranchPlan, Kind, LoopPlan, Operation
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.errors import Paused, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.axes import normalize_axis, shape_text
@@ -255,7 +255,7 @@ class _Walk:
         origin = nan_origin(frame, operation, output, spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
-            step = LinkKind.STATE if operation.kind is Kind.STATEFUL else LinkKind.BORN
+            step = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
             return replace(link, kind=step), None
         element = next(one.element for one in origin.operands if one.input == origin.follows)
         following = _Spot(spot.seat, operation.inputs[origin.follows], element)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from stepper.element_types import Array, is_of_numpy
-from stepper.engine.program import BranchPlan, Kind, Operation, Program
+from stepper.engine.program import BranchPlan, Operation, OpKind, Program
 from stepper.errors import UsageError
 from stepper.export.numpy_code import arithmetic as numpy_arithmetic
 from stepper.export.numpy_code import cells as numpy_cells
@@ -198,9 +198,9 @@ class Scope:
     def write(self) -> None:
         """Write the statements of all operations."""
         for operation in self.program.operations:
-            if operation.kind is Kind.LOOP:
+            if operation.kind is OpKind.LOOP:
                 self.writer.write_loop(self, operation)
-            elif operation.kind is Kind.BRANCH:
+            elif operation.kind is OpKind.BRANCH:
                 self._write_branch(operation)
             else:
                 self._write_operation(operation)
@@ -209,7 +209,7 @@ class Scope:
         layer, writer = operation.layer, self.writer
         kernel = kernel_of(layer)
         site = self._site(operation)
-        if operation.kind is Kind.STATEFUL:
+        if operation.kind is OpKind.STATEFUL:
             self._assign_stateful(operation, site)
             return
         maker = MAKERS.get(layer.type)
@@ -262,7 +262,7 @@ class Scope:
             return False
         reader = self._readers[slot]
         short = len(made.text) <= _LONGEST_PART and operation.layer.type in _PARTS
-        return short and is_automatic(operation.layer) and reader.kind is Kind.KERNEL and reader.layer.type in MAKERS
+        return short and is_automatic(operation.layer) and reader.kind is OpKind.KERNEL and reader.layer.type in MAKERS
 
     def _assign_several(self, operation: Operation, made: Expression, noted: bool) -> None:
         """Assign all outputs at once; those that nothing reads are left out."""

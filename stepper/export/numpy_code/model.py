@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
 from stepper.engine.compiler import compile_model
-from stepper.engine.program import CompiledModel, Kind, Operation, Program
+from stepper.engine.program import CompiledModel, Operation, OpKind, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
 from stepper.errors import StepperError, UsageError
@@ -90,7 +90,7 @@ def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = No
 
 def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
     """Return the loop of this name or id, and the program that it is in."""
-    everything = [(program, op) for program in compiled.programs for op in program.operations if op.kind is Kind.LOOP]
+    everything = [(program, op) for program in compiled.programs for op in program.operations if op.kind is OpKind.LOOP]
     found = [pair for pair in everything if pair[1].layer.name == wanted]
     found = found or [pair for pair in everything if str(pair[1].layer.id) == wanted]
     if len(found) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stepper.engine.endings import Origin, control
+from stepper.engine.endings import ControlOrigin, control
 from stepper.export.figures.builder import FigureBuilder, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
@@ -66,17 +66,17 @@ def loop_facts(model: Model, loop: LoopPath) -> tuple[str, ...]:
     return _starts(found.condition), _goes_on(found.goes_on), _limit(found.trip_count, "" if is_exact else "at most ")
 
 
-def _starts(condition: Origin | None) -> str:
+def _starts(condition: ControlOrigin | None) -> str:
     if condition is None or _is_always(condition):
         return "starts always"
     return f"never starts: {_named(condition)}" if condition.value is False else f"starts if {_truth(condition)}"
 
 
-def _is_always(condition: Origin | None) -> bool:
+def _is_always(condition: ControlOrigin | None) -> bool:
     return condition is None or condition.value is True
 
 
-def _goes_on(condition: Origin | None) -> str:
+def _goes_on(condition: ControlOrigin | None) -> str:
     if condition is None or _is_always(condition):
         return "no condition ends it"
     if condition.value is False:
@@ -84,7 +84,7 @@ def _goes_on(condition: Origin | None) -> str:
     return f"goes on while {_truth(condition)}"
 
 
-def _limit(trip_count: Origin | None, most: str) -> str:
+def _limit(trip_count: ControlOrigin | None, most: str) -> str:
     count = None if trip_count is None else trip_count.value
     if trip_count is None or (count is not None and (count < 0 or count == NO_LIMIT)):
         return "no limit on iterations"
@@ -93,11 +93,11 @@ def _limit(trip_count: Origin | None, most: str) -> str:
     return f"{most}{_count(int(count), 'iteration')}"
 
 
-def _truth(condition: Origin) -> str:
+def _truth(condition: ControlOrigin) -> str:
     return f"{_named(condition)} is true"
 
 
-def _named(origin: Origin) -> str:
+def _named(origin: ControlOrigin) -> str:
     """Return name and type, such as `keep_going (NotEqual)`."""
     output = "" if origin.output is None else f", output {origin.output}"
     value = "" if origin.value is None else f" = {str(origin.value).lower()}"

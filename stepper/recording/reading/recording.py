@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.feeds import bind_inputs, position_of
+from stepper.engine.inputs import bind_inputs, position_of
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
-from stepper.engine.program import CompiledModel, Kind, Operation
+from stepper.engine.program import CompiledModel, Operation, OpKind
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.engine.variables import bind_states
@@ -315,6 +315,6 @@ def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
     if type(level) is int and 0 < level < len(compiled.programs):
         for program in compiled.programs:
             for operation in program.operations:
-                if operation.kind is Kind.LOOP and operation.plans[0].program is compiled.programs[level]:
+                if operation.kind is OpKind.LOOP and operation.plans[0].program is compiled.programs[level]:
                     return operation
     raise SessionError("has an activation of a loop that the model has not")

@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from stepper.element_types import Array
-from stepper.engine.array_files import Reading, ReadingStopped
-from stepper.engine.feeds import converted, ensure_shape
+from stepper.engine.array_files import ReadingStopped, ReadProgress
+from stepper.engine.inputs import converted, ensure_shape
 from stepper.engine.specs import value_of
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
@@ -43,7 +43,7 @@ class Load(Struct, eq=False):
     parameter: Layer
     spec: str
     shape: tuple[int, ...] | None
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadProgress = field(default_factory=ReadProgress)
 
     @property
     def is_small(self) -> bool:
