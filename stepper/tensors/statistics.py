@@ -124,10 +124,10 @@ class Statistic(Struct, frozen=True):
 
 
 STATISTICS: Final = (
+    Statistic("rms", over_iterations=_rms),
     Statistic("min", lambda one: one.min, lambda stack: stack.min, lambda numbers: float(numbers.min())),
     Statistic("max", lambda one: one.max, lambda stack: stack.max, lambda numbers: float(numbers.max())),
     Statistic("peak", over_iterations=lambda numbers: float(np.abs(numbers).max())),
-    Statistic("rms", over_iterations=_rms),
     Statistic("mean", lambda one: one.mean, lambda stack: stack.mean, lambda numbers: float(numbers.mean())),
     Statistic("std", lambda one: one.std, lambda stack: stack.std),
     Statistic("nan", lambda one: one.nan, FiniteStack.none),
