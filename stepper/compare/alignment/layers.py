@@ -147,8 +147,7 @@ def _by_name_or_position(mine: Sequence[Layer], others: Sequence[Layer]) -> dict
 
 
 def _body_anchors(body: Body, other: Body) -> dict[int, int]:
-    """Return pairs of the Parameters and Results of two bodies: by name, else by what the port maps connect them
-    with."""
+    """Return pairs of Parameters and Results of two bodies: by name, else by what the port maps connect them with."""
     found = _named(body.graph.parameters, other.graph.parameters) | _named(body.graph.results, other.graph.results)
     for mine, theirs in (*_fed_alike(body, other), *_given_out_alike(body, other)):
         if mine not in found and theirs not in found.values():
@@ -190,8 +189,7 @@ def follow_order(theirs: Model, alignment: Alignment) -> Model:
 
 
 def _order(pair: GraphPair) -> dict[int, float]:
-    """Return a sorting key for each of their layers: the position of our partner; one without comes before its
-    consumer."""
+    """Return a sorting key for each of their layers: our partner's position, else just before the consumer's."""
     position = {layer.id: float(index) for index, layer in enumerate(pair.ours.layers)}
     keys = {theirs: position[ours] for ours, theirs in pair.layers.items()}
     consumers: dict[int, list[int]] = {}

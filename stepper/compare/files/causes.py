@@ -132,8 +132,7 @@ class FileCauses:
         return layer
 
     def loop_before(self, result: Layer) -> tuple[Layer, int] | None:
-        """Return the nearest loop of the model's own graph from which an output comes, and its output; None: there is
-        none."""
+        """Return the nearest loop of the main graph from which an output comes, and its output; None without one."""
         graph = self.model.graph
         waiting, seen = [Source(result.id, 0)], {result.id}
         while waiting:

@@ -138,8 +138,7 @@ class GraphDifferences:
         return None
 
     def input(self, layer: Layer, what: str, source: Source | None, other: Source | None) -> FileDifference | None:
-        """Return how an input of a layer is fed differently, None where it is not; `what` names the input in the
-        sentence."""
+        """Return how an input of a layer is fed differently, None where it is not; `what` names the input."""
         if self.agrees(source, other):
             return None
         if source is None or other is None:
@@ -247,8 +246,7 @@ class GraphDifferences:
         return [self.pair.theirs.by_id[key] for key in way]
 
     def _way(self, graph: Graph, start: int, goal: int | None, through: Any, longest: int = 12) -> list[int]:
-        """Return the shortest way against the edges from `start` to `goal`, that one left out; empty if there is
-        none."""
+        """Return the shortest way against the edges from `start` to `goal`, without the goal; empty without one."""
         if goal is None or not through(start):
             return []
         waiting, seen = [[start]], {start}
@@ -265,8 +263,7 @@ class GraphDifferences:
         return []
 
     def _old_value(self, source: Source, other: Source) -> str:
-        """Return that ours is the carried Parameter of which the reference takes the new value, or the other way
-        round."""
+        """Return that ours is a carried Parameter where the reference takes its new value, or the reverse."""
         if not self.pair.path or not self.pair.path[-1].is_loop:
             return ""
         body = self.pair.path[-1].bodies[0]
@@ -307,8 +304,7 @@ def article(type_name: str) -> str:
 
 
 def _plain(text: str | None) -> Any:
-    """Return an attribute without the freedom in writing it: numbers as numbers, lists without blanks, booleans
-    alike."""
+    """Return an attribute in one way of writing: numbers as numbers, lists without blanks, booleans alike."""
     if text is None:
         return None
     parts = []

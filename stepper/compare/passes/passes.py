@@ -205,8 +205,7 @@ def _run(model: Model, inputs: Sequence[Array], limits: _Limits, states: Mapping
 
 
 def _loop_values(outer: Frame, activation: Activation) -> dict[tuple[str, str], Array]:
-    """Return the outputs of a loop's last execution, by the loop's path and the body's Results that they are made
-    of."""
+    """Return the outputs of a loop's last execution, by the loop's path and the Results of the body."""
     plan, operation = activation.plan, activation.operation
     assert isinstance(plan, LoopPlan), "only loops are told of"
     program = plan.program

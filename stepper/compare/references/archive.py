@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
+from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath, loop_steps
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
-from stepper.ir.model import Layer, LoopKey
+from stepper.ir.model import Layer
 from stepper.query.addresses import Address, IterationRange, Target, parse_address, resolve
 
 _TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
@@ -40,30 +39,8 @@ Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
 """Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""
 
 
-class ArchiveFrame(Struct, frozen=True):
-    """The values of one iteration."""
-
-    archive: ArchiveReference
-    path: GraphPath
-    outcome: LoopOutcome | None = None
-    branch: bool | None = None
-
-    def value(self, layer: Layer, output: int) -> Array | None:
-        """Return the value that the archive has."""
-        return self.archive.value(self.path, layer, output, 0)
-
-    def earlier(self, layer: Layer, output: int) -> Array | None:
-        """Return the value of the iteration before."""
-        return self.archive.value(self.path, layer, output, -1)
-
-
-class ArchiveReference:
+class ArchiveReference(PlacedRun):
     """An open .npz; arrays are read when they are asked for, one at a time. Raises InputError for a damaged file."""
-
-    is_exact = False
-    shares_inputs = False
-    knows_all_iterations = False
-    notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, compiled: CompiledModel) -> None:
         self.title = path.name
@@ -84,10 +61,10 @@ class ArchiveReference:
             raise InputError(f"{path} {what}; a reference has outputs, or values that the model computes")
         self.unknown = tuple(unknown)
 
-    def at(self, point: SyncPoint) -> ArchiveFrame:
+    def at(self, point: SyncPoint) -> PlacedFrame:
         """Return a frame for every point, maybe without any value."""
         outcome = self._outcome(point.path) if point.kind is SyncKind.LEFT else None
-        return ArchiveFrame(self, point.path, outcome)
+        return PlacedFrame(self, point.path, outcome)
 
     def _outcome(self, path: GraphPath) -> LoopOutcome | None:
         """Return the outcome of a loop of which there are whole traces: as many iterations as these have."""
@@ -101,10 +78,6 @@ class ArchiveReference:
             return int(match[4]) + 1
         array = self._array(key)
         return len(array) if array.ndim else 0
-
-    def totals(self) -> Mapping[LoopKey, int]:
-        """Return each run is known by itself, or nothing is."""
-        return {}
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs that the archive has."""

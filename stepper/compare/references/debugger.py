@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from stepper.compare.alignment.layers import Alignment, align
 from stepper.compare.files.constant_inputs import ConstantValues
-from stepper.compare.references.onnx_worker import EVALUATORS
 from stepper.compare.references.opening import open_reference
 from stepper.compare.references.openvino import PeerFrame, RuntimePeer
-from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
+from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.run.comparison import reference_machine
 from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
@@ -58,7 +57,7 @@ def debug_reference(
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source, option="--reference")
-    return ValuesOfRun(reference) if text in EVALUATORS else PlacedValues(reference, compiled)
+    return PlacedValues(reference, compiled) if isinstance(reference, PlacedRun) else ValuesOfRun(reference)
 
 
 class OperationValues:
@@ -104,16 +103,15 @@ class ValuesOfRun:
 class PlacedValues:
     """Values of a reference that finds them by their place alone, and has outputs of the model."""
 
-    def __init__(self, reference: Any, compiled: CompiledModel) -> None:
-        self.title: str = reference.title
-        self.is_exact: bool = reference.is_exact
+    def __init__(self, reference: PlacedRun, compiled: CompiledModel) -> None:
+        self.title, self.is_exact = reference.title, reference.is_exact
         self._reference = reference
         main = compiled.main
         self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """Return the value at this place."""
-        found: Array | None = self._reference.value(place.path, place.layer, place.output, 0)
+        """Return the value at this place; in the model's own graph also what an output takes."""
+        found = self._reference.value(place.path, place.layer, place.output, 0)
         if found is None and not place.path:
             position = self._results.get((place.layer.id, place.output))
             found = None if position is None else self._outputs.get(position)
@@ -122,8 +120,7 @@ class PlacedValues:
     @cached_property
     def _outputs(self) -> Mapping[int, Array]:
         """Read once: some references have them in a file."""
-        found: Mapping[int, Array] = self._reference.outputs()
-        return found
+        return self._reference.outputs()
 
 
 class ModelValues:

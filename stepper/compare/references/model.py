@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.compare.alignment.layers import Alignment, GraphPair
-from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, SyncKind, SyncPoint
+from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.debug.iterations import slots
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every
@@ -16,7 +16,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
-from stepper.ir.model import Layer, LoopKey
+from stepper.ir.model import Layer
 
 _MORE_ITERATIONS: Final = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
@@ -57,13 +57,11 @@ class _Level(Struct):
     before: list[Any] | None = None
 
 
-class ModelReference:
+class ModelReference(ReferenceRun):
     """The run of a second model beside ours. `machine` has begun nothing yet; `alignment` maps our layers to its."""
 
     is_exact = True
-    shares_inputs = False
     knows_all_iterations = True
-    notes: tuple[str, ...] = ()
 
     def __init__(self, machine: Machine, alignment: Alignment, title: str) -> None:
         self.title = title
@@ -87,10 +85,6 @@ class ModelReference:
             return self._leave(depth, pair)
         self._to_the_end_of(depth, EventKind.FINISHED)
         return ModelFrame(pair, self._levels[0].frame, None)
-
-    def totals(self) -> Mapping[LoopKey, int]:
-        """Return each run is known by itself, or nothing is."""
-        return {}
 
     def outputs(self) -> Mapping[int, Array]:
         """Return outputs by the positions of ours, where the run has come to its end."""

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from stepper.compare.references.onnx_worker import OnnxPeer, OpenedLoop, tensors_by_name
 from stepper.compare.references.openvino import ended_after
-from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
+from stepper.compare.references.protocol import LoopOutcome, ReferenceRun, SyncKind, SyncPoint
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.ir.model import Graph, Layer, LoopKey, Model
+from stepper.ir.model import Graph, Layer, Model
 
 Places = Mapping[tuple[int, int], str]
 """The names in ONNX of a graph's tensors, by layer and output."""
@@ -39,8 +39,7 @@ class OnnxFrame(Struct, frozen=True):
         return None if layer.type == "Parameter" else self.values.get(name)
 
     def _shaped(self, found: Array | None, layer: Layer, output: int) -> Array | None:
-        """Return it in our shape where dimensions of 1 alone differ: a slice keeps its axis here, in ONNX it loses
-        it."""
+        """Return it in our shape where only dimensions of 1 differ: a slice keeps its axis here, not in ONNX."""
         slot = self.frame.program.slots.get((layer.id, output), -1) if self.frame is not None else -1
         ours = self.frame.values[slot] if self.frame is not None and slot >= 0 else None
         if found is None or ours is None or _without_ones(found.shape) != _without_ones(ours.shape):
@@ -54,13 +53,8 @@ class OnnxFrame(Struct, frozen=True):
         return self.loop.value(self.values, self.places.get((layer.id, output), ""), self.iteration - 1)
 
 
-class OnnxReference:
+class OnnxReference(ReferenceRun):
     """A run of the ONNX file from which the model came; made at once. `inputs` are those of our machine."""
-
-    is_exact = False
-    shares_inputs = False
-    knows_all_iterations = False
-    notes: tuple[str, ...] = ()
 
     def __init__(self, peer: OnnxPeer, model: Model, inputs: Sequence[Array]) -> None:
         self.title = f"{peer.path.name} in {peer.evaluator}"
@@ -93,10 +87,6 @@ class OnnxReference:
         if point.kind is not SyncKind.LEFT or count is None or point.frame.activation is None:
             return None
         return LoopOutcome(count, ended_after(point.frame.activation, count))
-
-    def totals(self) -> Mapping[LoopKey, int]:
-        """Return each run is known by itself, or nothing is."""
-        return {}
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs by position."""

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, SyncKind, SyncPoint, loop_key
+from stepper.compare.references.protocol import (
+    LoopOutcome,
+    ReferenceFailed,
+    ReferenceRun,
+    SyncKind,
+    SyncPoint,
+    loop_key,
+)
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
@@ -123,7 +130,7 @@ class StoppedRun(Struct, frozen=True):
         return f"ours was stopped after {self.iterations} iterations of a loop"
 
 
-class OpenVINOReference:
+class OpenVINOReference(ReferenceRun):
     """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once.
 
     Where the runtime refuses the model as a whole, its operations and bodies are compared all the same. `stopped` is
@@ -131,9 +138,7 @@ class OpenVINOReference:
     times as long as ours took, or `seconds`.
     """
 
-    is_exact = False
     shares_inputs = True
-    knows_all_iterations = False
 
     def __init__(
         self,
@@ -190,8 +195,7 @@ class OpenVINOReference:
         return dict(enumerate(self._run.outputs))
 
     def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
-        """Return the outputs of the whole model on the same inputs, compiled otherwise. ExecutionError where that
-        fails."""
+        """Return the outputs of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""
         return self._peer.again(self._inputs, text, properties)
 
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:

@@ -6,6 +6,7 @@ reference answers with a `ReferenceFrame`, from which single values are taken; w
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -85,30 +86,23 @@ class ReferenceFrame(Protocol):
         """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
 
 
-class ReferenceRun(Protocol):
-    """Another run of the same model, or of one that is like it."""
+class ReferenceRun(ABC):
+    """Another run of the same model, or of one that is like it; `title` is its name in reports."""
 
-    @property
-    def title(self) -> str:
-        """Name in reports: a file's, or `OpenVINO 2026.4`."""
-
-    @property
-    def is_exact(self) -> bool:
-        """True if it computes with our kernels, so that equal operations give equal bits (tight tolerances)."""
-
-    @property
-    def shares_inputs(self) -> bool:
-        """True if each iteration is computed from *our* values of the body's Parameters, so that no error is carried
-        from one iteration to the next on its side."""
-
-    @property
-    def knows_all_iterations(self) -> bool:
-        """True if None for ITERATION means that the reference has ended, not that it does not know."""
+    title: str
+    is_exact = False
+    """It computes with our kernels, so that equal operations give equal bits (tight tolerances)."""
+    shares_inputs = False
+    """Each iteration is computed from *our* values of the body's Parameters: no error is carried on its side."""
+    knows_all_iterations = False
+    """None for ITERATION means that the reference has ended, not that it does not know."""
 
     @property
     def notes(self) -> Sequence[str]:
         """Sentences on what it could not compute, to be said beside any difference; known after FINISHED."""
+        return ()
 
+    @abstractmethod
     def at(self, point: SyncPoint) -> ReferenceFrame | None:
         """Return its side of the point; None where it has no such point. Points come in the order of our run.
 
@@ -116,12 +110,40 @@ class ReferenceRun(Protocol):
         """
 
     def totals(self) -> Mapping[LoopKey, int]:
-        """Return the iterations of loops in all their runs together, of those of which no single run is known; asked
-        after FINISHED."""
+        """Return iterations in all runs together, of loops whose single runs are not known. After FINISHED."""
+        return {}
 
+    @abstractmethod
     def outputs(self) -> Mapping[int, Array]:
-        """Return its values of the model's outputs by position, as far as known; asked after FINISHED. Raises
-        ReferenceFailed where its own run stopped with an error."""
+        """Return its values of the model's outputs by position, as far as known. After FINISHED.
+
+        Raises ReferenceFailed where its own run stopped with an error.
+        """
+
+
+class PlacedRun(ReferenceRun):
+    """A run whose values are found by their place alone."""
+
+    @abstractmethod
+    def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
+        """Return the value at a place, `shift` iterations later; None where there is none."""
+
+
+class PlacedFrame(Struct, frozen=True):
+    """The values of one iteration of such a run."""
+
+    run: PlacedRun
+    path: GraphPath
+    outcome: LoopOutcome | None = None
+    branch: bool | None = None
+
+    def value(self, layer: Layer, output: int) -> Array | None:
+        """Return the value that the run has."""
+        return self.run.value(self.path, layer, output, 0)
+
+    def earlier(self, layer: Layer, output: int) -> Array | None:
+        """Return the value of the iteration before."""
+        return self.run.value(self.path, layer, output, -1)
 
 
 @runtime_checkable

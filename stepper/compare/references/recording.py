@@ -11,43 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from stepper.compare.references.protocol import LoopOutcome, SyncKind, SyncPoint
+from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
-from stepper.ir.model import Layer, LoopKey
+from stepper.ir.model import Layer
 from stepper.recording.reading.recording import Recording
 
 Stack = tuple[int, int, int, int, str]
 """The first id, how many, whether one tensor stands for all, its blob, the shape of each."""
 
 
-class RecordingFrame:
-    """The values of one iteration in the file."""
-
-    def __init__(self, reference: RecordingReference, path: GraphPath, outcome: LoopOutcome | None) -> None:
-        self._reference, self._path = reference, path
-        self.outcome = outcome
-        self.branch: bool | None = None
-
-    def value(self, layer: Layer, output: int) -> Array | None:
-        """Return the recorded value."""
-        return self._reference.value(self._path, layer, output, 0)
-
-    def earlier(self, layer: Layer, output: int) -> Array | None:
-        """Return the value of the iteration before."""
-        return self._reference.value(self._path, layer, output, -1)
-
-
-class RecordingReference:
+class RecordingReference(PlacedRun):
     """An open recording, of the same model or of one with the same layers (found by the ids that lead to a graph).
 
     SessionError for a damaged file.
     """
 
-    shares_inputs = False
+    is_exact = True
     knows_all_iterations = True
-    notes: tuple[str, ...] = ()
 
     def __init__(self, path: Path, _compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
         self.title = path.name
@@ -60,15 +42,10 @@ class RecordingReference:
         self._stacks = self._read_stacks()
         self._kept: dict[int, tuple[Any, Any]] = {}
 
-    @property
-    def is_exact(self) -> bool:
-        """It was made with our kernels."""
-        return True
-
-    def at(self, point: SyncPoint) -> RecordingFrame | None:
+    def at(self, point: SyncPoint) -> PlacedFrame | None:
         """Return its values; None where the recorded loop has no such iteration."""
         if not point.path:
-            return RecordingFrame(self, (), None)
+            return PlacedFrame(self, (), None)
         found = self._activation(point.path)
         if found is None:
             return None
@@ -80,11 +57,7 @@ class RecordingReference:
         outcome = None
         if point.kind is SyncKind.LEFT and known and iterations is not None:
             outcome = LoopOutcome(iterations, ended or "")
-        return RecordingFrame(self, point.path, outcome)
-
-    def totals(self) -> Mapping[LoopKey, int]:
-        """Return each run is known by itself, or nothing is."""
-        return {}
+        return PlacedFrame(self, point.path, outcome)
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs, if the recorded run came to its end."""
@@ -140,8 +113,7 @@ class RecordingReference:
         return {(level, layer, output): number for level, layer, output, number in rows}
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
-        """Return, by activation, the iterations with which its runs begin, ascending, and first id and length of
-        each."""
+        """Return, by activation, the iterations with which its runs begin, and the first id and length of each."""
         found: dict[int, tuple[list[int], list[tuple[int, int]]]] = {}
         rows = self._recording.query("SELECT activation, coalesce(iteration, 0), id, count FROM runs ORDER BY 1, 2")
         for activation, begin, first, count in rows:

@@ -195,8 +195,7 @@ def _ranked(comparison: RunComparison) -> list[OutputRecord]:
 
 
 def _worst_lines(comparison: RunComparison) -> list[str]:
-    """Return the values that are furthest outside of their tolerance: where, how far, how often, and where that comes
-    from."""
+    """Return the values furthest outside of their tolerance: where, how far, how often, and from where."""
     records = _ranked(comparison)
     if not records:
         return []

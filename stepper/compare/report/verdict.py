@@ -34,23 +34,25 @@ from stepper.ir.model import Layer
 
 
 class ComparisonVerdict(Struct, frozen=True):
-    """First place to look at. `path` leads into the loop (empty: the model's own graph); `iteration` is that of its
-    innermost loop, None where the difference is bound to none. `layer` is to blame, `shows_at` is where values differ
-    first, `related` have a part in it. `reason` is one sentence, `details` further ones. `entry` is the part of a port
-    map, if that is it. `explanation` is what makes another runtime agree, `bisection` the iteration that it computes
-    otherwise, where these are known.
+    """First place to look at.
+
+    `reason` is one sentence, `details` are further ones. `path` leads into the loop (empty: the model's own graph),
+    `iteration` is that of its innermost loop, None where the difference is bound to none. `layer` is to blame,
+    `shows_at` is where values differ first, `related` have a part in it. `entry` is the part of a port map, if that is
+    to blame. `explanation` is what makes another runtime agree, `bisection` the iteration that it computes otherwise,
+    where these are known.
     """
 
-    path: GraphPath
-    iteration: int | None
-    layer: Layer | None
-    shows_at: Layer | None
-    related: tuple[Layer, ...]
-    entry: str
-    line: int
     reason: str
     details: tuple[str, ...]
-    causes: tuple[FileDifference, ...]
+    path: GraphPath = ()
+    iteration: int | None = None
+    layer: Layer | None = None
+    shows_at: Layer | None = None
+    related: tuple[Layer, ...] = ()
+    entry: str = ""
+    line: int = 0
+    causes: tuple[FileDifference, ...] = ()
     explanation: RuntimeExplanation | None = None
     bisection: LoopBisection | None = None
 
@@ -97,17 +99,10 @@ def verdict(
         details.append("the outputs of the whole model agree all the same")
     related = _related(cause, first, shown, layer)
     reason = cause.text if cause is not None else origin_text(first, causes, observations)
+    entry = "" if cause is None else cause.entry
+    line = cause.line if cause is not None else 0 if layer is None else layer.line
     return ComparisonVerdict(
-        path=path,
-        iteration=iteration,
-        layer=layer,
-        shows_at=first.layer,
-        related=related,
-        entry="" if cause is None else cause.entry,
-        line=cause.line if cause is not None else (0 if layer is None else layer.line),
-        reason=reason,
-        details=tuple(details),
-        causes=found,
+        reason, tuple(details), path, iteration, layer, first.layer, related, entry, line, causes=found
     )
 
 
@@ -143,7 +138,16 @@ def _explained(
     reason, line = explanation_text(explanation), 0 if layer is None else layer.line
     shows_at = None if shown is None else shown.layer
     return ComparisonVerdict(
-        path, iteration, layer, shows_at, related, "", line, reason, tuple(details), (), explanation, bisection
+        reason,
+        tuple(details),
+        path,
+        iteration,
+        layer,
+        shows_at,
+        related,
+        line=line,
+        explanation=explanation,
+        bisection=bisection,
     )
 
 
@@ -164,16 +168,16 @@ def _of_outputs(
     details = [f"it {apart(first.measure)}", *([bisection_text(bisection)] if bisection else [detail])]
     details += observations.notes[:2]
     if before is None:
-        return ComparisonVerdict((), None, None, None, (), "", 0, reason, tuple(details), ())
+        return ComparisonVerdict(reason, tuple(details))
     loop, output = before
     iteration = None if bisection is None else bisection.iteration
     path, result = (PathStep(loop, "body", iteration),), output_result(loop, output)
     if result is None or not seen or observations.each_alone:
-        return ComparisonVerdict(
-            path, iteration, loop, None, (), "", loop.line, reason, tuple(details), (), bisection=bisection
-        )
+        return ComparisonVerdict(reason, tuple(details), path, iteration, loop, line=loop.line, bisection=bisection)
     reason += f"; it comes from output {output} of the loop: its port map's entry joins or takes something else"
-    return ComparisonVerdict(path, None, result, None, (loop,), "output", loop.line, reason, tuple(details), ())
+    return ComparisonVerdict(
+        reason, tuple(details), path, layer=result, related=(loop,), entry="output", line=loop.line
+    )
 
 
 def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:
@@ -182,8 +186,7 @@ def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _traced(first: Finding, found: Sequence[FileDifference], observations: Observations) -> Finding:
-    """Return where what is different in the files first shows at all, within the tolerance too; `first` if not before
-    it."""
+    """Return where a difference of the files first shows, within the tolerance too; else `first`."""
     if not isinstance(first, ValueMismatch) or not found:
         return first
     touched = found[0].touches
@@ -197,8 +200,7 @@ def _traced(first: Finding, found: Sequence[FileDifference], observations: Obser
 
 
 def _first_extra_iteration(first: Finding, causes: FileCauses, observations: Observations) -> int | None:
-    """Return where a condition lets our loop go on alone: the iteration that should not run, the one after the
-    decision."""
+    """Return the iteration that should not run, after the condition by which our loop goes on alone."""
     if not isinstance(first, ValueMismatch) or not first.path:
         return None
     if not causes.is_condition(graph_at(causes.model, first.path), first.layer):

@@ -102,8 +102,7 @@ class _Trial:
         self.runs, self.last = 0, 0.0
 
     def distance(self, count: int) -> float | None:
-        """Return how far the outputs are apart after so many iterations; None within the tolerance (`last` has it
-        then)."""
+        """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
         from stepper.openvino import native_text, trials
 
         self.runs += 1

@@ -150,8 +150,7 @@ def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:
 
 
 def _loop_to_blame(observations: Observations, causes: FileCauses) -> Layer | None:
-    """Return the loop of the main graph from which the first output that differs comes, where no value in it was found
-    to."""
+    """Return the loop of the main graph that gives the first output that differs, if no value in it does."""
     if any(isinstance(one, ValueMismatch) and one.path for one in observations.ordered(exact=False)):
         return None
     position = next(k for k, one in enumerate(observations.outputs) if one.measure is not None and one.measure.differs)

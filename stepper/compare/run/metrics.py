@@ -57,8 +57,7 @@ def agree_exactly(ours: Any, theirs: Any) -> bool:
 
 
 def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
-    """Return how many times the tolerance is exceeded, quickly; None where only `measure` can tell (NaN, other types,
-    ulp)."""
+    """Return how often the tolerance is exceeded, quickly; None if only `measure` can tell (NaN, types, ulp)."""
     if ours.dtype != theirs.dtype or ours.shape != theirs.shape or ours.dtype not in _QUICK or tolerance.ulp:
         return None
     with np.errstate(all="ignore"):
@@ -137,8 +136,7 @@ def _wide(value: Array) -> Array:
 
 
 def _steps(a: Array, b: Array) -> Any:
-    """Return how many numbers of the type lie between, element by element; None where it is no float of 16, 32 or 64
-    bits."""
+    """Return the steps of the type between elements; None if it is no float of 16, 32 or 64 bits."""
     if a.dtype != b.dtype or not is_floating(a.dtype) or a.dtype.itemsize not in (2, 4, 8):
         return None
     integers = np.dtype(f"i{a.dtype.itemsize}")

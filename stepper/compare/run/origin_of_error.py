@@ -68,8 +68,7 @@ def trace_origin(
 def recomputed(
     frame: Frame, operation: Operation, found: ReferenceFrame, tolerances: Tolerances
 ) -> tuple[Sequence[Any] | None, ReferenceInputs]:
-    """Return our operation's outputs on the reference's inputs, and these; None where they are ours, or are not
-    taken."""
+    """Return our operation's outputs on the reference's inputs (None: ours, or not taken), and these inputs."""
     inputs = _inputs(frame, operation, found, tolerances)
     if not inputs.moved or operation.kind is not OpKind.KERNEL or operation.function is None:
         return None, inputs
@@ -82,8 +81,7 @@ def recomputed(
 
 
 def departure(operation: Operation, ours: Any) -> ErrorOrigin | None:
-    """Return what OpenVINO is known to do otherwise with such values: overflow of 32 bits, or what ops.departures
-    says."""
+    """Return what OpenVINO is known to do otherwise: overflow of 32 bits, or what ops.departures says."""
     if outside_int32(np.asarray(ours)):
         return ErrorOrigin.OVERFLOW
     layer = operation.layer

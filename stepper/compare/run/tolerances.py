@@ -73,8 +73,7 @@ class Tolerances(Struct, frozen=True):
         return replace(self._of_float(type_name), saturates=not self.exact)
 
     def closer(self) -> Tolerances:
-        """Return a tenth of the tolerances that nobody asked for: enough for kernels that are good, too little for
-        all."""
+        """Return a tenth of the tolerances that nobody asked for: good kernels keep it, not all do."""
         if self.exact or self.relative is not None or self.absolute is not None or self.ulp:
             return self
         tenth = {

@@ -222,8 +222,7 @@ class LockstepWalk:
     # --- values --------------------------------------------------------------------------------------------------
 
     def _compare(self, point: SyncPoint, end: int) -> ReferenceFrame | None:
-        """Compare what the frame has computed and was not compared yet, up to the operation `end`; return the
-        reference's side."""
+        """Compare what the frame has computed up to the operation `end`; return the reference's side."""
         found = self.reference.at(point)
         first = self._done[-1]
         self._done[-1] = end
@@ -241,8 +240,7 @@ class LockstepWalk:
         return found
 
     def _places_of(self, frame: Frame) -> list[tuple[int, list[Place]]]:
-        """Return places of a program: -1 with its Parameters, each operation with its outputs, then maybe the
-        Results."""
+        """Return the places by index: Parameters at -1, outputs of each operation, then maybe the Results."""
         program = frame.program
         if id(program) not in self._places:
             parameters = zip(program.graph.parameters, program.parameters, strict=True)
@@ -306,8 +304,7 @@ class LockstepWalk:
     def _traced(
         self, path: GraphPath, frame: Frame, found: ReferenceFrame, place: Place, distance: Distance
     ) -> ValueMismatch:
-        """Return the very first difference of a place, without its values; of inputs that are the same to the last bit
-        it is made here."""
+        """Return the first difference of a place, without its values; from inputs of the same bits it is made here."""
         layer, output, slot = place
         difference = ValueMismatch(path, layer, output, distance, None, found.value(layer, output))
         operation = _operation(frame.program, slot)

@@ -345,8 +345,7 @@ class StopComparer:
 
 
 def _in_time(differences: Iterator[ValueDifference], patience: float | None) -> tuple[list[ValueDifference], bool]:
-    """Take as many of them as there is patience for, and True if these are all: OpenVINO compiles each operation at
-    first, and those that it has are quick from then on."""
+    """Take as many as there is patience for, True if that is all: OpenVINO compiles each operation once."""
     started, found = time.monotonic(), []
     for one in differences:
         found.append(one)
