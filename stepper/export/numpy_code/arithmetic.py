@@ -8,232 +8,209 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import ElementType, is_floating, is_of_numpy
-from stepper.export.numpy_code.expressions import Expression, call, infix, literal, prefix
+from stepper.export.numpy_code.emit_context import EmitContext, Emitted, Emitter
+from stepper.export.numpy_code.expressions import CodeExpression, call, infix, literal, prefix
 from stepper.export.numpy_code.literals import dtype_text
-from stepper.export.numpy_code.sites import Made, Maker, Site
 from stepper.ops.registry import read_attribute
 
 _ONE: Final = literal("1")
 
 
-def _pair(site: Site) -> tuple[Expression, Expression] | None:
+def _pair(context: EmitContext) -> tuple[CodeExpression, CodeExpression] | None:
     """Return both inputs of an operation that broadcasts as numpy does."""
-    if site.attribute("auto_broadcast", "numpy") not in ("numpy", "none"):
+    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none"):
         return None
-    return site.factor(0, 1), site.factor(1, 0)
+    return context.factor(0, 1), context.factor(1, 0)
 
 
-def _has_arithmetic(site: Site) -> bool:
-    dtype = site.dtype(0)
-    return dtype is not None and (is_floating(dtype) or dtype.kind in "iu") and dtype == site.dtype(1)
+def _binary(code: str, accepts: Callable[[EmitContext], bool]) -> Emitter:
+    """Return the emitter of an operator, or of a function of numpy, for the element types that it accepts."""
+
+    def emit(context: EmitContext) -> Emitted:
+        pair = _pair(context) if accepts(context) else None
+        if pair is None:
+            return None
+        return call(code, *pair) if code.startswith("np.") else infix(pair[0], code, pair[1])
+
+    return emit
 
 
-def _operator(symbol: str) -> Maker:
-    def made(site: Site) -> Made:
-        pair = _pair(site) if _has_arithmetic(site) else None
-        return None if pair is None else infix(pair[0], symbol, pair[1])
-
-    return made
+def _are_numbers(context: EmitContext) -> bool:
+    dtype = context.dtype(0)
+    return dtype is not None and (is_floating(dtype) or dtype.kind in "iu") and dtype == context.dtype(1)
 
 
-def _comparison(symbol: str) -> Maker:
-    def made(site: Site) -> Made:
-        known = site.dtype(0) is not None and site.dtype(0) == site.dtype(1)
-        pair = _pair(site) if known else None
-        return None if pair is None else infix(pair[0], symbol, pair[1])
-
-    return made
+def _are_alike(context: EmitContext) -> bool:
+    return context.dtype(0) is not None and context.dtype(0) == context.dtype(1)
 
 
-def _logic(symbol: str) -> Maker:
-    def made(site: Site) -> Made:
-        are_boolean = site.dtype(0) == site.dtype(1) == np.dtype(np.bool_)
-        pair = _pair(site) if are_boolean else None
-        return None if pair is None else infix(pair[0], symbol, pair[1])
-
-    return made
+def _are_booleans(context: EmitContext) -> bool:
+    return context.dtype(0) == context.dtype(1) == np.dtype(np.bool_)
 
 
-def _bits(symbol: str) -> Maker:
-    def made(site: Site) -> Made:
-        dtype = site.dtype(0)
-        pair = _pair(site) if dtype is not None and is_of_numpy(dtype) and dtype == site.dtype(1) else None
-        return None if pair is None else infix(pair[0], symbol, pair[1])
-
-    return made
+def _are_of_numpy(context: EmitContext) -> bool:
+    dtype = context.dtype(0)
+    return dtype is not None and is_of_numpy(dtype) and dtype == context.dtype(1)
 
 
-def _not(site: Site) -> Made:
-    return prefix("~", site.at(0)) if site.dtype(0) == np.dtype(np.bool_) else None
+def _are_common_numbers(context: EmitContext) -> bool:
+    return context.is_common and _are_numbers(context)
 
 
-def _of_two(function: str) -> Maker:
-    def made(site: Site) -> Made:
-        pair = _pair(site) if _has_arithmetic(site) else None
-        return None if pair is None else call(function, *pair)
-
-    return made
+def _are_real_numbers(context: EmitContext) -> bool:
+    return context.is_real and _are_numbers(context)
 
 
-def _divide(site: Site) -> Made:
-    dtype = site.dtype(0)
-    pair = _pair(site) if _has_arithmetic(site) else None
-    if pair is None or dtype is None:
+def _not(context: EmitContext) -> Emitted:
+    return prefix("~", context.at(0)) if context.dtype(0) == np.dtype(np.bool_) else None
+
+
+def _divide(context: EmitContext) -> Emitted:
+    dtype = context.dtype(0)
+    if dtype is None or not (is_floating(dtype) or context.flag("m_pythondiv", otherwise=True)):
         return None
-    if is_floating(dtype):
-        return infix(pair[0], "/", pair[1])
-    return infix(pair[0], "//", pair[1]) if site.flag("m_pythondiv", otherwise=True) else None
+    return _binary("/" if is_floating(dtype) else "//", _are_numbers)(context)
 
 
-def _power(site: Site) -> Made:
-    pair = _pair(site) if site.is_real and _has_arithmetic(site) else None
-    return None if pair is None else infix(pair[0], "**", pair[1])
+def _squared_difference(context: EmitContext) -> Emitted:
+    difference = _binary("-", _are_common_numbers)(context)
+    return None if difference is None else call("np.square", difference)
 
 
-def _floor_mod(site: Site) -> Made:
-    pair = _pair(site) if site.is_common and _has_arithmetic(site) else None
-    return None if pair is None else infix(pair[0], "%", pair[1])
-
-
-def _squared_difference(site: Site) -> Made:
-    pair = _pair(site) if site.is_common and _has_arithmetic(site) else None
-    return None if pair is None else call("np.square", infix(pair[0], "-", pair[1]))
-
-
-def _select(site: Site) -> Made:
-    if site.attribute("auto_broadcast", "numpy") not in ("numpy", "none") or site.dtype(1) is None:
+def _select(context: EmitContext) -> Emitted:
+    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none") or context.dtype(1) is None:
         return None
-    return call("np.where", site.at(0), site.factor(1, 2), site.factor(2, 1))
+    return call("np.where", context.at(0), context.factor(1, 2), context.factor(2, 1))
 
 
-def _of_reals(function: str) -> Maker:
-    return lambda site: call(function, site.at(0)) if site.is_real else None
+def _of_reals(function: str) -> Emitter:
+    return lambda context: call(function, context.at(0)) if context.is_real else None
 
 
-def _of_numbers(function: str) -> Maker:
-    return lambda site: call(function, site.at(0)) if site.is_common else None
+def _of_numbers(function: str) -> Emitter:
+    return lambda context: call(function, context.at(0)) if context.is_common else None
 
 
-def _negative(site: Site) -> Made:
-    return prefix("-", site.at(0)) if site.is_common else None
+def _negative(context: EmitContext) -> Emitted:
+    return prefix("-", context.at(0)) if context.is_common else None
 
 
-def _round(site: Site) -> Made:
-    return call("np.rint", site.at(0)) if site.is_real and "away" not in site.attribute("mode") else None
+def _round(context: EmitContext) -> Emitted:
+    return call("np.rint", context.at(0)) if context.is_real and "away" not in context.attribute("mode") else None
 
 
-def _relu(site: Site) -> Made:
-    return call("np.maximum", site.at(0), _ONE._replace(text="0")) if site.is_common else None
+def _relu(context: EmitContext) -> Emitted:
+    return call("np.maximum", context.at(0), _ONE._replace(text="0")) if context.is_common else None
 
 
-def _sigmoid(site: Site) -> Made:
-    if not site.is_real:
+def _sigmoid(context: EmitContext) -> Emitted:
+    if not context.is_real:
         return None
-    site.needs.add("sigmoid")
-    return call("sigmoid", site.at(0))
+    context.needs.add("sigmoid")
+    return call("sigmoid", context.at(0))
 
 
-def _softmax(site: Site) -> Made:
-    if not site.is_real:
+def _softmax(context: EmitContext) -> Emitted:
+    if not context.is_real:
         return None
-    site.needs.add("softmax")
-    return call("softmax", site.at(0), axis=str(site.integer("axis", 1)))
+    context.needs.add("softmax")
+    return call("softmax", context.at(0), axis=str(context.integer("axis", 1)))
 
 
-def _swish(site: Site) -> Made:
-    if not site.is_real or len(site) > 1:
+def _swish(context: EmitContext) -> Emitted:
+    if not context.is_real or len(context) > 1:
         return None
-    site.needs.add("sigmoid")
-    x = site.named(0)
+    context.needs.add("sigmoid")
+    x = context.named(0)
     return infix(x, "*", call("sigmoid", x))
 
 
-def _clamp(site: Site) -> Made:
-    low, high = float(site.attribute("min", "0")), float(site.attribute("max", "0"))
-    if not site.is_real or not np.isfinite([low, high]).all() or not low <= high:
+def _clamp(context: EmitContext) -> Emitted:
+    low, high = float(context.attribute("min", "0")), float(context.attribute("max", "0"))
+    if not context.is_real or not np.isfinite([low, high]).all() or not low <= high:
         return None
-    return call("np.clip", site.at(0), repr(low), repr(high))
+    return call("np.clip", context.at(0), repr(low), repr(high))
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
 
 
-def _reduction(function: str, *, types: str, widens: bool = False) -> Maker:
+def _reduction(function: str, *, types: str, widens: bool = False) -> Emitter:
     """Return the emitter of a reduction; `types` are the kinds that numpy reduces as the specification does."""
 
-    def made(site: Site) -> Made:
-        axes, dtype = site.numbers(1), site.dtype(0)
+    def emit(context: EmitContext) -> Emitted:
+        axes, dtype = context.numbers(1), context.dtype(0)
         if axes is None or dtype is None or not is_of_numpy(dtype) or dtype.kind not in types or dtype == np.float16:
             return None
-        if 0 in site.dims(0):
+        if 0 in context.dims(0):
             return None  # what numpy says of nothing is not what the specification says
         keywords = {"axis": str(axes[0]) if len(axes) == 1 else str(tuple(axes))}
         if widens and dtype.kind in "iu" and dtype.itemsize < 8:
             keywords["dtype"] = dtype_text(dtype)
-        if site.flag("keep_dims"):
+        if context.flag("keep_dims"):
             keywords["keepdims"] = "True"
-        return call(function, site.at(0), **keywords)
+        return call(function, context.at(0), **keywords)
 
-    return made
+    return emit
 
 
-def _norm(of: Callable[[Expression], Expression], *, root: bool) -> Maker:
-    def made(site: Site) -> Made:
-        total = _reduction("np.sum", types="f")(site)
+def _norm(of: Callable[[CodeExpression], CodeExpression], *, root: bool) -> Emitter:
+    def emit(context: EmitContext) -> Emitted:
+        total = _reduction("np.sum", types="f")(context)
         if total is None:
             return None
-        x = site.named(0)
+        x = context.named(0)
         total = total._replace(text=total.text.replace(x.text, of(x).text, 1))
         return call("np.sqrt", total) if root else total
 
-    return made
+    return emit
 
 
-def _top(site: Site) -> Made:
+def _top(context: EmitContext) -> Emitted:
     """Return the largest or smallest element with its index."""
-    count, index_type = site.numbers(1), site.layer.attributes.get("index_element_type", "i32")
-    if count != [1] or not site.is_real or index_type not in ("i32", "i64"):
+    count, index_type = context.numbers(1), context.layer.attributes.get("index_element_type", "i32")
+    if count != [1] or not context.is_real or index_type not in ("i32", "i64"):
         return None
-    x, axis = site.named(0), str(site.integer("axis"))
-    is_least = site.attribute("mode") == "min"
+    x, axis = context.named(0), str(context.integer("axis"))
+    is_least = context.attribute("mode") == "min"
     position = call("np.argmin" if is_least else "np.argmax", x, axis=axis, keepdims="True")
     if index_type == "i32":
-        position = Expression(f"{position.text}.astype(np.int32)")
-    site.results = [call("np.min" if is_least else "np.max", x, axis=axis, keepdims="True"), position]
-    return site.results[0]
+        position = CodeExpression(f"{position.text}.astype(np.int32)")
+    context.results = [call("np.min" if is_least else "np.max", x, axis=axis, keepdims="True"), position]
+    return context.results[0]
 
 
-def _cumulative(site: Site) -> Made:
-    axis = site.numbers(1)
-    if axis is None or len(axis) != 1 or not site.is_common or site.flag("exclusive") or site.flag("reverse"):
+def _cumulative(context: EmitContext) -> Emitted:
+    axis = context.numbers(1)
+    if axis is None or len(axis) != 1 or not context.is_common or context.flag("exclusive") or context.flag("reverse"):
         return None
-    dtype = site.dtype(0)
+    dtype = context.dtype(0)
     assert dtype is not None
     keywords = {"dtype": dtype_text(dtype)} if dtype.kind in "iu" and dtype.itemsize < 8 else {}
-    return call("np.cumsum", site.at(0), axis=str(axis[0]), **keywords)
+    return call("np.cumsum", context.at(0), axis=str(axis[0]), **keywords)
 
 
 # --- products --------------------------------------------------------------------------------------------------------
 
 
-def _matmul(site: Site) -> Made:
-    if not site.is_common or not site.is_real:
+def _matmul(context: EmitContext) -> Emitted:
+    if not context.is_common or not context.is_real:
         return None
-    sides = [_turned(site, index, name) for index, name in enumerate(("transpose_a", "transpose_b"))]
+    sides = [_turned(context, index, name) for index, name in enumerate(("transpose_a", "transpose_b"))]
     if sides[0] is None or sides[1] is None:
         return None
     return infix(sides[0], "@", sides[1])
 
 
-def _turned(site: Site, index: int, attribute: str) -> Made:
-    if not site.flag(attribute):
-        return site.at(index)
-    rank = site.rank(index)
+def _turned(context: EmitContext, index: int, attribute: str) -> Emitted:
+    if not context.flag(attribute):
+        return context.at(index)
+    rank = context.rank(index)
     if rank is None:
         return None
     if rank == 1:
-        return site.at(index)
-    return Expression(f"{site.at(index).atom}{'.T' if rank == 2 else '.swapaxes(-1, -2)'}")
+        return context.at(index)
+    return CodeExpression(f"{context.at(index).atom}{'.T' if rank == 2 else '.swapaxes(-1, -2)'}")
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -250,23 +227,23 @@ def converts_plainly(source: np.dtype[Any] | None, target: np.dtype[Any]) -> boo
     return source.kind != "f" or target in (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def _convert(site: Site) -> Made:
-    target = _destination(site.layer.attributes.get("destination_type", ""))
-    return None if target is None else converted(site, target)
+def _convert(context: EmitContext) -> Emitted:
+    target = _destination(context.layer.attributes.get("destination_type", ""))
+    return None if target is None else converted(context, target)
 
 
-def converted(site: Site, target: np.dtype[Any]) -> Made:
+def converted(context: EmitContext, target: np.dtype[Any]) -> Emitted:
     """Return the first input in another type."""
-    source = site.dtype(0)
+    source = context.dtype(0)
     if source == target:
-        return site.at(0)
+        return context.at(0)
     if source is None or not (converts_plainly(source, target) or target == np.dtype(np.bool_)):
         return None
     if target == np.dtype(np.bool_):
-        return infix(site.at(0), "!=", literal("0")) if is_of_numpy(source) else None
+        return infix(context.at(0), "!=", literal("0")) if is_of_numpy(source) else None
     if not is_of_numpy(target):
-        site.needs.add("ml_dtypes")
-    return Expression(f"{site.at(0).atom}.astype({dtype_text(target)})")
+        context.needs.add("ml_dtypes")
+    return CodeExpression(f"{context.at(0).atom}.astype({dtype_text(target)})")
 
 
 def _destination(text: str) -> np.dtype[Any] | None:
@@ -274,22 +251,31 @@ def _destination(text: str) -> np.dtype[Any] | None:
     return None if found is None else found.dtype
 
 
-MAKERS: Final[dict[str, Maker]] = {
-    "Add": _operator("+"), "Subtract": _operator("-"), "Multiply": _operator("*"), "Divide": _divide, "Power": _power,
-    "FloorMod": _floor_mod, "Mod": _of_two("np.fmod"), "Maximum": _of_two("np.maximum"),
-    "Minimum": _of_two("np.minimum"), "SquaredDifference": _squared_difference, "Select": _select,
-    "Equal": _comparison("=="), "NotEqual": _comparison("!="), "Less": _comparison("<"),
-    "LessEqual": _comparison("<="), "Greater": _comparison(">"), "GreaterEqual": _comparison(">="),
-    "LogicalAnd": _logic("&"), "LogicalOr": _logic("|"), "LogicalXor": _logic("^"), "LogicalNot": _not,
-    "BitwiseAnd": _bits("&"), "BitwiseOr": _bits("|"), "BitwiseXor": _bits("^"), "BitwiseNot": _not,
-    "Abs": _of_numbers("np.abs"), "Negative": _negative, "Sign": _of_numbers("np.sign"), "Floor": _of_reals("np.floor"),
-    "Ceiling": _of_reals("np.ceil"), "Round": _round, "Sqrt": _of_reals("np.sqrt"), "Exp": _of_reals("np.exp"),
-    "Log": _of_reals("np.log"), "Sin": _of_reals("np.sin"), "Cos": _of_reals("np.cos"), "Tan": _of_reals("np.tan"),
-    "Asin": _of_reals("np.arcsin"), "Acos": _of_reals("np.arccos"), "Atan": _of_reals("np.arctan"),
-    "Sinh": _of_reals("np.sinh"), "Cosh": _of_reals("np.cosh"), "Tanh": _of_reals("np.tanh"),
-    "Asinh": _of_reals("np.arcsinh"), "Acosh": _of_reals("np.arccosh"), "Atanh": _of_reals("np.arctanh"),
-    "IsNaN": _of_reals("np.isnan"), "IsFinite": _of_reals("np.isfinite"), "Relu": _relu, "Sigmoid": _sigmoid,
-    "Softmax": _softmax, "Swish": _swish, "Clamp": _clamp,
+_BINARY: Final = {
+    _are_numbers: {
+        "Add": "+", "Subtract": "-", "Multiply": "*", "Mod": "np.fmod",
+        "Maximum": "np.maximum", "Minimum": "np.minimum",
+    },
+    _are_common_numbers: {"FloorMod": "%"},
+    _are_real_numbers: {"Power": "**"},
+    _are_alike: {
+        "Equal": "==", "NotEqual": "!=", "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=",
+    },
+    _are_booleans: {"LogicalAnd": "&", "LogicalOr": "|", "LogicalXor": "^"},
+    _are_of_numpy: {"BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"},
+}  # fmt: skip
+_OF_REALS: Final = {
+    "Floor": "floor", "Ceiling": "ceil", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos",
+    "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
+    "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "IsNaN": "isnan", "IsFinite": "isfinite",
+}  # fmt: skip
+
+EMITTERS: Final[dict[str, Emitter]] = {
+    **{type: _binary(code, accepts) for accepts, codes in _BINARY.items() for type, code in codes.items()},
+    **{type: _of_reals(f"np.{function}") for type, function in _OF_REALS.items()},
+    "Divide": _divide, "SquaredDifference": _squared_difference, "Select": _select, "LogicalNot": _not,
+    "BitwiseNot": _not, "Abs": _of_numbers("np.abs"), "Negative": _negative, "Sign": _of_numbers("np.sign"),
+    "Round": _round, "Relu": _relu, "Sigmoid": _sigmoid, "Softmax": _softmax, "Swish": _swish, "Clamp": _clamp,
     "ReduceSum": _reduction("np.sum", types="iuf", widens=True), "ReduceMean": _reduction("np.mean", types="f"),
     "ReduceMax": _reduction("np.max", types="iuf"), "ReduceMin": _reduction("np.min", types="iuf"),
     "ReduceProd": _reduction("np.prod", types="iuf", widens=True),
@@ -298,4 +284,4 @@ MAKERS: Final[dict[str, Maker]] = {
     "ReduceL2": _norm(lambda x: call("np.square", x), root=True),
     "CumSum": _cumulative, "MatMul": _matmul, "Convert": _convert,
 }  # fmt: skip
-"""By operation type. Where a maker gives None, the operation is a call of its kernel."""
+"""By operation type. Where an emitter returns None, the operation is a call of its kernel."""

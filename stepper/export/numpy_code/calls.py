@@ -9,9 +9,9 @@ from typing import Final
 
 from stepper import ops
 from stepper.errors import UsageError
-from stepper.export.numpy_code.expressions import Expression, call
+from stepper.export.numpy_code.emit_context import EmitContext
+from stepper.export.numpy_code.expressions import CodeExpression, call
 from stepper.export.numpy_code.literals import attribute
-from stepper.export.numpy_code.sites import Site
 from stepper.ir.model import Layer
 from stepper.ops.families import FAMILIES
 from stepper.ops.registry import Kernel, read_attribute
@@ -29,16 +29,16 @@ def kernel_of(layer: Layer) -> Kernel:
     return found
 
 
-def kernel_call(site: Site, kernel: Kernel, *state: str) -> Expression:
+def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> CodeExpression:
     """Return the call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
     module, name = _place(kernel)
-    site.needs.add(f"{PACKAGE}.{module}")
-    arguments = [site.argument(index).text if site.has(index) else "None" for index in range(len(site))]
+    context.needs.add(f"{PACKAGE}.{module}")
+    arguments = [context.argument(index).text if context.has(index) else "None" for index in range(len(context))]
     while arguments and arguments[-1] == "None":
         arguments.pop()
     keywords = {}
     annotations = typing.get_type_hints(kernel.function)
-    given = {name.replace("-", "_"): text for name, text in site.layer.attributes.items()}
+    given = {name.replace("-", "_"): text for name, text in context.layer.attributes.items()}
     for parameter, signature in kernel.attributes.items():
         if parameter not in given:
             continue
@@ -46,7 +46,7 @@ def kernel_call(site: Site, kernel: Kernel, *state: str) -> Expression:
         if value != signature.default:
             keywords[parameter] = attribute(value)
     if any("ELEMENT_TYPES" in text for text in keywords.values()):
-        site.needs.add("ELEMENT_TYPES")
+        context.needs.add("ELEMENT_TYPES")
     return call(f"{module}.{name}", *state, *arguments, **keywords)
 
 

@@ -19,7 +19,7 @@ _INFIX: Final = {
 }  # fmt: skip
 
 
-class Expression(NamedTuple):
+class CodeExpression(NamedTuple):
     """A text, and how strongly it holds together: an operator around it that binds more strongly needs parentheses."""
 
     text: str
@@ -35,37 +35,37 @@ class Expression(NamedTuple):
         return self.within(ATOM)
 
 
-def literal(text: str) -> Expression:
+def literal(text: str) -> CodeExpression:
     """Return a number; a negative one is a sign and a number."""
-    return Expression(text, _SIGN if text.startswith("-") else ATOM)
+    return CodeExpression(text, _SIGN if text.startswith("-") else ATOM)
 
 
-def infix(a: Expression, operator: str, b: Expression) -> Expression:
+def infix(a: CodeExpression, operator: str, b: CodeExpression) -> CodeExpression:
     """Return a operator b."""
     strength = _INFIX[operator]
     if operator == "**":
-        return Expression(f"{a.within(strength + 1)}**{b.within(ATOM)}", strength)
+        return CodeExpression(f"{a.within(strength + 1)}**{b.within(ATOM)}", strength)
     left = strength + 1 if strength == _COMPARISON else strength
-    return Expression(f"{a.within(left)} {operator} {b.within(strength + 1)}", strength)
+    return CodeExpression(f"{a.within(left)} {operator} {b.within(strength + 1)}", strength)
 
 
-def prefix(operator: str, a: Expression) -> Expression:
+def prefix(operator: str, a: CodeExpression) -> CodeExpression:
     """Return the operator before a."""
-    return Expression(f"{operator}{a.within(_SIGN)}", _SIGN)
+    return CodeExpression(f"{operator}{a.within(_SIGN)}", _SIGN)
 
 
-def call(function: str, *arguments: Expression | str, **keywords: str) -> Expression:
+def call(function: str, *arguments: CodeExpression | str, **keywords: str) -> CodeExpression:
     """Return function(arguments, keyword=text)."""
     parts = [part if isinstance(part, str) else part.text for part in arguments]
     parts += [f"{name}={text}" for name, text in keywords.items()]
-    return Expression(f"{function}({', '.join(parts)})")
+    return CodeExpression(f"{function}({', '.join(parts)})")
 
 
-def method(a: Expression, name: str, *arguments: Expression | str, **keywords: str) -> Expression:
+def method(a: CodeExpression, name: str, *arguments: CodeExpression | str, **keywords: str) -> CodeExpression:
     """Return a.name(arguments)."""
     return call(f"{a.atom}.{name}", *arguments, **keywords)
 
 
-def item(a: Expression, index: str) -> Expression:
+def item(a: CodeExpression, index: str) -> CodeExpression:
     """Return a[index]."""
-    return Expression(f"{a.atom}[{index}]")
+    return CodeExpression(f"{a.atom}[{index}]")

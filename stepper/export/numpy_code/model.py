@@ -24,10 +24,10 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
 from stepper.errors import StepperError, UsageError
 from stepper.export.numpy_code.calls import PACKAGE
-from stepper.export.numpy_code.graphs import Scope, Writer
+from stepper.export.numpy_code.graph_writer import FunctionWriter, GraphWriter
+from stepper.export.numpy_code.identifiers import Identifiers, described, identifier, name_for
 from stepper.export.numpy_code.literals import dtype_text, text
-from stepper.export.numpy_code.loops import write_loop
-from stepper.export.numpy_code.names import Names, described, identifier, name_for
+from stepper.export.numpy_code.loop_writer import write_loop
 from stepper.export.picture import FigureRequest, Written
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
@@ -115,7 +115,7 @@ class _File:
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled, self.model = compiled, compiled.model
-        self.writer = Writer(write_loop)
+        self.writer = FunctionWriter(write_loop)
         self.title = f"The model {_quoted(self.model.name or self.model.path.stem)} as numpy code."
         self.arguments: list[_Argument] = []
         self.outputs: list[str] = []
@@ -125,7 +125,7 @@ class _File:
         """Return the code of the whole model."""
         main = self.compiled.main
         self._name_function(self.model.name or self.model.path.stem)
-        scope = Scope(self.writer, main)
+        scope = GraphWriter(self.writer, main)
         for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True):
             self._add_input(scope, parameter, slot)
         scope.write()
@@ -138,7 +138,7 @@ class _File:
         model = _quoted(self.model.name or self.model.path.stem)
         self.title = f"The loop {_quoted(layer.name)} (id {layer.id}) of the model {model} as numpy code."
         self._name_function(name_for(layer))
-        scope = Scope(self.writer, program)
+        scope = GraphWriter(self.writer, program)
         for slot in dict.fromkeys(operation.inputs):
             if slot >= 0 and program.template[slot] is None:
                 operand = scope.declared(slot)
@@ -155,7 +155,7 @@ class _File:
     def _name_function(self, wanted: str) -> None:
         self.function = self.writer.names.new(identifier(wanted, "model").lower())
 
-    def _add_input(self, scope: Scope, parameter: Layer, slot: int) -> None:
+    def _add_input(self, scope: GraphWriter, parameter: Layer, slot: int) -> None:
         name = self.writer.names.new("x" if is_automatic(parameter) else name_for(parameter))
         scope.bind_name(slot, name)
         declared = parameter_type(parameter)
@@ -163,7 +163,7 @@ class _File:
         note = shape if parameter.name == name else f"'{excerpt(parameter.name)}', {shape}"
         self.arguments.append(_Argument(name, parameter.name, None if declared is None else declared.dtype, note))
 
-    def _written(self, scope: Scope, results: Sequence[int]) -> NumpyCode:
+    def _written(self, scope: GraphWriter, results: Sequence[int]) -> NumpyCode:
         types = [scope.operand(slot).dtype for slot in results]
         if any(dtype is None or not is_of_numpy(dtype) for dtype in types):
             self.writer.needs.add("storable")  # .npz has no such types
@@ -248,7 +248,7 @@ class _File:
 
 def _array_names(names: list[str]) -> list[str]:
     """Return names for arrays of an .npz: each once, and none that numpy reserves."""
-    unique = Names(("file", "allow_pickle"))
+    unique = Identifiers(("file", "allow_pickle"))
     return [
         name if names.count(name) == 1 and name not in ("file", "allow_pickle") else unique.new(identifier(name))
         for name in names

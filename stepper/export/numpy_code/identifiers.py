@@ -1,4 +1,4 @@
-"""Names of a model as Python identifiers and in comments. They are words of a stranger: none of them becomes code."""
+"""Names of a model as Python identifiers and in comments. A model is not trusted: none of its names becomes code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def described(layer: Layer) -> str:
     return f"{identifier(layer.type)} '{excerpt(layer.name)}' (id {layer.id})"
 
 
-class Names:
+class Identifiers:
     """The identifiers of one file: each is given out once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

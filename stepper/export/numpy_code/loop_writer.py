@@ -20,10 +20,10 @@ import numpy as np
 from stepper.engine import loops
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, MergedInput, SlicedInput
 from stepper.engine.program import LoopPlan, Operation
-from stepper.export.numpy_code.graphs import Scope
+from stepper.export.numpy_code.graph_writer import GraphWriter
+from stepper.export.numpy_code.identifiers import described, name_for
 from stepper.export.numpy_code.literals import dtype_text, shape_text
 from stepper.export.numpy_code.movement import along
-from stepper.export.numpy_code.names import described, name_for
 from stepper.export.numpy_code.positions import count_of, position, range_of
 from stepper.ir.model import parameter_shape
 from stepper.query.short_names import is_automatic
@@ -35,7 +35,7 @@ _ENDLESS: Final = 2**62
 _SHORT_LINE: Final = 90
 
 
-def write_loop(outer: Scope, operation: Operation) -> None:
+def write_loop(outer: GraphWriter, operation: Operation) -> None:
     """Write the statements of one loop within the graph around it."""
     _Loop(outer, operation).write()
 
@@ -43,12 +43,12 @@ def write_loop(outer: Scope, operation: Operation) -> None:
 class _Loop:
     """One loop while its code is written."""
 
-    def __init__(self, outer: Scope, operation: Operation) -> None:
+    def __init__(self, outer: GraphWriter, operation: Operation) -> None:
         (plan,) = operation.plans
         assert isinstance(plan, LoopPlan)
         self.outer, self.operation, self.plan = outer, operation, plan
         self.writer, self.names = outer.writer, outer.writer.names
-        self.inner = Scope(self.writer, plan.program)
+        self.inner = GraphWriter(self.writer, plan.program)
         self.iteration = "_"
         self.extents: dict[str, str] = {}
         self.variables: dict[int, str] = {}

@@ -14,14 +14,14 @@ from stepper.export.numpy_code import arithmetic as numpy_arithmetic
 from stepper.export.numpy_code import cells as numpy_cells
 from stepper.export.numpy_code import movement as numpy_movement
 from stepper.export.numpy_code.calls import kernel_call, kernel_of, module_names, outputs_given
-from stepper.export.numpy_code.expressions import Expression, literal
+from stepper.export.numpy_code.emit_context import CodeValue, EmitContext
+from stepper.export.numpy_code.expressions import CodeExpression, literal
+from stepper.export.numpy_code.identifiers import Identifiers, described, identifier, name_for
 from stepper.export.numpy_code.literals import dtype_text, is_writable, text, typed
-from stepper.export.numpy_code.names import Names, described, identifier, name_for
-from stepper.export.numpy_code.sites import Operand, Site
 from stepper.ir.model import Layer, Port
 from stepper.query.short_names import is_automatic
 
-MAKERS: Final = {**numpy_arithmetic.MAKERS, **numpy_movement.MAKERS, **numpy_cells.MAKERS}
+EMITTERS: Final = {**numpy_arithmetic.EMITTERS, **numpy_movement.EMITTERS, **numpy_cells.EMITTERS}
 
 _DEEPEST: Final = 95
 _DEEPEST_LOOPS: Final = 20
@@ -47,13 +47,13 @@ _HELPERS: Final = (
 )
 
 
-class Writer:
+class FunctionWriter:
     """The lines of one function, and what they need around them. `write_loop` writes those of a loop."""
 
-    def __init__(self, write_loop: Callable[[Scope, Operation], None]) -> None:
+    def __init__(self, write_loop: Callable[[GraphWriter, Operation], None]) -> None:
         self.write_loop = write_loop
         self.lines: list[str] = []
-        self.names = Names((*_HELPERS, *module_names()))
+        self.names = Identifiers((*_HELPERS, *module_names()))
         self.needs: set[str] = set()
         self.constants: dict[str, tuple[Array, str]] = {}
         """Tensors too large for the text, by the names of their variables, each with a note."""
@@ -85,12 +85,12 @@ class Writer:
         self._depth -= 1
 
 
-class Scope:
+class GraphWriter:
     """One graph within the function: what its values are called. `presets` are names that values are to get."""
 
-    def __init__(self, writer: Writer, program: Program) -> None:
+    def __init__(self, writer: FunctionWriter, program: Program) -> None:
         self.writer, self.program = writer, program
-        self.operands: dict[int, Operand] = {}
+        self.operands: dict[int, CodeValue] = {}
         self.presets: dict[int, str] = {}
         self._uses = Counter([slot for operation in program.operations for slot in operation.inputs])
         self._uses.update(program.results)
@@ -100,14 +100,14 @@ class Scope:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def bind(self, slot: int, operand: Operand) -> None:
+    def bind(self, slot: int, operand: CodeValue) -> None:
         """Set the value of a slot."""
         self.operands[slot] = operand
 
-    def bind_name(self, slot: int, name: str, like: Operand | None = None) -> None:
+    def bind_name(self, slot: int, name: str, like: CodeValue | None = None) -> None:
         """Set the variable of a slot; its type is that of another operand, else as declared."""
         operand = self.declared(slot)
-        operand.expression = Expression(name)
+        operand.expression = CodeExpression(name)
         if like is not None and like.dtype is not None:
             operand.dtype = like.dtype
         self.operands[slot] = operand
@@ -116,13 +116,13 @@ class Scope:
         """True if anything reads the value."""
         return self._uses[slot] > 0 or slot in self.presets
 
-    def declared(self, slot: int) -> Operand:
+    def declared(self, slot: int) -> CodeValue:
         """Return type and dimensions of a slot as the file declares them, without a value."""
         layer, port = self.ports[slot]
         dtype = None if port is None or port.element_type is None else port.element_type.dtype
-        return Operand(None, None, dtype, () if port is None else port.dims, name_for(layer))
+        return CodeValue(None, None, dtype, () if port is None else port.dims, name_for(layer))
 
-    def operand(self, slot: int) -> Operand:
+    def operand(self, slot: int) -> CodeValue:
         """Return the value of a slot."""
         found = self.operands.get(slot)
         if found is None:
@@ -141,20 +141,20 @@ class Scope:
         """Return the value of a slot where it is a constant, else None."""
         return self.operand(slot).value
 
-    def embed(self, operand: Operand) -> Expression:
+    def embed(self, operand: CodeValue) -> CodeExpression:
         """Return an operand as a part of an expression; a constant gets a name unless it is a single number."""
         if operand.expression is None:
             self._write_constant(operand)
         assert operand.expression is not None
         return operand.expression
 
-    def name(self, operand: Operand) -> Expression:
+    def name(self, operand: CodeValue) -> CodeExpression:
         """Return an operand as a variable."""
         expression = self.embed(operand)
         if operand.is_deferred:
             name = self.writer.names.new(operand.wanted_name)
             self.writer.line(f"{name} = {expression.text}", operand.note)
-            operand.expression, operand.is_deferred = Expression(name), False
+            operand.expression, operand.is_deferred = CodeExpression(name), False
         return self.embed(operand)
 
     def text(self, slot: int) -> str:
@@ -174,13 +174,13 @@ class Scope:
             self.writer.needs.add("ml_dtypes")
         return text
 
-    def _write_constant(self, operand: Operand) -> None:
+    def _write_constant(self, operand: CodeValue) -> None:
         writer, value = self.writer, operand.value
         if value.ndim == 0 and value.dtype.names is None and value.dtype.kind != "T":
             operand.expression = literal(self._typed(value))
             return
         if is_writable(value) and value.size <= _SHORT and operand.is_unnamed:
-            operand.expression = Expression(self._typed(value))
+            operand.expression = CodeExpression(self._typed(value))
             return
         if is_writable(value) and len(written := self._typed(value)) < _WIDEST:
             name = writer.known.get(written) or writer.names.new(operand.wanted_name)
@@ -191,7 +191,7 @@ class Scope:
             writer.constants[name] = (value, operand.note)
             if not is_of_numpy(value.dtype) and "ml_dtypes" in dtype_text(value.dtype):
                 writer.needs.add("ml_dtypes")
-        operand.expression = Expression(name)
+        operand.expression = CodeExpression(name)
 
     # --- operations ----------------------------------------------------------------------------------------------
 
@@ -208,81 +208,83 @@ class Scope:
     def _write_operation(self, operation: Operation) -> None:
         layer, writer = operation.layer, self.writer
         kernel = kernel_of(layer)
-        site = self._site(operation)
+        context = self._context(operation)
         if operation.kind is OpKind.STATEFUL:
-            self._assign_stateful(operation, site)
+            self._assign_stateful(operation, context)
             return
-        maker = MAKERS.get(layer.type)
-        made = None if maker is None else maker(site)
-        if made is None:
-            site.lines.clear()
-            site.results.clear()
-            made = kernel_call(site, kernel)
-        for line in site.lines:
-            writer.line(line, described(layer) if line is site.lines[0] else "")
-        if site.results:
-            self._assign_each(operation, site.results, noted=not site.lines)
+        emitter = EMITTERS.get(layer.type)
+        emitted = None if emitter is None else emitter(context)
+        if emitted is None:
+            context.lines.clear()
+            context.results.clear()
+            emitted = kernel_call(context, kernel)
+        for line in context.lines:
+            writer.line(line, described(layer) if line is context.lines[0] else "")
+        if context.results:
+            self._assign_each(operation, context.results, noted=not context.lines)
         elif kernel.several_outputs:
-            self._assign_several(operation, made, noted=not site.lines)
-        elif self._is_passed_on(operation, made):
-            self.operands[operation.outputs[0]] = self._alias(operation, made)
+            self._assign_several(operation, emitted, noted=not context.lines)
+        elif self._is_passed_on(operation, emitted):
+            self.operands[operation.outputs[0]] = self._alias(operation, emitted)
         else:
-            self._assign(operation, made, noted=not site.lines)
+            self._assign(operation, emitted, noted=not context.lines)
 
-    def _site(self, operation: Operation) -> Site:
+    def _context(self, operation: Operation) -> EmitContext:
         operands = [None if slot < 0 else self.operand(slot) for slot in operation.inputs]
         names = self.writer.names
-        return Site(operation.layer, operands, self.embed, self.name, self.writer.needs, names.new)
+        return EmitContext(operation.layer, operands, self.embed, self.name, self.writer.needs, names.new)
 
-    def _is_passed_on(self, operation: Operation, made: Expression) -> bool:
+    def _is_passed_on(self, operation: Operation, emitted: CodeExpression) -> bool:
         """True if the output is an input as it is: no statement is needed."""
-        return made.text.isidentifier() and operation.outputs[0] not in self.presets
+        return emitted.text.isidentifier() and operation.outputs[0] not in self.presets
 
-    def _alias(self, operation: Operation, made: Expression) -> Operand:
+    def _alias(self, operation: Operation, emitted: CodeExpression) -> CodeValue:
         operand = self.declared(operation.outputs[0])
         source = self.operand(operation.inputs[0])
-        operand.expression, operand.dtype = made, source.dtype if operand.dtype is None else operand.dtype
+        operand.expression, operand.dtype = emitted, source.dtype if operand.dtype is None else operand.dtype
         return operand
 
-    def _assign(self, operation: Operation, made: Expression, *, noted: bool) -> None:
+    def _assign(self, operation: Operation, emitted: CodeExpression, *, noted: bool) -> None:
         (slot,) = operation.outputs
         operand = self.declared(slot)
-        if self._may_wait(operation, slot, made):
-            operand.expression, operand.note, operand.is_deferred = made, described(operation.layer), True
+        if self._may_wait(operation, slot, emitted):
+            operand.expression, operand.note, operand.is_deferred = emitted, described(operation.layer), True
         else:
             name = self.presets.get(slot) or self.writer.names.new(operand.wanted_name)
             is_obvious = not noted or name == operation.layer.name
-            self.writer.line(f"{name} = {made.text}", "" if is_obvious else described(operation.layer))
-            operand.expression = Expression(name)
+            self.writer.line(f"{name} = {emitted.text}", "" if is_obvious else described(operation.layer))
+            operand.expression = CodeExpression(name)
         self.operands[slot] = operand
 
-    def _may_wait(self, operation: Operation, slot: int, made: Expression) -> bool:
+    def _may_wait(self, operation: Operation, slot: int, emitted: CodeExpression) -> bool:
         """True if the formula may become part of that of its only reader, in place of a variable nobody named."""
         if slot in self.presets or self._uses[slot] != 1 or slot in self._results:
             return False
         reader = self._readers[slot]
-        short = len(made.text) <= _LONGEST_PART and operation.layer.type in _PARTS
-        return short and is_automatic(operation.layer) and reader.kind is OpKind.KERNEL and reader.layer.type in MAKERS
+        short = len(emitted.text) <= _LONGEST_PART and operation.layer.type in _PARTS
+        return (
+            short and is_automatic(operation.layer) and reader.kind is OpKind.KERNEL and reader.layer.type in EMITTERS
+        )
 
-    def _assign_several(self, operation: Operation, made: Expression, noted: bool) -> None:
+    def _assign_several(self, operation: Operation, emitted: CodeExpression, noted: bool) -> None:
         """Assign all outputs at once; those that nothing reads are left out."""
         names = self._output_names(operation)
         given = outputs_given(kernel_of(operation.layer))
-        if made.strength and given is not None and given > len(names):
+        if emitted.strength and given is not None and given > len(names):
             names.append("*_")
         targets = f"{names[0]}," if len(names) == 1 else ", ".join(names)
-        self.writer.line(f"{targets} = {made.text}", described(operation.layer) if noted else "")
+        self.writer.line(f"{targets} = {emitted.text}", described(operation.layer) if noted else "")
 
-    def _assign_each(self, operation: Operation, results: list[Expression], *, noted: bool) -> None:
+    def _assign_each(self, operation: Operation, results: list[CodeExpression], *, noted: bool) -> None:
         """Assign the outputs one by one; one that has a name already keeps it."""
-        for slot, made, name in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
+        for slot, emitted, name in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
             if not self.is_read(slot):
                 continue
-            if made.text.isidentifier() and slot not in self.presets:
-                self.bind_name(slot, made.text)
+            if emitted.text.isidentifier() and slot not in self.presets:
+                self.bind_name(slot, emitted.text)
                 continue
             name = self.presets.get(slot) or self.writer.names.new(name)
-            self.writer.line(f"{name} = {made.text}", described(operation.layer) if noted else "")
+            self.writer.line(f"{name} = {emitted.text}", described(operation.layer) if noted else "")
             self.bind_name(slot, name)
 
     def _wanted_names(self, operation: Operation) -> list[str]:
@@ -293,14 +295,14 @@ class Scope:
         known = _OUTPUTS.get(layer.type, ()) if is_automatic(layer) or layer.type in _CELLS else ()
         return [known[k] if k < len(known) else f"{own}_{k}" for k in range(len(operation.outputs))]
 
-    def _assign_stateful(self, operation: Operation, site: Site) -> None:
+    def _assign_stateful(self, operation: Operation, context: EmitContext) -> None:
         key = text(operation.state_key)
         kernel = kernel_of(operation.layer)
-        made = kernel_call(site, kernel, f"state.get({key})")
+        emitted = kernel_call(context, kernel, f"state.get({key})")
         self.writer.needs.add("state")
         names = self._output_names(operation)
         target = f"({', '.join(names)},)" if kernel.several_outputs else names[0]
-        self.writer.line(f"{target}, state[{key}] = {made.text}", described(operation.layer))
+        self.writer.line(f"{target}, state[{key}] = {emitted.text}", described(operation.layer))
 
     def _output_names(self, operation: Operation) -> list[str]:
         names = []
@@ -310,7 +312,7 @@ class Scope:
                 name = self.presets[slot]
             else:
                 name = self.writer.names.new(wanted) if self._uses[slot] else "_"
-            operand.expression = Expression(name)
+            operand.expression = CodeExpression(name)
             self.operands[slot] = operand
             names.append(name)
         return names
@@ -365,7 +367,7 @@ class Scope:
             self.name(operand)
 
     def _write_side(self, operation: Operation, plan: BranchPlan, names: dict[int, str]) -> None:
-        inner = Scope(self.writer, plan.program)
+        inner = GraphWriter(self.writer, plan.program)
         for index, slot in plan.inputs:
             inner.bind(slot, self.operand(operation.inputs[index]))
         given = {index: slot for index, slot in plan.outputs if index in names}
@@ -380,7 +382,7 @@ class Scope:
             self.writer.line(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
 
 
-_PARTS: Final = frozenset({*numpy_arithmetic.MAKERS, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
+_PARTS: Final = frozenset({*numpy_arithmetic.EMITTERS, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
 """Operations whose formula may be a part of another one."""
 
 

@@ -9,21 +9,21 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.element_types import is_of_numpy
-from stepper.export.numpy_code.expressions import Expression, literal
+from stepper.export.numpy_code.expressions import CodeExpression, literal
 from stepper.export.numpy_code.literals import is_computed_by_numpy, is_real, plain, typed
 from stepper.ir.model import Layer
 
 DType = np.dtype[Any]
 
 
-class Operand(Struct):
+class CodeValue(Struct):
     """A value of the model in the code. `expression` is a variable's name or, of one used once, a whole formula.
 
     `value` is that of a constant, which has an expression only once something needs it as a tensor. `dtype` and `dims`
     are as the file declares them (dims empty: a scalar, or nothing is known).
     """
 
-    expression: Expression | None = None
+    expression: CodeExpression | None = None
     value: Any = None
     dtype: DType | None = None
     dims: tuple[int, ...] = ()
@@ -33,20 +33,20 @@ class Operand(Struct):
     is_unnamed: bool = False
 
 
-class Site(Struct):
+class EmitContext(Struct):
     """One operation whose code is wanted. `embed` and `name` write what must come before it."""
 
     layer: Layer
-    operands: list[Operand | None]
-    embed: Callable[[Operand], Expression]
-    name: Callable[[Operand], Expression]
+    operands: list[CodeValue | None]
+    embed: Callable[[CodeValue], CodeExpression]
+    name: Callable[[CodeValue], CodeExpression]
     needs: set[str]
     """Helpers and modules that the code calls: `sigmoid`, `ml_dtypes`."""
     temporary: Callable[[str], str]
     """A new variable's name."""
     lines: list[str] = field(default_factory=list)
     """Statements before the one that gives the outputs."""
-    results: list[Expression] = field(default_factory=list)
+    results: list[CodeExpression] = field(default_factory=list)
     """Of an operation with several outputs each of them."""
 
     def __len__(self) -> int:
@@ -56,17 +56,17 @@ class Site(Struct):
         """True if the input is there."""
         return index < len(self.operands) and self.operands[index] is not None
 
-    def operand(self, index: int) -> Operand:
+    def operand(self, index: int) -> CodeValue:
         """Return an input that is there."""
         found = self.operands[index]
         assert found is not None
         return found
 
-    def at(self, index: int) -> Expression:
+    def at(self, index: int) -> CodeExpression:
         """Return an input as a part of a larger expression."""
         return self.embed(self.operand(index))
 
-    def named(self, index: int) -> Expression:
+    def named(self, index: int) -> CodeExpression:
         """Return an input as a variable, for what mentions it more than once."""
         return self.name(self.operand(index))
 
@@ -96,7 +96,7 @@ class Site(Struct):
             return int(operand.value.ndim)
         return len(operand.dims) or None
 
-    def factor(self, index: int, beside: int) -> Expression:
+    def factor(self, index: int, beside: int) -> CodeExpression:
         """Return an input of an element-wise operation; a constant of one element as a number where that is equal.
 
         Beside a tensor of its own type a Python number takes that type, as long as the tensor decides about the shape.
@@ -109,7 +109,7 @@ class Site(Struct):
             return self.at(index)
         return literal(plain(value))
 
-    def argument(self, index: int) -> Expression:
+    def argument(self, index: int) -> CodeExpression:
         """Return an input of a kernel; small constants stand in the call."""
         value = self.value(index)
         if value is not None and is_of_numpy(value.dtype) and value.size <= 4:
@@ -139,7 +139,7 @@ class Site(Struct):
         return int(self.attribute(name, str(otherwise)))
 
 
-Made = Expression | None
+Emitted = CodeExpression | None
 """None: nothing that a person would write; a call of the kernel serves."""
 
-Maker = Callable[[Site], Made]
+Emitter = Callable[[EmitContext], Emitted]
