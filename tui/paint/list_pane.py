@@ -3,7 +3,7 @@
 class Marks(ListPane[MarkView]):
     kind = "marks"
     def entries(self): return self.state.lists.marks
-    def entry(self, mark, width): return [(mark.name, "")]
+    def columns(self): return Column("name", None, lambda mark, width: written(mark.name, width)),
     def name_of(self, mark): return mark.name          # stands for {row} in the keys of the pane
     def line_to_open(self, mark): return f"goto '{mark.name}"
 """
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events
 
+from tui.paint.columns import Column, cells_of, headings
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, width_of
 from tui.state import State
@@ -41,13 +42,13 @@ class ListPane(Pane, Generic[Item]):
         """What is listed."""
         raise NotImplementedError
 
-    def entry(self, item: Item, width: int) -> Row:
-        """One row, without the first cell."""
-        raise NotImplementedError
+    def columns(self) -> Sequence[Column[Item]]:
+        """Return the columns, without the first cell."""
+        return ()
 
-    def labels(self, width: int) -> Row:
-        """What stands above the columns, without the first cell; none for no such line."""
-        return []
+    def entry(self, item: Item, width: int) -> Row:
+        """Return the row of an item, without the first cell."""
+        return cells_of(self.columns(), item, width - 1)
 
     def name_of(self, item: Item) -> str:
         """What {row} stands for in the keys of the pane."""
@@ -65,7 +66,7 @@ class ListPane(Pane, Generic[Item]):
 
     def heading(self, width: int) -> list[Row]:
         """The title, and the names of the columns."""
-        labels = self.labels(width) if self.entries() else []
+        labels = headings(self.columns(), width - 1) if self.entries() else []
         return [*super().heading(width), *([[(" ", ""), *overlaid(labels, "dim")]] if labels else [])]
 
     def count(self, width: int) -> int:

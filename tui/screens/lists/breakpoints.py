@@ -7,14 +7,12 @@ from typing import ClassVar, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.inspection.run_views import BreakView
+from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
-from tui.paint.rows import Row, Token, cell_len, clip, padded, printable, width_of
+from tui.paint.rows import Row, Token, cell_len, clip, printable, width_of
 from tui.theme import GLYPHS
 
 _KINDS: Final = {BreakKind.AT: "stop", BreakKind.WHEN: "when", BreakKind.LOG: "log"}
-_NUMBER: Final = 4
-_KIND: Final = 6
-_HITS: Final = 7
 
 
 class BreakpointList(ListPane[BreakView]):
@@ -39,26 +37,16 @@ class BreakpointList(ListPane[BreakView]):
         self.note = f"{len(breaks)} set{f', {off} off' if off else ''} " if breaks else ""
         return super().heading(width)
 
-    def labels(self, width: int) -> Row:
-        """The columns."""
-        rest = self._room_for_words(width)
-        words = [(padded("", 2), ""), (padded("no", _NUMBER), ""), (padded("", _KIND), "")]
-        return [*words, (padded("what", rest), ""), (padded("hits", _HITS, right=True), "")]
-
-    def entry(self, item: BreakView, width: int) -> Row:
-        """Glyph, number, kind, target and condition, counts."""
-        tone = "" if item.enabled else "dim"
-        room = self._room_for_words(width)
-        row: Row = [
-            (f"{glyph_of(item)} ", "bad" if item.enabled else "dim"),
-            (padded(str(item.number), _NUMBER), "strong" if item.enabled else "dim"),
-            (padded(_KINDS[item.kind], _KIND), "dim"),
-            *_words(item, room, tone),
-        ]
-        return [*row, (padded(str(item.hits) if item.hits else GLYPHS["free"], _HITS, right=True), tone)]
-
-    def _room_for_words(self, width: int) -> int:
-        return max(width - 1 - 2 - _NUMBER - _KIND - _HITS - 1, 10)
+    def columns(self) -> Sequence[Column[BreakView]]:
+        """Glyph, number, kind, target and condition, hits."""
+        return (
+            Column("", 2, lambda one, _width: [(f"{glyph_of(one)} ", "bad" if one.enabled else "dim")]),
+            Column("no", 4, lambda one, width: written(str(one.number), width, "strong" if one.enabled else "dim")),
+            Column("", 6, lambda one, width: written(_KINDS[one.kind], width, "dim")),
+            Column("what", None, _words),
+            Column("hits", 7, _hits, right=True),
+            Column("", 1, lambda _one, _width: []),
+        )
 
     def footnotes(self, width: int) -> list[Row]:
         """Where NaN and Inf are expected."""
@@ -87,8 +75,13 @@ def glyph_of(item: BreakView) -> str:
     return GLYPHS["break-off" if not item.enabled else "break-if" if item.conditional else "break"]
 
 
-def _words(item: BreakView, room: int, tone: str) -> Row:
-    """What it waits for, and in quieter words when."""
+def _hits(item: BreakView, width: int) -> Row:
+    return written(str(item.hits) if item.hits else GLYPHS["free"], width, "" if item.enabled else "dim", right=True)
+
+
+def _words(item: BreakView, room: int) -> Row:
+    """Return what it waits for, and in quieter words when."""
+    tone = "" if item.enabled else "dim"
     description = item.description
     parts: list[tuple[str, Token]] = [(printable(description.text), tone)]
     if description.line:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
-from tui.paint.rows import Row, clip_end, clip_head, padded, printable
+from tui.paint.rows import Row, clip_end, clip_head, printable
 from tui.theme import GLYPHS
 from tui.worker.event_log import Entry, Kind
 
-_TICK: Final = 9
+_TICK: Final = 7
+_GLYPH: Final = 4
 _WORD: Final = 9
 _GLYPHS: Final = {
     Kind.MOVED: (GLYPHS["now"], "dim"),
@@ -46,39 +48,49 @@ class EventList(ListPane[Entry]):
         self.note = f"{len(self.entries())} "
         return super().heading(width)
 
-    def labels(self, width: int) -> Row:
-        """The columns."""
-        place, text, command = self._widths(width)
-        row: Row = [(padded("tick", _TICK - 2, right=True), ""), ("    ", ""), (padded("event", _WORD), "")]
-        row += [(padded("place", place), ""), (padded("what", text), "")]
-        return [*row, (padded("command", command), "")] if command else row
-
-    def _widths(self, width: int) -> tuple[int, int, int]:
-        """Of place, words, command."""
-        room = width - 1 - _TICK - _WORD - 3
-        command = 0 if width < 90 else min(room // 4, 40)
-        place = (room - command) * 2 // 5
-        return place, room - command - place, command
-
-    def entry(self, item: Entry, width: int) -> Row:
-        """Tick, word, place, what happened, and the command that did it."""
-        place, text, command = self._widths(width)
-        glyph, tone = _GLYPHS[item.kind]
-        is_loud = tone == "bad" or item.kind is Kind.EDITED
-        row: Row = [
-            (padded(str(item.tick), _TICK - 2, right=True), "dim"),
-            (f"  {glyph} ", tone),
-            (padded(item.kind.value, _WORD), tone if is_loud else "dim"),
-            (padded(clip_head(_place_text(item.place), place - 1), place), "dim"),
-            (padded(clip_end(printable(item.text), text - 1), text), "dim" if item.kind is Kind.MOVED else ""),
-        ]
-        return [*row, (padded(clip_end(printable(item.command), command), command), "dim")] if command else row
+    def columns(self) -> Sequence[Column[Entry]]:
+        """Tick, kind, place, what happened, and the command that did it."""
+        return (
+            Column("tick", _TICK, lambda one, width: written(str(one.tick), width, "dim", right=True), right=True),
+            Column("", _GLYPH, lambda one, _width: [(f"  {_GLYPHS[one.kind][0]} ", _GLYPHS[one.kind][1])]),
+            Column("event", _WORD, _word),
+            Column("place", _place_width, _place),
+            Column("what", None, _what),
+            Column("command", _command_width, _command),
+            Column("", 1, lambda _one, _width: []),
+        )
 
     def line_to_open(self, item: Entry) -> str:
         """Back to its moment."""
         if item.branch != self.state.branch:
             return f"branch {item.branch}"
         return f"goto tick {item.tick}"
+
+
+def _command_width(width: int) -> int:
+    return 0 if width < 89 else min((width - _TICK - _GLYPH - _WORD - 1) // 4, 40)
+
+
+def _place_width(width: int) -> int:
+    return (width - _TICK - _GLYPH - _WORD - 1 - _command_width(width)) * 2 // 5
+
+
+def _word(item: Entry, width: int) -> Row:
+    tone = _GLYPHS[item.kind][1]
+    is_loud = tone == "bad" or item.kind is Kind.EDITED
+    return written(item.kind.value, width, tone if is_loud else "dim")
+
+
+def _what(item: Entry, width: int) -> Row:
+    return written(clip_end(printable(item.text), width - 1), width, "dim" if item.kind is Kind.MOVED else "")
+
+
+def _place(item: Entry, width: int) -> Row:
+    return written(clip_head(_place_text(item.place), width - 1), width, "dim")
+
+
+def _command(item: Entry, width: int) -> Row:
+    return written(clip_end(printable(item.command), width), width, "dim")
 
 
 def _place_text(place: str) -> str:

@@ -10,11 +10,13 @@ from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.readings import Reading
 from stepper.ops.axes import shape_text
+from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
-from tui.paint.rows import Row, clip, elements, number, padded, printable, spark
+from tui.paint.rows import Row, clip, elements, number, printable, spark
 from tui.screens.timeline.track_values import measured, number_in, value_of
 from tui.theme import GLYPHS
 
+_GLYPH: Final = 2
 _NUMBER: Final = 4
 _BARS: Final = 24
 
@@ -39,36 +41,19 @@ class WatchList(ListPane[WatchView]):
         self.note = f"{len(self.state.watches)} " if self.state.watches else ""
         return super().heading(width)
 
-    def labels(self, width: int) -> Row:
-        """The columns."""
-        words, now, before, bars = self._widths(width)
-        row: Row = [(padded("", 2), ""), (padded("no", _NUMBER), ""), (padded("expression", words), "")]
-        row += [(padded("now", now), "")]
-        row += [(padded("before", before), "")] if before else []
-        return [*row, (padded("iterations", bars), "")] if bars else row
+    def columns(self) -> Sequence[Column[WatchView]]:
+        """Glyph, number, expression, its values, bars."""
+        return (
+            Column("", _GLYPH, lambda _one, _width: [(f"{GLYPHS['watch']} ", "accent")]),
+            Column("no", _NUMBER, lambda one, width: written(str(one.number), width, "strong")),
+            Column("expression", _words_width, lambda one, width: written(clip(printable(one.text), width - 1), width)),
+            Column("now", None, _now),
+            Column("before", _before_width, lambda one, width: written(self._before(one, width - 1), width, "dim")),
+            Column("iterations", _bars_width, self._bars),
+        )
 
-    def _widths(self, width: int) -> tuple[int, int, int, int]:
-        """Of expression, value now, value before, bars."""
-        room = width - 1 - 2 - _NUMBER
-        bars = 0 if width < 70 else 12 if width < 110 else _BARS
-        words = max(min((room - bars) * 2 // 5, 48), 12)
-        before = (room - bars - words) // 3 if width >= 90 else 0
-        return words, room - bars - words - before, before, bars
-
-    def entry(self, item: WatchView, width: int) -> Row:
-        """Number, expression, values, bars."""
-        words, now, before, bars = self._widths(width)
-        row: Row = [
-            (f"{GLYPHS['watch']} ", "accent"),
-            (padded(str(item.number), _NUMBER), "strong"),
-            (padded(clip(printable(item.text), words - 1), words), ""),
-        ]
-        reading = item.now
-        tone = "dim" if reading is None else "bad" if reading.error else ""
-        row.append((padded(reading_text(reading, now - 1), now), tone))
-        if before:
-            row.append((padded(self._before(item, before - 1), before), "dim"))
-        return [*row, (spark(self._course(item, bars - 1), missing=GLYPHS["free"]), "bar")] if bars else row
+    def _bars(self, item: WatchView, width: int) -> Row:
+        return [(spark(self._course(item, width - 1), missing=GLYPHS["free"]), "bar")]
 
     def _course(self, item: WatchView, most: int) -> list[float | None]:
         """The numbers of the last iterations: of all that were looked through, else of those with a stop."""
@@ -106,6 +91,29 @@ class WatchList(ListPane[WatchView]):
     def line_to_open(self, item: WatchView) -> str:
         """All of its value."""
         return f"print {item.text}"
+
+
+def _bars_width(width: int) -> int:
+    return 0 if width < 69 else 12 if width < 109 else _BARS
+
+
+def _room(width: int) -> int:
+    """What is left for the expression and its values."""
+    return width - _GLYPH - _NUMBER - _bars_width(width)
+
+
+def _words_width(width: int) -> int:
+    return max(min(_room(width) * 2 // 5, 48), 12)
+
+
+def _before_width(width: int) -> int:
+    return (_room(width) - _words_width(width)) // 3 if width >= 89 else 0
+
+
+def _now(item: WatchView, width: int) -> Row:
+    reading = item.now
+    tone = "dim" if reading is None else "bad" if reading.error else ""
+    return written(reading_text(reading, width - 1), width, tone)
 
 
 def reading_text(reading: Reading | None, room: int) -> str:
