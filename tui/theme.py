@@ -8,6 +8,8 @@ from typing import Final
 from msgspec import Struct
 from textual.theme import Theme
 
+from stepper.debug.inspection.run_views import BreakView
+
 DARK: Final = Theme(
     name="stepper-dark",
     dark=True,
@@ -79,6 +81,13 @@ GLYPHS: Final = {
     "free": "·",
     "focus": "▌",
 }
+
+
+def break_glyph(one: BreakView) -> str:
+    """Return the glyph of a breakpoint: a dot, hollow if it is off, a lozenge if it has a condition."""
+    return GLYPHS["break-off" if not one.enabled else "break-if" if one.conditional else "break"]
+
+
 """All are one cell wide."""
 
 _TWINS: Final = (

@@ -145,8 +145,8 @@ _OVER_ITERATIONS: Final = {one.name: one.over_iterations for one in STATISTICS i
 RECORDED: Final = tuple(_OF)
 """The names of the statistics that recordings have, in the order of their columns."""
 
-OVER_ITERATIONS: Final = tuple(_OVER_ITERATIONS)
-"""The names of those that stand for a tensor over iterations."""
+OVER_ITERATIONS: Final = tuple(dict.fromkeys(("rms", "mean", *_OVER_ITERATIONS)))
+"""The names of those that stand for a tensor over iterations, in the order in which they are offered."""
 
 Row = tuple[int | float | None, ...]
 """The recorded statistics of one tensor, in this order."""

@@ -14,7 +14,10 @@ from stepper.debug.iterations.tiles import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.test_grid_screen import grid_of, letters
+from tui.paint.columns import widths_of
+from tui.screens.grid.columns import columns
 from tui.screens.main.operations import Operations
+from tui.state import State
 from tui.theme import Look
 
 NAMES = ("xW", "hU", "summed", "scaled", "shifted", "looked_up", "row_t", "noted", "h_next", "y")
@@ -34,7 +37,7 @@ def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Debugger:
 def row(driven: Driven, name: str) -> str:
     """What the row of an operation shows, without its name."""
     line = next(line for line in driven.text("grid").splitlines() if line[2:].split(" ")[0] == name)
-    return line[grid_of(driven).name_width :]
+    return line[sum(widths_of(columns(State()), grid_of(driven).size.width)) :]
 
 
 def compared(driven: Driven) -> DifferenceGrid:

@@ -1,4 +1,4 @@
-"""Columns of lists and tables: each is declared once, with its heading, its width, and how an item is written into it."""
+"""Columns of lists and tables: each is declared once, with heading, width, and how an item is written into it."""
 
 from __future__ import annotations
 

@@ -12,14 +12,12 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell
 from stepper.tensors.statistics import OVER_ITERATIONS
+from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.listing import Entry, Listing
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row
-from tui.screens.grid.grid_axis import axis
-from tui.screens.grid.grid_label import DIFFERENCE_WIDTH, difference, label
-from tui.screens.grid.grid_paint import LETTERS, CellPaint, happenings
-from tui.screens.grid.grid_part import GridPart
-from tui.screens.grid.grid_widths import NUMBERED, WIDTHS, suffices, usual
+from tui.paint.rows import Row, overlaid
+from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, happenings
+from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
 from tui.screens.timeline.timeline import outside_text
 from tui.state import State
 from tui.theme import GLYPHS
@@ -112,14 +110,9 @@ class Grid(Pane):
         return suffices(width - self.label_width, whole - self.label_width, self._total())
 
     @property
-    def name_width(self) -> int:
-        """Cells for the names."""
-        return 30 if self.size.width >= 186 else 21 if self.size.width > 96 else 17
-
-    @property
     def label_width(self) -> int:
-        """Cells before the first iteration: the names, and where there is a comparison its column."""
-        return self.name_width + (DIFFERENCE_WIDTH if self.state.comparison is not None else 0)
+        """Cells of the columns before the first iteration."""
+        return sum(widths_of(columns(self.state), self.size.width))
 
     @property
     def shows_differences(self) -> bool:
@@ -228,9 +221,8 @@ class Grid(Pane):
         first, count = self.columns()
         now = frame.iteration or 0
         labels = axis(first, count, self.cell_width, now, width - self.label_width)
-        column = "" if self.state.comparison is None else "difference"
-        title = (f"{column:>{self.name_width + 10}}" if column else "").ljust(self.label_width)
-        return [*super().heading(width), [(title, "dim"), *labels]]
+        titles = headings(columns(self.state), self.size.width) or [(" " * self.label_width, "")]
+        return [*super().heading(width), [*overlaid(titles, "dim"), *labels]]
 
     def count(self, width: int) -> int:
         """As many as there are operations, and folded groups of them."""
@@ -243,8 +235,8 @@ class Grid(Pane):
         if frame is None or moment is None or listing is None:
             return [("  ", ""), (outside_text(self.state), "dim")]
         entry, chosen = listing.entries[index], self.cell
-        row = label(self.state, frame, entry, self.name_width, chosen=None if chosen is None else chosen.operation)
-        row += difference(self.state, frame, entry)
+        shown = GridRow(self.state, frame, entry, None if chosen is None else chosen.operation)
+        row = cells_of(columns(self.state), shown, self.size.width)
         begin, part, wide = len(row), self._part(), self.cell_width
         for code, value in zip(part.codes[index - self.top], part.numbers[index - self.top], strict=True):
             row += self.paint.cell(code, wide, value)

@@ -11,9 +11,8 @@ from textual.app import ComposeResult
 
 from tui.paint.painter import Horizontal, Vertical
 from tui.screens.base import DebugScreen, ScreenHost
+from tui.screens.grid.detail import GridDetail, GridHistory
 from tui.screens.grid.grid import Grid
-from tui.screens.grid.grid_detail import GridDetail
-from tui.screens.grid.grid_history import GridHistory
 from tui.screens.main.value import ValueStrip
 from tui.state import State
 

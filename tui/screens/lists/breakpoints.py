@@ -10,7 +10,7 @@ from stepper.debug.inspection.run_views import BreakView
 from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import Row, Token, cell_len, clip, printable, width_of
-from tui.theme import GLYPHS
+from tui.theme import GLYPHS, break_glyph
 
 _KINDS: Final = {BreakKind.AT: "stop", BreakKind.WHEN: "when", BreakKind.LOG: "log"}
 
@@ -40,7 +40,7 @@ class BreakpointList(ListPane[BreakView]):
     def columns(self) -> Sequence[Column[BreakView]]:
         """Glyph, number, kind, target and condition, hits."""
         return (
-            Column("", 2, lambda one, _width: [(f"{glyph_of(one)} ", "bad" if one.enabled else "dim")]),
+            Column("", 2, lambda one, _width: [(f"{break_glyph(one)} ", "bad" if one.enabled else "dim")]),
             Column("no", 4, lambda one, width: written(str(one.number), width, "strong" if one.enabled else "dim")),
             Column("", 6, lambda one, width: written(_KINDS[one.kind], width, "dim")),
             Column("what", None, _words),
@@ -68,11 +68,6 @@ class BreakpointList(ListPane[BreakView]):
         """On the dot: switch it on or off."""
         if x - self.gutter.left < 3:
             self.post_line(f"toggle-enabled {self.state.breaks[index].number}")
-
-
-def glyph_of(item: BreakView) -> str:
-    """A dot, hollow where it is off, a lozenge where it has a condition."""
-    return GLYPHS["break-off" if not item.enabled else "break-if" if item.conditional else "break"]
 
 
 def _hits(item: BreakView, width: int) -> Row:

@@ -11,7 +11,7 @@ from tui.paint.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner
 from tui.paint.rows import Row
 from tui.screens.main.graph_boxes import PORTS, BoxLooks, Cells, Tones, centred, joined
 from tui.state import State
-from tui.theme import GLYPHS
+from tui.theme import break_glyph
 
 LINES: Final = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
 DASHED: Final = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
@@ -164,8 +164,7 @@ class Painter:
         for layer in self._drawing.graph.node(key).layers:
             index = self._index_of(layer)
             for one in () if index is None else self._state.breaks_at(index):
-                glyph = "break-off" if not one.enabled else "break-if" if one.conditional else "break"
-                cells[1 if box.height > 1 else 0] = GLYPHS[glyph], "bad" if plain else tone
+                cells[1 if box.height > 1 else 0] = break_glyph(one), "bad" if plain else tone
         if tone in ("bad", "badbox") and box.height > 1:
             word = self._anomaly(key)
             for place, letter in enumerate(word):

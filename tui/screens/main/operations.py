@@ -14,7 +14,7 @@ from tui.paint.names import layer_name, marked_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
 from tui.state import State
-from tui.theme import GLYPHS
+from tui.theme import GLYPHS, break_glyph
 
 _MOST_TESTED = 100_000
 
@@ -149,8 +149,7 @@ class Operations(Pane):
 
     def _break(self, index: int, tone: str) -> tuple[str, Token]:
         for one in self.state.breaks_at(index):
-            glyph = "break-off" if not one.enabled else "break-if" if one.conditional else "break"
-            return GLYPHS[glyph], "now" if tone == "now" else "bad"
+            return break_glyph(one), "now" if tone == "now" else "bad"
         return " ", tone
 
     def _names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:

@@ -1,0 +1,137 @@
+"""The columns of the grid: those before the iterations, and how wide and how numbered the iterations are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.compare.stops.grid import LargestDifference
+from stepper.debug.inspection.frame_views import FrameView
+from tui.paint.columns import Column
+from tui.paint.listing import Entry
+from tui.paint.names import marked_name
+from tui.paint.rows import Row, clip, number, padded, short_count
+from tui.state import State
+from tui.theme import GLYPHS, break_glyph
+
+
+class GridRow(Struct, frozen=True, eq=False):
+    """A row of the grid: an operation or a folded group of the frame; `chosen` is the operation shown in detail."""
+
+    state: State
+    frame: FrameView
+    entry: Entry
+    chosen: int | None
+
+
+def columns(state: State) -> tuple[Column[GridRow], ...]:
+    """Return the columns before the iterations: a new one is a line here, and a function that writes it."""
+    found = [
+        Column("", 1, _now),
+        Column("", 1, _break),
+        Column("", _name_width, _name),
+    ]
+    if state.comparison is not None:
+        found.append(Column("difference", 12, _difference))
+    return tuple(found)
+
+
+def _now(row: GridRow, _width: int) -> Row:
+    return [(GLYPHS["now"] if row.frame.moment in row.entry.indices else " ", "accent")]
+
+
+def _break(row: GridRow, _width: int) -> Row:
+    state, program = row.state, row.frame.program
+    breaks = [one for index in row.entry.indices for one in state.breaks if one.is_at(program, index)]
+    return [(break_glyph(breaks[0]) if breaks else " ", "bad")]
+
+
+def _name_width(width: int) -> int:
+    return 28 if width >= 186 else 19 if width > 96 else 15
+
+
+def _name(row: GridRow, width: int) -> Row:
+    frame, entry, room = row.frame, row.entry, width - 1
+    here = frame.moment in entry.indices
+    tone = "title-on" if here else "" if frame.is_done(entry.indices[-1]) and not entry.is_folded else "dim"
+    under = " cursor" if row.chosen in entry.indices and not here else ""
+    text = marked_name(frame.program, entry.indices[0], room)
+    if entry.is_folded:
+        count = f" ×{len(entry.indices)}"
+        text = f"{GLYPHS['fold']} {clip(entry.title, room - len(count) - 2)}{count}"
+    return [(padded(text, room), f"{tone}{under}".strip()), (" ", "")]
+
+
+def _difference(row: GridRow, width: int) -> Row:
+    """The row's largest difference in all iterations that are known, and its mark: a `!` is the first of the run.
+
+    From the iteration before: that of this iteration.
+    """
+    state, frame, entry = row.state, row.frame, row.entry
+    comparison = state.comparison
+    found = None
+    if comparison is not None and comparison.grid is not None and comparison.grid.program is frame.program:
+        found = comparison.grid.worst_of(entry.indices)
+    elif comparison is not None and frame is state.frame:
+        ones = [comparison.operations[index] for index in entry.indices if index in comparison.operations]
+        found = (
+            LargestDifference(max(one.distance for one in ones), any(one.is_above for one in ones)) if ones else None
+        )
+    if found is None:
+        return [(" " * width, "")]
+    text = "same" if found.distance == 0 else number(found.distance, 7)
+    first = state.first_difference
+    is_first = first is not None and any(frame.layers[index] is first.layer for index in entry.indices)
+    mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
+    tone = "badbg" if is_first else "bad"
+    return [(f" {text:>7} ", "" if found.is_above else "dim"), (mark, tone if mark.strip() else ""), (" ", "")]
+
+
+_STEPS: Final = tuple(digit * 10**power for power in range(12) for digit in (1, 2, 5))
+
+
+def axis(first: int, count: int, cell: int, now: int, width: int) -> Row:
+    """Numbers of the iterations from `first` on, a column of `cell` cells each, in at most `width` cells."""
+    longest = len(short_count(first + count))
+    every = next((step for step in _STEPS if step * cell > longest), _STEPS[-1])
+    room = min(count * cell + longest, width)
+    centred = every == 1 and cell > 2
+    cells = [" "] * room
+    text = str(now)
+    at = (now - first) * cell + ((cell - 1 - len(text) + 1) // 2 if centred else 0)
+    is_seen = first <= now < first + count and at + len(text) <= width
+    for iteration in range(-(-first // every) * every, first + count, every):
+        label = short_count(iteration)
+        start = (iteration - first) * cell + ((cell - 1 - len(label) + 1) // 2 if centred else 0)
+        touches = is_seen and start < at + len(text) + (not centred) and at < start + len(label) + (not centred)
+        if not touches and start + len(label) <= room:
+            cells[start : start + len(label)] = label
+    line = "".join(cells)
+    if not is_seen:
+        return [(line, "dim")]
+    tone = "title-on" if centred else "now"
+    return [(line[:at], "dim"), (text, tone), (line[at + len(text) :], "dim")]
+
+
+WIDTHS: Final = (1, 2, 4, 5, 7, 8, 9)
+"""Cells of the terminal for one of the grid; from 4 on the last is air."""
+NUMBERED: Final = 8
+"""From this width on a cell has its number beside the shade."""
+
+_AMPLE: Final = 110
+"""Cells for the iterations that are enough, with numbers or without."""
+
+
+def usual(width: int, room: int, iterations: int | None) -> int:
+    """Which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
+    least = 3 if width >= 146 else 2 if width > 106 else 1
+    fitting = [at for at, wide in enumerate(WIDTHS) if iterations is not None and iterations * wide <= room]
+    return max([least, *fitting[-1:]])
+
+
+def suffices(room: int, whole: int, iterations: int | None) -> bool:
+    """Whether all iterations fit into `room` cells, and with their numbers where they would have them in the whole."""
+    if iterations is None or iterations * WIDTHS[3] > room:
+        return False
+    return room >= _AMPLE or iterations * NUMBERED <= room or iterations * NUMBERED > whole
