@@ -44,7 +44,7 @@ def test_the_first_lines_name_where_it_is_born(
 ) -> None:
     comparison = compared(tmp_path, ours, shrinking(1, "Multiply", 1), SHIFT)
     head = " ".join(" ".join(text_lines(comparison)[:12]).split())
-    assert f"is born in {born}" in head and f"in Loop 'shrinking' #{iteration}" in head
+    assert f"first appears in {born}" in head and f"in Loop 'shrinking' #{iteration}" in head
     assert why in head
 
 
@@ -52,7 +52,7 @@ def test_what_both_sides_have_is_a_note_where_it_comes_out_of_the_model(tmp_path
     comparison = compared(tmp_path, shrinking(0, "Divide", 0), shrinking(0, "Divide", 0), SHIFT)
     assert not comparison.differs
     text = " ".join(" ".join(text_lines(comparison)).split())
-    assert "note: on both sides NaN (not a number) is born in Divide 'stepped'" in text
+    assert "note: on both sides NaN (not a number) first appears in Divide 'stepped'" in text
 
 
 @pytest.mark.parametrize("start", [float("inf"), 1e30])
@@ -64,4 +64,4 @@ def test_infinities_that_both_sides_have_are_not_told(start: float, tmp_path: Pa
 def test_what_comes_in_with_the_inputs_is_not_said_to_be_born(tmp_path: Path) -> None:
     comparison = compared(tmp_path, shrinking(1, "Multiply", 1), shrinking(1, "Multiply", 1), SHIFT + np.nan)
     text = " ".join(" ".join(text_lines(comparison)).split())
-    assert "comes in with the model's inputs, first read by Add 'moved'" in text and "born" not in text
+    assert "comes in with the model's inputs, first read by Add 'moved'" in text and "first appears" not in text

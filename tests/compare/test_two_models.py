@@ -111,7 +111,7 @@ def test_a_value_within_the_tolerance_is_traced_to_where_it_first_differed_at_al
     verdict = comparison.verdict
     assert verdict is not None and verdict.iteration == 0
     assert comparison.observations.findings[0].path[-1].iteration == 1
-    assert any("tolerance is left first in iteration 1" in detail for detail in verdict.details)
+    assert any("tolerance is exceeded first in iteration 1" in detail for detail in verdict.details)
 
 
 def test_a_run_that_fails_on_our_side_is_a_finding_with_its_iteration(tmp_path: Path) -> None:

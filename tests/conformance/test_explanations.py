@@ -42,7 +42,7 @@ def report_of(model: ov.Model, folder: Path) -> tuple[bool, dict[str, Any], str]
             runtime_faults.compressed_weights,
             "dynamic quantisation",
             {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"},
-            "compiled with DYNAMIC_QUANTIZATION_GROUP_SIZE=0 the runtime agrees: else it quantises",
+            "compiled with DYNAMIC_QUANTIZATION_GROUP_SIZE=0 the runtime agrees: otherwise it quantises",
         ),
         (
             runtime_faults.fake_quantised,

@@ -162,7 +162,7 @@ def test_what_the_converter_adds_to_a_node_is_not_blamed(
     text = " ".join(out.split())
     assert code == int(wrong), text
     if wrong:
-        assert "Add 'conv'" in text and "what is not shared" not in text
+        assert "Add 'conv'" in text and "what the two do not share" not in text
         assert "OpenVINO's conversion of that node, together with Convolution" in text
 
 

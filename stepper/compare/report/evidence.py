@@ -149,7 +149,7 @@ def origin_text(finding: Finding, causes: FileCauses, observations: Observations
         f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown[:_MOST_UNSEEN]
     ]
     suspects += [f"its constant {constant}" for constant in _constants(finding, causes)[:_MOST_UNSEEN]]
-    return f"{text}; so what is not shared is another: {' or '.join([*suspects, 'its attributes'])}"
+    return f"{text}; the cause is then what the two do not share: {' or '.join([*suspects, 'its attributes'])}"
 
 
 def _conversion_text(finding: ValueMismatch) -> str:
@@ -166,7 +166,7 @@ def _unseen(layers: Sequence[Layer]) -> str:
         bodies = layer.bodies if layer.is_loop else ()
         inner = [numbered(body.graph.by_id[entry.result]) for body in bodies for entry in body.outputs if entry.slicing]
         said.append(numbered(layer) + (f" (its port map joins {' and '.join(inner)})" if inner else ""))
-    return f"; of what goes into it the reference has no value of {' and '.join(said)}" if said else ""
+    return f"; the reference has no value of {' and '.join(said)}, which goes into it" if said else ""
 
 
 def _decided_by(difference: LoopMismatch, causes: FileCauses) -> str:
@@ -189,10 +189,12 @@ def unfound_text(observations: Observations, *, in_a_loop: bool) -> str:
         return "no value inside of the model was found to differ"
     if in_a_loop:
         return (
-            "each operation and each body alone agrees on the same inputs: it is in how the runtime runs the loop, or "
-            "fuses operations around it"
+            "each operation and each body alone agrees on the same inputs: they part in how the runtime runs the loop, "
+            "or fuses operations around it"
         )
-    return "each operation alone agrees on the same inputs: it is where the runtime fuses or replaces several of them"
+    return (
+        "each operation alone agrees on the same inputs: they part where the runtime fuses or replaces several of them"
+    )
 
 
 def bisection_text(found: LoopBisection) -> str:
@@ -202,7 +204,9 @@ def bisection_text(found: LoopBisection) -> str:
         begin = f"{name} differs after its first iteration"
     else:
         plural = "iteration" if count == 1 else "iterations"
-        begin = f"run less often on both sides, {name} agrees after {count} {plural} and differs after {count + 1}"
+        begin = (
+            f"with fewer iterations on both sides, {name} agrees after {count} {plural} and differs after {count + 1}"
+        )
     distance = f"{found.before:.2g} and {found.after:.2g} of the largest element"
     if found.is_gradual:
         return f"{begin} ({distance}): the distance grows with each iteration, it is rounding that the loop amplifies"
@@ -233,10 +237,14 @@ def explanation_text(found: RuntimeExplanation) -> str:
 
 
 SWITCHED_OFF: Final = {
-    ExplanationKind.DYNAMIC_QUANTIZATION: "else it quantises what is multiplied with compressed weights as it runs",
-    ExplanationKind.LOW_PRECISION: "else its low-precision transformations compute in 8 bits what FakeQuantize marks",
+    ExplanationKind.DYNAMIC_QUANTIZATION: (
+        "otherwise it quantises at run time what is multiplied with compressed weights"
+    ),
+    ExplanationKind.LOW_PRECISION: (
+        "otherwise its low-precision transformations compute in 8 bits what FakeQuantize marks"
+    ),
     ExplanationKind.BOTH_QUANTISATIONS: (
-        "else it quantises what is multiplied with compressed weights as it runs, and computes in 8 bits what "
+        "otherwise it quantises at run time what is multiplied with compressed weights, and computes in 8 bits what "
         "FakeQuantize marks"
     ),
     ExplanationKind.SNIPPETS: (

@@ -171,7 +171,7 @@ def _zero(x: Any, y: Any, _near: Near, ours: Array) -> str:
         return ""  # by how much it is off says more
     if not x.any():
         return "is zero throughout"
-    return "is not zero, as the reference is throughout" if not y.any() else ""
+    return "is not zero, but the reference is zero throughout" if not y.any() else ""
 
 
 def _sign(x: Any, y: Any, near: Near, _ours: Array) -> str:

@@ -254,7 +254,7 @@ def _details(first: Finding, traced: Finding, found: Sequence[FileDifference], c
     if isinstance(first, ValueMismatch):
         if isinstance(traced, ValueMismatch) and traced is not first:
             details.append(difference_text(traced))
-            details.append(f"the tolerance is left first in iteration {_place(first)[1]}")
+            details.append(f"the tolerance is exceeded first in iteration {_place(first)[1]}")
         details.append(difference_text(first, origin=bool(found)))  # else it is in the reason
         if causes.is_condition(graph_at(causes.model, first.path), first.layer):
             decided = f", decided in iteration {first.path[-1].iteration}" if first.path else ""
@@ -273,7 +273,7 @@ def _consequences(first: Finding, shown: Finding, observations: Observations) ->
     """Return what follows: the way into the loop, and iterations that are too many or too few."""
     found = []
     if shown is not first and shown.layer is not None:
-        found.append(f"from there it comes into the loop, first at {numbered(shown.layer)}")
+        found.append(f"from there it enters the loop, first at {numbered(shown.layer)}")
     loops = [one for one in observations.findings if isinstance(one, LoopMismatch) and one is not first]
     if loops:
         found.append(loop_text(loops[0]))

@@ -130,14 +130,12 @@ def compare_with(machine: Machine, reference: ReferenceRun, tolerances: Toleranc
         closer.is_source = observations.is_source
         earlier = verdict(closer, causes, reference.title, exact=False)
         if earlier is not None and not _has_grown(closer):
-            detail = (
-                f"that is within the tolerance, of which a tenth was asked for; it is left in {path_text(found.path)}"
-            )
+            place = path_text(found.path)
+            detail = f"that is within the tolerance, of which a tenth was asked for here; it is exceeded in {place}"
             found = replace(earlier, details=(*earlier.details[:1], detail, *found.details[1:]))
         elif not any(isinstance(one, ValueMismatch) and one.origin is ErrorOrigin.HERE for one in closer.findings):
-            detail = (
-                "to a tenth of the tolerance each operation agrees on the reference's inputs: it is rounding that grows"
-            )
+            grows = "it is rounding that grows"
+            detail = f"each operation agrees on the reference's inputs, to a tenth of the tolerance: {grows}"
             found = replace(found, details=(detail, *found.details))
     file = str(machine.compiled.model.path)
     return RunComparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))

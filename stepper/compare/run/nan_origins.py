@@ -40,7 +40,7 @@ class NonFiniteOrigin(Struct, frozen=True, eq=False):
     def text(self) -> str:
         """The whole of it in a sentence."""
         title = "NaN (not a number)" if self.cause.kind is CauseKind.NAN else "Inf"
-        begins = "comes in with the model's inputs, first read by" if self.cause.given else "is born in"
+        begins = "comes in with the model's inputs, first read by" if self.cause.given else "first appears in"
         at = f" at {list(self.cause.element)}" if self.cause.element else ""
         text = f"{title} {begins} {numbered(self.layer)} in {path_text(self.path)}{at}"
         return ": ".join(filter(None, (text, how_sentence(self.cause), operands_text(self.cause.operands))))

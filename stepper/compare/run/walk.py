@@ -167,7 +167,9 @@ class LockstepWalk:
         found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.activation.operation))
         theirs = None if found is None else found.outcome
         self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
-        self.observations.given_up = f"{layer.type} '{layer.name}' runs on and on: stopped after {count} iterations"
+        self.observations.given_up = (
+            f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
+        )
         return False
 
     def _left(self, frame: Frame) -> None:
