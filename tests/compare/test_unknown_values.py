@@ -134,7 +134,7 @@ def test_what_grows_out_of_the_tolerance_is_named_where_it_begins(tmp_path: Path
     assert found is not None and found.layer is not None
     assert (found.layer.name, found.iteration) == ("scaled", 0)
     assert "made here" in found.reason
-    assert "a tenth was asked for; it is exceeded in Loop 'steps' #3" in " ".join(found.details)
+    assert "a tenth was asked for here; it is exceeded in Loop 'steps' #3" in " ".join(found.details)
     assert not compared(tmp_path, steps(limit=1e6, scale=3 * (1 + 1e-6)), limit=1e6).differs
 
 
