@@ -102,46 +102,13 @@ def _saturated(function: Function, a: Any, b: Any) -> Any:
     return np.clip(function(a.astype(np.int32), b.astype(np.int32)), limits.min, limits.max).astype(a.dtype)
 
 
-_MOVING: Final = frozenset(
-    {
-        "Parameter",
-        "Result",
-        "Constant",
-        "Reshape",
-        "Squeeze",
-        "Unsqueeze",
-        "Transpose",
-        "Concat",
-        "Split",
-        "VariadicSplit",
-    }
-    | {
-        "Slice",
-        "StridedSlice",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Broadcast",
-        "Tile",
-        "Convert",
-        "Select",
-        "ShapeOf",
-    }
-    | {
-        "Identity",
-        "ReadValue",
-        "Assign",
-        "If",
-        "Loop",
-        "TensorIterator",
-        "Relu",
-        "Maximum",
-        "Minimum",
-        "Abs",
-        "Negative",
-    }
-    | {"Pad", "ScatterUpdate", "ScatterNDUpdate", "ScatterElementsUpdate", "Reverse"}
+_MOVING_TYPES: Final = (
+    "Parameter Result Constant Reshape Squeeze Unsqueeze Transpose Concat Split VariadicSplit Slice StridedSlice "
+    "Gather GatherElements GatherND Broadcast Tile Convert Select ShapeOf Identity ReadValue Assign If Loop "
+    "TensorIterator Relu Maximum Minimum Abs Negative Pad ScatterUpdate ScatterNDUpdate ScatterElementsUpdate "
+    "Reverse"
 )
+_MOVING: Final = frozenset(_MOVING_TYPES.split())
 """Operations that give the same whatever the width of the type in which they are computed."""
 
 

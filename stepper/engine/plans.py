@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -118,35 +119,13 @@ def _rigid(
     return tuple(entry for entry in merged if entry.result not in relaxed and is_rigid(entry))
 
 
-_NEVER_LARGER = frozenset(
-    {
-        "Add",
-        "Subtract",
-        "Multiply",
-        "Divide",
-        "Maximum",
-        "Minimum",
-        "Power",
-        "Mod",
-        "FloorMod",
-        "Abs",
-        "Negative",
-        "Sqrt",
-    }
-    | {"Exp", "Log", "Tanh", "Sigmoid", "Relu", "Floor", "Ceiling", "Sign", "Convert", "Select", "Equal", "NotEqual"}
-    | {
-        "Less",
-        "LessEqual",
-        "Greater",
-        "GreaterEqual",
-        "LogicalAnd",
-        "LogicalOr",
-        "LogicalNot",
-        "ReduceSum",
-        "ReduceMax",
-    }
-    | {"ReduceMin", "ReduceMean", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "LSTMCell", "GRUCell", "RNNCell"}
+_NEVER_LARGER_TYPES: Final = (
+    "Add Subtract Multiply Divide Maximum Minimum Power Mod FloorMod Abs Negative Sqrt Exp Log Tanh Sigmoid Relu "
+    "Floor Ceiling Sign Convert Select Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr "
+    "LogicalNot ReduceSum ReduceMax ReduceMin ReduceMean Reshape Squeeze Unsqueeze Transpose LSTMCell GRUCell "
+    "RNNCell"
 )
+_NEVER_LARGER: Final = frozenset(_NEVER_LARGER_TYPES.split())
 """Operations that, again and again, cannot make a tensor grow without bound."""
 
 
