@@ -33,7 +33,6 @@ from stepper.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.recording.levels import levels_of
 from stepper.recording.options import PendingIterations, RecordingOptions
 from stepper.recording.origin import write_tensors
-from stepper.recording.session_rows import replace_kept
 from stepper.recording.snapshots import SnapshotWriter
 
 _COST_FACTOR: Final = 20.0
@@ -239,11 +238,6 @@ class Recorder:
             references = write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
             self._snapshots.share(machine.outputs, references)
             self._snapshot()
-
-    def keep(self, kind: str, rows: list[str]) -> None:
-        """Keep rows of JSON of one kind (breakpoints, watches, branches), in place of those that were there."""
-        with self._errors(), self._transaction():
-            replace_kept(self._connection, kind, rows)
 
     def close(self) -> None:
         """Let go of the machine and the file, which is then one file again, without a log beside it."""

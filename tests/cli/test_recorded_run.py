@@ -85,7 +85,7 @@ def test_a_break_ends_a_recorded_run_and_another_one_its_continuation(call: Call
     assert both.err == f"recorded up to here; go on with: stepper run --resume {trace}\n"
     with open_recording(trace) as recording:
         assert recording.query("SELECT max(tick) FROM iterations") == [(20,)]
-        assert recording.machine().tick == 29
+        assert recording.restored().machine.tick == 29
     again = call("run", "--resume", trace, "--break", "no such layer")
     assert again.code == 2 and not again.out
     again = call("run", "--resume", trace, "--break", spec, "--json")
@@ -186,7 +186,7 @@ def test_ctrl_c_leaves_a_file_that_goes_on_and_says_so(tmp_path: Path) -> None:
         assert process.returncode == 130
         assert "interrupted at model > Loop 'forever' #" in errors and f"stepper run --resume {trace}" in errors
         with open_recording(trace) as recording:
-            machine = recording.machine()
+            machine = recording.restored().machine
             ticks.append(machine.tick)
             assert float(np.asarray(machine.stack[-1].values[machine.stack[-1].program.results[0]])) >= 1
     assert 0 < ticks[0] < ticks[1]

@@ -16,8 +16,11 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
-from stepper.recording import Pace, Recorder, RecordingOptions, open_recording, record
+from stepper.recording import Pace, Recorder, Recording, RecordingOptions, open_recording, record
 from stepper.recording.levels import levels_of
+from stepper.recording.reading.catalogue import Catalogue
+from stepper.recording.reading.columns import Column
+from stepper.recording.reading.moments import moments
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -113,9 +116,28 @@ def check_values(subject: Case, path: Path) -> None:
         expected.setdefault((layer_name, output), []).append((iteration, value))
     with open_recording(path) as recording:
         for (layer_name, output), values in expected.items():
-            found = list(recording.values(layer_name, output))
+            found = list(values_of(recording, layer_name, output))
             assert sorted(map(_key, found)) == sorted(map(_key, values))
 
 
 def _key(pair: tuple[int | None, Array]) -> tuple[str, str]:
     return str(pair[0]), f"{pair[1].dtype}{pair[1].shape}{pair[1].tolist()}"
+
+
+def statistics(recording: Recording, name: str) -> list[dict[str, Any]]:
+    """The rows of the view `statistics` for the layers of a name, in the order of time; columns by name."""
+    columns = [str(row[1]) for row in recording.query("PRAGMA table_info(statistics)")]
+    rows = recording.query("SELECT * FROM statistics WHERE name = ? ORDER BY tick, output", (name,))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def values_of(recording: Recording, name: str, output: int = 0) -> Iterator[tuple[int | None, Array]]:
+    """The recorded values of the layers of a name, in the order of time: iteration and value."""
+    catalogue = Catalogue(recording)
+    for (port,) in recording.query("SELECT id FROM ports WHERE name = ? AND output = ?", (name, output)):
+        program = catalogue.port(port).program
+        column, everywhere = Column(recording, port), (None,) * len(program.path)
+        for moment in moments(recording, catalogue.level(program), program.path, everywhere):
+            value = column.value(moment.id)
+            if value is not None:
+                yield moment.numbers[-1], np.asarray(value)

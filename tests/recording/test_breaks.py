@@ -81,7 +81,7 @@ def test_the_file_ends_with_the_stop_and_goes_on_to_the_same(tmp_path: Path, nam
                 assert rows == before, f"{view} at {stop}"
         assert dict(tables(path)) == everything
         with open_recording(path) as recording:
-            assert outputs_of(recording.machine()) == expected
+            assert outputs_of(recording.restored().machine) == expected
 
 
 def test_a_limit_ends_a_run_with_breakpoints_as_any_other(tmp_path: Path) -> None:

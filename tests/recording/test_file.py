@@ -15,9 +15,10 @@ from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
 from stepper.errors import UsageError
 from stepper.recording import Pace, RecordingOptions, open_recording, schema
+from stepper.recording.session_rows import update
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
-from tests.recording.recorded import Case, case, check_values, sample, sample_names, walked
+from tests.recording.recorded import Case, case, check_values, sample, sample_names, statistics, values_of, walked
 
 RUNS = [*sample_names(), *(f"subject {name}" for name in SUBJECTS)]
 
@@ -82,17 +83,17 @@ def test_numbers_that_are_none_are_counted(tmp_path: Path) -> None:
     subject = case(odd_values().read(tmp_path), {"x": x})
     subject.recorded(path := tmp_path / "run.sqlite")
     with open_recording(path) as recording:
-        rows = recording.statistics("negative")
+        rows = statistics(recording, "negative")
         assert [(row["nan"], row["inf"], row["zero"]) for row in rows] == [
             (1, 0, 0), (1, 2, 0), (0, 0, 2), (0, 0, 0), (0, 0, 1), (0, 0, 0),
         ]  # fmt: skip
         assert [row["min"] for row in rows] == [-2, None, -1, -float(x[3, 2]), -float(x[4, 1]), -7]
         assert rows[5]["std"] == 0 and rows[0]["mean"] == -1.5
         np.testing.assert_allclose(rows[3]["std"], x[3].astype(np.float64).std(), rtol=1e-12)
-        single = recording.statistics("one")
+        single = statistics(recording, "one")
         assert [(row["min"], row["nan"], row["inf"]) for row in single[:3]] == [(None, 1, 0), (None, 0, 1), (0, 0, 0)]
-        assert recording.statistics("half")[5]["dtype"] == "bf16"
-        np.testing.assert_array_equal([value for _, value in recording.values("item")], x[:, None])
+        assert statistics(recording, "half")[5]["dtype"] == "bf16"
+        np.testing.assert_array_equal([value for _, value in values_of(recording, "item")], x[:, None])
 
 
 def test_it_is_one_plain_file_with_the_documented_tables(tmp_path: Path) -> None:
@@ -178,16 +179,16 @@ def test_a_wrong_pattern_is_refused() -> None:
 
 
 def test_what_is_kept_comes_back_in_order(tmp_path: Path) -> None:
-    with sample("for_loop").recorder(path := tmp_path / "run.sqlite") as recorder:
-        recorder.keep("breakpoint", ['{"at": 1}', '{"at": 2}'])
-        recorder.keep("breakpoint", ['{"at": 3}'])
+    sample("for_loop").recorded(path := tmp_path / "run.sqlite")
+    for rows in ([{"at": 1}, {"at": 2}], [{"at": 3}, {"at": 0}]):
+        update(path, lambda _blobs, rows=rows: {"breakpoint": rows})
         with open_recording(path) as recording:
-            assert recording.kept("breakpoint") == [{"at": 3}] and recording.kept("watch") == []
+            assert recording.kept("breakpoint") == rows and recording.kept("watch") == []
 
 
 def test_a_recording_can_be_looked_at_while_it_is_written(tmp_path: Path) -> None:
     with sample("for_loop").recorder(path := tmp_path / "run.sqlite", pace=Pace(1000, 3)) as recorder:
         assert recorder.run()
         with open_recording(path) as recording:
-            assert len(recording.statistics("balance_now")) >= 0
+            assert len(statistics(recording, "balance_now")) >= 0
             assert recording.query("SELECT count(*) FROM iterations") == [(10,)]

@@ -63,7 +63,7 @@ def test_a_paused_run_goes_on_from_where_it_was(tmp_path: Path) -> None:
         recorder.machine.request_pause()
         assert not recorder.run()
     with open_recording(path) as recording:
-        assert recording.machine().tick == recorder.machine.tick == 40
+        assert recording.restored().machine.tick == recorder.machine.tick == 40
         assert recording.outputs() == {}
     recorder, _log = resume(path)
     with recorder:
@@ -143,4 +143,4 @@ def test_a_journal_that_a_killed_process_left_is_put_in_order(tmp_path: Path) ->
     connection.close()
     assert killed.read_bytes() != path.read_bytes(), "the transaction has reached the file already"
     with open_recording(killed) as recording:
-        assert outputs_of(recording.machine()) == subject.outputs()
+        assert outputs_of(recording.restored().machine) == subject.outputs()

@@ -11,7 +11,7 @@ from stepper.recording import RecordingOptions, open_recording
 from stepper.recording.batches import Batch
 from stepper.recording.levels import levels_of
 from tests.models import Graph, carried, joined, last, sliced
-from tests.recording.recorded import Case, case, check_values, walked
+from tests.recording.recorded import Case, case, check_values, statistics, walked
 
 ITERATIONS = 40
 
@@ -117,8 +117,8 @@ def test_the_same_elements_are_stored_once(tmp_path: Path) -> None:
     check_values(case(net.read(tmp_path), {"x": given}), tmp_path / "run.sqlite")
     with open_recording(tmp_path / "run.sqlite") as recording:
         assert recording.query("SELECT count(*), count(DISTINCT blob) FROM stacks") == [(4, 3)]
-        entering = {row["iteration"]: row["mean"] for row in recording.statistics("total")}
-        leaving = {row["iteration"]: row["mean"] for row in recording.statistics("added")}
+        entering = {row["iteration"]: row["mean"] for row in statistics(recording, "total")}
+        leaving = {row["iteration"]: row["mean"] for row in statistics(recording, "added")}
     sums = np.cumsum(given, axis=0, dtype=np.float32).astype(np.float64).mean(axis=1)
     np.testing.assert_allclose([leaving[index] for index in range(ITERATIONS)], sums, rtol=1e-9)
     np.testing.assert_allclose([entering[index] for index in range(1, ITERATIONS)], sums[:-1], rtol=1e-9)

@@ -45,7 +45,7 @@ def check_every_moment(subject: Case, path: Path, every: Every, **options: objec
     expected = outputs_of(machine)
     with open_recording(path) as recording:
         for tick, known in seen.items():
-            other = recording.machine(tick=tick)
+            other = recording.restored(tick=tick).machine
             assert other.tick == tick and fingerprint(other.snapshot()) == known
             assert finish(other) == expected
             assert other.states.keys() == machine.states.keys()
@@ -73,7 +73,7 @@ from tests.recording.recorded import finish
 for name in sys.argv[1:]:
     with open_recording(name) as recording:
         for (tick,) in recording.query("SELECT tick FROM snapshots ORDER BY tick"):
-            outputs = finish(recording.machine(tick=tick))
+            outputs = finish(recording.restored(tick=tick).machine)
             print(Path(name).stem, tick, hashlib.sha256(b"".join(outputs)).hexdigest())
 """
 
@@ -139,6 +139,6 @@ def test_a_state_is_put_back_into_a_fresh_machine_without_running_anything(tmp_p
     subject.recorded(path, "none", EVERY_ITERATION)
     with open_recording(path) as recording:
         ticks = [tick for (tick,) in recording.query("SELECT tick FROM snapshots ORDER BY tick")]
-        machine = recording.machine(tick=ticks[len(ticks) // 2])
+        machine = recording.restored(tick=ticks[len(ticks) // 2]).machine
         assert machine.tick == ticks[len(ticks) // 2] and len(machine.stack) > 1
-        assert recording.machine().finished
+        assert recording.restored().machine.finished

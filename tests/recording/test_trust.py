@@ -20,7 +20,7 @@ from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, open_recording, resume, schema
 from stepper.recording.snapshots import checksum
 from tests.engine.subjects import SUBJECTS
-from tests.recording.recorded import case, finish, outputs_of, sample
+from tests.recording.recorded import case, finish, outputs_of, sample, statistics, values_of
 
 NUMBERS = itertools.count()
 Change = Callable[[sqlite3.Connection], object]
@@ -51,12 +51,12 @@ def changed(path: Path, change: Change) -> Path:
 def use(path: Path) -> None:
     """Everything that reads a recording, and the run to its end."""
     with open_recording(path) as recording:
-        finish(recording.machine())
+        finish(recording.restored().machine)
         recording.inputs()
         recording.outputs()
-        recording.statistics("swaps")
+        statistics(recording, "swaps")
         for name in recording.query("SELECT DISTINCT name FROM ports")[:3]:
-            list(recording.values(str(name[0])))
+            list(values_of(recording, str(name[0])))
     recorder, _log = resume(path)
     with recorder:
         recorder.run()
@@ -139,7 +139,7 @@ STATES = {
 def test_a_state_that_cannot_be_is_refused(interrupted: Path, name: str) -> None:
     path = changed(interrupted, with_state(STATES[name]))
     with pytest.raises(SessionError) as caught, open_recording(path) as recording:
-        recording.machine()
+        recording.restored()
     assert str(caught.value).startswith(f"{path}: ") and len(str(caught.value)) < 1000
 
 
@@ -216,7 +216,7 @@ def test_flipped_bytes_are_an_answer_or_a_message(interrupted: Path) -> None:
         path.write_bytes(damaged)
         try:
             with open_recording(path) as recording:
-                assert finish(recording.machine()) == expected, seed
+                assert finish(recording.restored().machine) == expected, seed
             use(path)
         except SessionError:
             refused += 1
@@ -265,7 +265,7 @@ def test_a_huge_tensor_is_not_made(interrupted: Path) -> None:
         ),
     )
     with pytest.raises(SessionError), open_recording(path) as recording:
-        recording.machine()
+        recording.restored()
 
 
 def test_a_changed_model_is_refused_with_what_differs(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from stepper.recording import open_recording, resume
 from stepper.session.sessions import LARGEST_LAYOUT, restore_session, save_session
 from tests.debug.debugged import sample
 from tests.debug.sample_twins import collatz
-from tests.recording.recorded import finish, sample_names
+from tests.recording.recorded import finish, sample_names, statistics
 from tests.recording.recorded import sample as recorded_sample
 from tests.session import kept_sessions
 from tests.session.kept_sessions import at_prompt, begun, said, told
@@ -62,7 +62,7 @@ def test_a_recording_carries_a_session_and_is_a_recording_still(tmp_path: Path) 
     save_session(interpreter.session.debugger, path)
     assert kept_sessions.restored(path) == told(interpreter)
     with open_recording(path) as recording:
-        assert finish(recording.machine()) == subject.outputs() and recording.statistics("swaps_next")
+        assert finish(recording.restored().machine) == subject.outputs() and statistics(recording, "swaps_next")
     recorder, _log = resume(path)
     recorder.close()
 

@@ -6,14 +6,12 @@ Everything read is checked, and whatever is wrong with the file is a SessionErro
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array
@@ -93,66 +91,6 @@ class Recording:
         with self.reading():
             return BlobReader(self._connection, RECORDED).tensor(blob)
 
-    def statistics(self, name: str) -> list[dict[str, Any]]:
-        """Return the statistics of the outputs of all layers of this name, in the order of time; columns by name."""
-        with self.reading():
-            rows: list[dict[str, Any]] = []
-            for (port,) in self._connection.execute("SELECT id FROM ports WHERE name = ?", (name,)).fetchall():
-                # By its number, not by its name: SQLite then looks at the rows of no other port.
-                cursor = self._connection.execute("SELECT * FROM statistics WHERE port = ?", (port,))
-                columns = [column[0] for column in cursor.description]
-                rows += [dict(zip(columns, row, strict=True)) for row in cursor.fetchmany(_MOST_ROWS - len(rows))]
-        return sorted(rows, key=lambda row: (str(row["tick"]).zfill(20), str(row["output"])))
-
-    def values(self, name: str, output: int = 0, iteration: int | None = None) -> Iterator[tuple[int | None, Array]]:
-        """Yield the recorded values of the layers of this name, in the order of time: iteration and tensor."""
-        with self.reading():
-            rows = self._connection.execute(
-                "SELECT s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
-                "JOIN ports AS p ON p.id = s.port JOIN forms AS f ON f.id = s.form "
-                "WHERE p.name = ? AND p.output = ? ORDER BY s.first",
-                (name, output),
-            ).fetchall()
-        for row in rows:
-            with self.reading():
-                members = self._members(row, iteration)
-            yield from members
-
-    def _members(self, row: tuple[Any, ...], iteration: int | None) -> list[tuple[int | None, Array]]:
-        """Return the values of one stack, of all iterations or of one."""
-        first, count, repeated, blob, shape = row
-        if (
-            type(first) is not int
-            or type(count) is not int
-            or not 0 <= first <= 2**62
-            or not 0 < count <= _LONGEST_STACK
-        ):
-            raise SessionError("a stack of values is damaged")
-        numbers = self._numbers(first, count)
-        if iteration is not None and iteration not in numbers:
-            return []
-        tensor = self.tensor(blob).reshape(1 if repeated else count, *json.loads(shape))
-        return [
-            (number, np.asarray(tensor[0 if repeated else index]))
-            for index, number in enumerate(numbers)
-            if iteration is None or number == iteration
-        ]
-
-    def _numbers(self, first: int, count: int) -> list[int | None]:
-        """Return the numbers that recorded iterations have in their loops (None: of a branch), from one id on."""
-        query = (
-            "SELECT id, count, iteration FROM runs WHERE id < ? AND id >= (SELECT max(id) FROM runs WHERE id <= ?) "
-            "ORDER BY id"
-        )
-        found: list[int | None] = []
-        for run, length, iteration in self._connection.execute(query, (first + count, first)):
-            begin = first + len(found) - run
-            if type(length) is not int or not 0 <= begin < length <= _LONGEST_STACK:
-                raise SessionError("the numbers of iterations are damaged")
-            wanted = min(length - begin, count - len(found))
-            found += [None if iteration is None else iteration + begin + index for index in range(wanted)]
-        return found
-
     def inputs(self) -> dict[str, Array]:
         """Return the model's inputs by the names of its Parameters."""
         with self.reading():
@@ -202,15 +140,6 @@ class Recording:
             self.origin.check_model(path)
             return path
 
-    def machine(
-        self, model: str | Path | None = None, tick: int | None = None, *, partner: Partner | None = None
-    ) -> Machine:
-        """Return a machine in the state of the last snapshot (with `tick`: of the last one not after it).
-
-        `model` is the path of the .xml where it is not found beside the recording. SessionError for another model.
-        """
-        return self.restored(model, tick=tick, partner=partner).machine
-
     def restored(
         self,
         model: str | Path | None = None,
@@ -220,7 +149,11 @@ class Recording:
         max_iterations: int | None = None,
         partner: Partner | None = None,
     ) -> RestoredMachine:
-        """As `machine`, with what a recorder needs to go on. `inputs`, where given, must be those of the recording."""
+        """Return a machine in the state of the last snapshot (with `tick`: of the last one not after it).
+
+        `model` is the path of the .xml where it is not found beside the recording. SessionError for another model, or
+        other `inputs` than those of the recording.
+        """
         with self.reading():
             compiled = self._compiled(model, partner)
             recorded = read_tensors(self._connection, "inputs")
