@@ -145,8 +145,7 @@ def _label(session: Session, text: str) -> Answer:
 def _target_called(session: Session, name: str) -> Target:
     """Return the place that a name means, seen from where the run stands."""
     machine = session.debugger.machine
-    where = machine.stack[-1].program if machine.stack else None
-    return resolve(parse_address(name), machine.compiled, where)
+    return resolve(parse_address(name), machine.compiled, machine.program)
 
 
 @command("stats", syntax="EXPR", help="a tensor in numbers: extremes, mean, NaN, Inf, zeros, ...")
@@ -259,8 +258,7 @@ def _why(session: Session, text: str) -> Answer:
 def _structure(session: Session, text: str) -> list[str]:
     """Return which operation, slice or back edge gives a value, whatever it is now."""
     debugger, stack = session.debugger, session.debugger.machine.stack
-    where = stack[-1].program if stack else debugger.machine.compiled.main
-    target = resolve(parse_address(text), debugger.machine.compiled, where)
+    target = _target_called(session, text)
     depth = len(target.program.path)
     if depth and (depth >= len(stack) or stack[depth].program is not target.program):
         raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
@@ -291,8 +289,7 @@ def _sources(target: Target) -> list[str]:
 def _uses(session: Session, text: str) -> Answer:
     debugger = session.debugger
     stack = debugger.machine.stack
-    where = stack[-1].program if stack else debugger.machine.compiled.main
-    target = resolve(parse_address(required(text, "a value")), debugger.machine.compiled, where)
+    target = _target_called(session, required(text, "a value"))
     graph, depth = target.program.graph, len(target.program.path)
     value = Source(target.layer.id, target.output)
     readers = [layer for layer in graph.layers if value in graph.sources[layer.id]]

@@ -48,12 +48,7 @@ def _iter(session: Session, text: str) -> Answer:
 
 @command("continue", "c", syntax="[N]", help="on to the next stop (the N-th), or to the end", moves=True)
 def _continue(session: Session, text: str) -> Answer:
-    stop = session.debugger.continue_()
-    for _ in range(count(text) - 1):
-        if stop.reason is not Reason.BREAK:
-            break
-        stop = session.debugger.continue_()
-    return moved(session, stop)
+    return _to_stops(session, text, session.debugger.continue_)
 
 
 @command("until", syntax="EXPR", help="on to where the expression holds, or to the next stop", moves=True)
@@ -95,11 +90,15 @@ def _reverse_finish(session: Session, _text: str) -> Answer:
 
 @command("reverse-continue", "rc", syntax="[N]", help="back to the stop before, or to the start", moves=True)
 def _reverse_continue(session: Session, text: str) -> Answer:
-    stop = session.debugger.reverse_continue()
+    return _to_stops(session, text, session.debugger.reverse_continue)
+
+
+def _to_stops(session: Session, text: str, move: Callable[[], Stop]) -> Answer:
+    stop = move()
     for _ in range(count(text) - 1):
         if stop.reason is not Reason.BREAK:
             break
-        stop = session.debugger.reverse_continue()
+        stop = move()
     return moved(session, stop)
 
 
@@ -138,8 +137,7 @@ Wanted = dict[int, int | IterationRange]
 def go_to(debugger: Debugger, text: str) -> Stop:
     """Go to after the operation that the address names. UsageError where the run never gets there."""
     machine = debugger.machine
-    where = machine.stack[-1].program if machine.stack else machine.compiled.main
-    found = places(text, machine.compiled, where)
+    found = places(text, machine.compiled, machine.program)
     if len(found) > 1:
         raise UsageError(f"'{text}' names {len(found)} places; say which one")
     (place,) = found

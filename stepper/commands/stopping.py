@@ -157,7 +157,7 @@ def _is_value(session: Session, name: str) -> bool:
     """Return True if something has the name of a format."""
     machine = session.debugger.machine
     try:
-        session.names.target(parse_address(name), machine.stack[-1].program if machine.stack else machine.compiled.main)
+        session.names.target(parse_address(name), machine.program)
     except UsageError:
         return False
     return True

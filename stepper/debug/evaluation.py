@@ -40,9 +40,7 @@ def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
     """The value that an address names, now or in the iterations that it says."""
     address = address_given(address)
     if not isinstance(address.iterations, IterationRange):
-        stack = timeline.machine.stack
-        where = stack[-1].program if stack else timeline.machine.compiled.main
-        target = resolve(address, timeline.machine.compiled, where)
+        target = resolve(address, timeline.machine.compiled, timeline.machine.program)
         return part_of(address, value_in(timeline, target))
     series = over_iterations(timeline, address, most=sys.maxsize, whole=True)
     if series.stopped:

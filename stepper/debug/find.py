@@ -113,7 +113,7 @@ class _Search:
         self._stack_of = machine
         self._expression = expression
         self._names = Names(machine.compiled)
-        self._where = machine.stack[-1].program if machine.stack else machine.compiled.main
+        self._where = machine.program
         self._wanted = limit if which is Which.ALL else 1
         self._ends_at_first = which in (Which.FIRST, Which.NEXT)
         self._keeps_last = which in (Which.LAST, Which.PREVIOUS)

@@ -85,7 +85,7 @@ class StopScope:
 
     def _target(self, address: Address) -> Target:
         machine = self._timeline.machine
-        return self._names.target(address, machine.stack[-1].program if machine.stack else machine.compiled.main)
+        return self._names.target(address, machine.program)
 
 
 def _kept(value: Any) -> Array | None:

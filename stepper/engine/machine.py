@@ -141,6 +141,11 @@ class Machine:
             machine.pause_requested = wanted
 
     @property
+    def program(self) -> Program:
+        """The graph of the innermost frame; after the end the model's own."""
+        return self.stack[-1].program if self.stack else self.compiled.main
+
+    @property
     def finished(self) -> bool:
         """True if the run has come to its end and `outputs` are there."""
         return not self.stack

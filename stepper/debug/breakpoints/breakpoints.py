@@ -227,7 +227,7 @@ class Breakpoints:
     def _where(self) -> Program:
         """From where names are seen: the innermost frame, at the end of the run the model's own graph."""
         machine = self._timeline.machine
-        return machine.stack[-1].program if machine.stack else machine.compiled.main
+        return machine.program
 
     def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
         if min(description.hit, description.ignore) < 0:
