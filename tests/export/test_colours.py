@@ -14,7 +14,7 @@ import pytest
 from lxml import etree
 
 from stepper.export.options import Theme
-from stepper.export.writers.themes import PALETTES
+from stepper.export.writers.styles import PALETTES
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]

@@ -22,8 +22,8 @@ from stepper.export.figures.value_summaries import summary, value_lines
 from stepper.export.layout.arrangement import arranged
 from stepper.export.options import Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
+from stepper.export.writers.styles import PALETTES
 from stepper.export.writers.svg import CELL, svg
-from stepper.export.writers.themes import PALETTES
 from stepper.files.kinds import FORMATS
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last

@@ -36,47 +36,13 @@ SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
 }
 """By operation type, the inputs that say how large or where, and are no data."""
 
-ARITHMETIC: Final = frozenset(
-    {
-        "Add",
-        "Broadcast",
-        "Concat",
-        "Convert",
-        "Divide",
-        "Equal",
-        "Floor",
-        "FloorMod",
-        "Gather",
-        "Greater",
-        "GreaterEqual",
-        "Less",
-        "LessEqual",
-        "Maximum",
-        "Minimum",
-        "Mod",
-        "Multiply",
-        "NotEqual",
-        "Power",
-        "Range",
-        "ReduceMax",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "Reshape",
-        "ScatterElementsUpdate",
-        "ScatterUpdate",
-        "Select",
-        "ShapeOf",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "StridedSlice",
-        "Subtract",
-        "Transpose",
-        "Unsqueeze",
-        "VariadicSplit",
-    }
-)
+ARITHMETIC: Final = frozenset({
+    "Add", "Broadcast", "Concat", "Convert", "Divide", "Equal", "Floor", "FloorMod", "Gather", "Greater",
+    "GreaterEqual", "Less", "LessEqual", "Maximum", "Minimum", "Mod", "Multiply", "NotEqual", "Power", "Range",
+    "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "ScatterElementsUpdate", "ScatterUpdate",
+    "Select", "ShapeOf", "Slice", "Split", "Squeeze", "StridedSlice", "Subtract", "Transpose", "Unsqueeze",
+    "VariadicSplit",
+})  # fmt: skip
 """Operation types that compute sizes."""
 
 SIZES_OF_DATA: Final = ("ShapeOf",)

@@ -1,43 +1,136 @@
-"""The port map of a loop: outside, body, next iteration; entries with role, axis, start, end, stride, part_size."""
+"""The port map of a loop or If: what is outside, the bodies, the next iteration; entries with role and slicing."""
 
 from __future__ import annotations
 
 from stepper.engine.roles import Role, output_role, roles_of
-from stepper.export.figures.builder import declared_text, input_role
+from stepper.export.figures.builder import SIDES, declared_text, input_role
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
-from stepper.export.figures.labels import labels_of
+from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.export.views.branch_ports import branch_ports_figure
-from stepper.export.views.port_nodes import PortNodes
 from stepper.export.views.static import loop_facts
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Body, Layer, Model, Source
+from stepper.query.short_names import NO_OPERATIONS
 
 BODY = "body"
+_WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
 
 
 def ports_figure(model: Model, loop: LoopPath) -> Figure:
     """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
-    if not loop.layer.is_loop:
-        return branch_ports_figure(loop)
-    made = _Ports(loop)
-    made.add_inputs()
-    made.add_results()
+    if loop.layer.is_loop:
+        return _loop_ports(model, loop)
+    return _branch_ports(loop)
+
+
+def _loop_ports(model: Model, loop: LoopPath) -> Figure:
+    ports = _LoopPorts(loop)
+    ports.add_inputs()
+    ports.add_results()
     return Figure(
         title=f"{loop.title}, port map",
         description=(
             f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
             "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration."
         ),
-        nodes=tuple(made.nodes),
-        edges=tuple(made.edges),
+        nodes=tuple(ports.nodes),
+        edges=tuple(ports.edges),
         clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
         arrangement=Arrangement.COLUMNS,
         facts=loop_facts(model, loop),
     )
 
 
-class _Ports(PortNodes):
+def _branch_ports(loop: LoopPath) -> Figure:
+    ports = _Ports(loop)
+    sides = [SIDES[body.role] for body in loop.layer.bodies]
+    for side, body in zip(sides, loop.layer.bodies, strict=True):
+        _add_side(ports, side, body)
+    decides = loop.outer.sources[loop.layer.id][0]
+    condition = "not connected" if decides is None else str(loop.outer.by_id[decides.layer])
+    return Figure(
+        title=f"{loop.title}, port maps",
+        description=(
+            f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
+            "Results of both sides, on the right its outputs. An output is a Result of the side that ran."
+        ),
+        nodes=tuple(ports.nodes),
+        edges=tuple(ports.edges),
+        clusters=tuple(Cluster(side, NodeKind.SIDE, f"{side}: {_WHEN[side]}") for side in sides),
+        arrangement=Arrangement.COLUMNS,
+        facts=(f"condition: input 0, {excerpt(condition)}",),
+    )
+
+
+class _Ports:
+    """Nodes and edges of a port map, those outside of the bodies each once."""
+
+    def __init__(self, loop: LoopPath) -> None:
+        self.loop, self.layer = loop, loop.layer
+        self.outer = labels_of(loop.outer)
+        self.nodes: list[FigureNode] = []
+        self.edges: list[FigureEdge] = []
+
+    def add_input(self, index: int) -> None:
+        """Add the box of an input, once."""
+        id = f"in{index}"
+        if any(node.id == id for node in self.nodes):
+            return
+        source = self.loop.outer.sources[self.layer.id][index]
+        if source is None:
+            self.nodes.append(FigureNode(id, NodeKind.INPUT, f"input {index}", ("not connected",)))
+            return
+        producer = self.loop.outer.by_id[source.layer]
+        lines = (f"input {index}: {declared_text(producer.outputs[source.output])}",)
+        self.nodes.append(FigureNode(id, NodeKind.INPUT, excerpt(self.outer[producer.id]), lines, title=str(producer)))
+
+    def add_output(self, output: int) -> None:
+        """Add the box of an output, once."""
+        id = f"out{output}"
+        if any(node.id == id for node in self.nodes):
+            return
+        wanted = Source(self.layer.id, output)
+        sources = self.loop.outer.sources
+        reader = next((layer for layer in self.loop.outer.layers if wanted in sources[layer.id]), None)
+        label = f"output {output}" if reader is None else f"output {output} → {shortened(self.outer[reader.id], 24)}"
+        lines = (declared_text(self.layer.outputs[output]),)
+        self.nodes.append(FigureNode(id, NodeKind.OUTPUT, excerpt(label), lines))
+
+    def add_port(self, id: str, layer: Layer, name: str, cluster: str, *lines: str) -> None:
+        """Add the box of a Parameter or Result of a body."""
+        kind, port = NodeKind.PARAMETER, layer.outputs[:1]
+        if layer.type == "Result":
+            kind, port = NodeKind.RESULT, layer.inputs[:1]
+        texts = (declared_text(port[0]), *lines)
+        self.nodes.append(FigureNode(id, kind, excerpt(name), texts, title=str(layer), cluster=cluster))
+
+    def add_operations(self, id: str, body: Body, cluster: str) -> None:
+        """Add a box that counts the operations of a body."""
+        count = sum(layer.type not in NO_OPERATIONS for layer in body.graph.layers)
+        label = f"{count} operation{'' if count == 1 else 's'}"
+        self.nodes.append(FigureNode(id, NodeKind.GROUP, label, cluster=cluster))
+
+
+def _add_side(ports: _Ports, side: str, body: Body) -> None:
+    names = labels_of(body.graph)
+    inputs = {entry.parameter: entry.input for entry in body.inputs}
+    for parameter in body.graph.parameters:
+        index = inputs.get(parameter.id)
+        ports.add_port(f"{side}.n{parameter.id}", parameter, names[parameter.id], side)
+        if index is not None:
+            ports.add_input(index)
+            ports.edges.append(FigureEdge(f"in{index}", f"{side}.n{parameter.id}", EdgeKind.PORT, ""))
+    ports.add_operations(f"{side}.operations", body, side)
+    for result in body.graph.results:
+        ports.add_port(f"{side}.n{result.id}", result, names[result.id], side)
+        for entry in body.outputs:
+            if entry.result == result.id and entry.output is not None:
+                ports.add_output(entry.output)
+                ends = f"{side}.n{result.id}", f"out{entry.output}"
+                ports.edges.append(FigureEdge(*ends, EdgeKind.PORT, f"if {side} ran"))
+
+
+class _LoopPorts(_Ports):
     """The port map of a loop on its way to a figure."""
 
     def __init__(self, loop: LoopPath) -> None:
@@ -62,30 +155,18 @@ class _Ports(PortNodes):
         for parameter in self.body.graph.parameters:
             if parameter.id not in entered:
                 self._add_parameter(parameter)
-        ports = ("Parameter", "Result", "Constant")
-        count = sum(layer.type not in ports for layer in self.body.graph.layers)
-        self.nodes.append(
-            FigureNode("operations", NodeKind.GROUP, f"{count} operation{'' if count == 1 else 's'}", cluster=BODY)
-        )
+        self.add_operations("operations", self.body, BODY)
 
     def _add_parameter(self, layer: Layer) -> None:
-        lines: tuple[str, ...] = (declared_text(layer.outputs[0]),)
-        if layer.id in self.roles.current_iteration:
-            lines = (*lines, "current iteration")
-        elif any(layer.id == unfed.id for unfed in self.roles.unfed):
-            lines = (*lines, "not connected")
-        self.nodes.append(
-            FigureNode(f"n{layer.id}", NodeKind.PARAMETER, self._name(layer), lines, title=str(layer), cluster=BODY)
-        )
+        lines = ["current iteration"] if layer.id in self.roles.current_iteration else []
+        if not lines and any(layer.id == unfed.id for unfed in self.roles.unfed):
+            lines = ["not connected"]
+        self.add_port(f"n{layer.id}", layer, self.inner[layer.id], BODY, *lines)
 
     def add_results(self) -> None:
         """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition."""
         for result in self.body.graph.results:
-            shape = declared_text(result.inputs[0])
-            title = str(result)
-            self.nodes.append(
-                FigureNode(f"n{result.id}", NodeKind.RESULT, self._name(result), (shape,), title=title, cluster=BODY)
-            )
+            self.add_port(f"n{result.id}", result, self.inner[result.id], BODY)
             for entry in self.body.outputs:
                 if entry.result != result.id:
                     continue
@@ -103,12 +184,7 @@ class _Ports(PortNodes):
                     self._add_next(parameter, result)
 
     def _add_next(self, parameter: int, result: Layer) -> None:
-        layer = self.body.graph.by_id[parameter]
-        id = f"next{parameter}"
-        self.nodes.append(
-            FigureNode(id, NodeKind.PARAMETER, self._name(layer), ("in the next iteration",), title=str(layer))
-        )
+        layer, id = self.body.graph.by_id[parameter], f"next{parameter}"
+        name = excerpt(self.inner[layer.id])
+        self.nodes.append(FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer)))
         self.edges.append(FigureEdge(f"n{result.id}", id, EdgeKind.BACK, "back edge"))
-
-    def _name(self, layer: Layer) -> str:
-        return excerpt(self.inner[layer.id])

@@ -16,7 +16,7 @@ from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
 from stepper.export.layout.iterations import arrange_stack
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
-from stepper.export.writers.themes import Palette, palette
+from stepper.export.writers.styles import ROUNDED, Palette, classes_of, palette, properties_of
 
 HEAVY: Final = 1000
 CELL: Final = 7.5
@@ -24,30 +24,6 @@ CELL: Final = 7.5
 
 ROW: Final = 14.0
 INCH: Final = 72
-
-_SHAPES: Final = {
-    NodeKind.PARAMETER: "rounded,filled",
-    NodeKind.RESULT: "rounded,filled,bold",
-    NodeKind.INPUT: "rounded,filled",
-    NodeKind.OUTPUT: "rounded,filled,bold",
-    NodeKind.GROUP: "filled,dashed",
-    NodeKind.SHAPES: "filled,dashed",
-    NodeKind.ELLIPSIS: "filled,dashed",
-}
-_FILLS: Final = {
-    NodeKind.PARAMETER: "in",
-    NodeKind.INPUT: "in",
-    NodeKind.RESULT: "out",
-    NodeKind.OUTPUT: "out",
-    NodeKind.CONCATENATION: "out",
-}
-_COLOURS: Final = {
-    EdgeKind.BACK: "back",
-    EdgeKind.CARRIED: "back",
-    EdgeKind.ENDS: "back",
-    EdgeKind.SLICE: "in-edge",
-    EdgeKind.PIECE: "out-edge",
-}
 
 
 def write(picture: Picture) -> str:
@@ -64,10 +40,10 @@ def dot(figure: Figure, theme: Theme) -> str:
         *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
         "digraph stepper {",
         f"  rankdir={direction}; compound=true; newrank=true; splines=true; labelloc=t; labeljust=l;",
-        f"  bgcolor={_quoted(colours['page'])}; label={_label([figure.title, *figure.below], 'l')};",
-        f"  graph [{font}, fontsize=12, fontcolor={_quoted(colours['ink'])}];",
-        f"  node [shape=box, {font}, fontsize=11, fontcolor={_quoted(colours['ink'])}];",
-        f"  edge [{font}, fontsize=9, fontcolor={_quoted(colours['quiet'])}, color={_quoted(colours['wire'])}];",
+        f"  bgcolor={quoted(colours['page'])}; label={_label([figure.title, *figure.below], 'l')};",
+        f"  graph [{font}, fontsize=12, fontcolor={quoted(colours['ink'])}];",
+        f"  node [shape=box, {font}, fontsize=11, fontcolor={quoted(colours['ink'])}];",
+        f"  edge [{font}, fontsize=9, fontcolor={quoted(colours['quiet'])}, color={quoted(colours['wire'])}];",
         *_inside(figure, "", colours, "  ", ordering),
         *(f"  {_edge(figure, edge, colours)}" for edge in figure.edges),
         *(f"  {line}" for line in ordering.between()),
@@ -90,58 +66,64 @@ def _cluster(figure: Figure, cluster: Cluster, colours: Palette, indent: str, or
         yield f"{indent}{_node(node, colours, *ordering.place(node.id))}"
         return
     edge = colours["now-edge" if cluster.highlighted else "body-edge"]
-    yield f"{indent}subgraph {_quoted(f'cluster_{cluster.id}')} {{"
+    yield f"{indent}subgraph {quoted(f'cluster_{cluster.id}')} {{"
     look = "rounded,dashed" if cluster.idle else "rounded,filled"
     yield f'{indent}  label={_label([cluster.label, *cluster.lines], "l")}; style="{look}";'
-    yield f"{indent}  fillcolor={_quoted(colours['body'])}; color={_quoted(edge)};"
+    yield f"{indent}  fillcolor={quoted(colours['body'])}; color={quoted(edge)};"
     yield from (f"{indent}  {line}" for line in ordering.frame(cluster.id))
     yield from _inside(figure, cluster.id, colours, f"{indent}  ", ordering)
     yield f"{indent}}}"
 
 
 def _node(node: FigureNode, colours: Palette, *place: str) -> str:
-    fill = _FILLS.get(node.kind, "box")
-    fill, edge = (fill, f"{fill}-edge" if fill != "box" else "edge")
-    style = _SHAPES.get(node.kind, "filled")
-    if node.highlighted:
-        fill, edge, style = "now", "now-edge", f"{style},bold"
-    if node.idle:
-        fill, edge, style = "body", "body-edge", "filled,dashed"
-    attributes = [
-        f"label={_label(node.texts)}",
-        f'style="{style}"',
-        f"fillcolor={_quoted(colours[fill])}",
-        f"color={_quoted(colours['mark' if node.marks else edge])}",
-    ]
-    attributes += place
-    if node.marks:
-        attributes.append("penwidth=2")
+    attributes = [f"label={_label(node.texts)}", *box_attributes(node, colours, shows_marks=True), *place]
     if node.title:
-        attributes.append(f"tooltip={_quoted(node.title)}")
-    return f"{_quoted(node.id)} [{', '.join(attributes)}];"
+        attributes.append(f"tooltip={quoted(node.title)}")
+    return f"{quoted(node.id)} [{', '.join(attributes)}];"
+
+
+def box_attributes(node: FigureNode, colours: Palette, *, shows_marks: bool = False) -> list[str]:
+    """Return the style of a node's box as attributes; `shows_marks`: a box with marks has a border of their colour."""
+    found = properties_of("box", classes_of(node), colours)
+    styles = ["filled", *["rounded"] * (node.kind in ROUNDED), *["dashed"] * ("stroke-dasharray" in found)]
+    is_marked = shows_marks and bool(node.marks)
+    return [
+        f"style={quoted(','.join(styles))}",
+        f"fillcolor={quoted(found['fill'])}",
+        f"color={quoted(colours['mark'] if is_marked else found['stroke'])}",
+        f"penwidth={2 if is_marked else 0.8 * float(found['stroke-width']):g}",
+    ]
+
+
+def edge_style(kind: EdgeKind, colours: Palette, *, is_idle: bool = False) -> tuple[str, str]:
+    """Return colour and style of an edge's line."""
+    found = properties_of("wire", f"{kind}{' idle' if is_idle else ''}", colours)
+    dashes = found.get("stroke-dasharray", "")
+    return found["stroke"], "solid" if not dashes else "dotted" if dashes.startswith("1 ") else "dashed"
 
 
 def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
     attributes = []
     source, target = edge.source, edge.target
     if _is_frame(figure, source):
-        attributes.append(f"ltail={_quoted(f'cluster_{source}')}")
+        attributes.append(f"ltail={quoted(f'cluster_{source}')}")
         source = _any_node(figure, source)
     if _is_frame(figure, target):
-        attributes.append(f"lhead={_quoted(f'cluster_{target}')}")
+        attributes.append(f"lhead={quoted(f'cluster_{target}')}")
         target = _any_node(figure, target)
     if edge.label:
-        attributes.append(f"label={_quoted(edge.label)}")
-    if edge.kind in _COLOURS:
-        attributes.append(f"color={_quoted(colours[_COLOURS[edge.kind]])}")
-    if edge.kind is EdgeKind.BACK:
-        attributes += ["style=dashed", *(() if figure.arrangement is Arrangement.COLUMNS else ("constraint=false",))]
-    if edge.kind is EdgeKind.ENDS:
-        attributes.append("style=dotted")
+        attributes.append(f"label={quoted(edge.label)}")
+    colour, style = edge_style(edge.kind, colours)
+    if colour != colours["wire"]:
+        attributes.append(f"color={quoted(colour)}")
+    if style != "solid":
+        attributes.append(f"style={style}")
+    if edge.kind is EdgeKind.BACK and figure.arrangement is not Arrangement.COLUMNS:
+        attributes.append("constraint=false")
     if figure.arrangement is Arrangement.STACK and edge.kind is not EdgeKind.DATA:
         attributes.append("weight=0")
     listed = f" [{', '.join(attributes)}]" if attributes else ""
-    return f"{_quoted(source)} -> {_quoted(target)}{listed};"
+    return f"{quoted(source)} -> {quoted(target)}{listed};"
 
 
 def _is_frame(figure: Figure, id: str) -> bool:
@@ -192,7 +174,7 @@ class _Ordering:
         """Yield lines for the cluster of an iteration."""
         rows = self.rows.get(iteration, [])
         for row in rows:
-            yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in row)} }}"
+            yield f"{{ rank=same; {' '.join(f'{quoted(node)};' for node in row)} }}"
             yield from (_invisible(left, right) for left, right in pairwise(row))
         yield from (_invisible(above[0], below[0]) for above, below in pairwise(rows))
 
@@ -208,7 +190,7 @@ class _Ordering:
         for inputs in (True, False):
             nodes = [node.id for node in outside if (node.kind is NodeKind.INPUT) is inputs]
             if nodes:
-                yield f"{{ rank=same; {' '.join(f'{_quoted(node)};' for node in nodes)} }}"
+                yield f"{{ rank=same; {' '.join(f'{quoted(node)};' for node in nodes)} }}"
 
 
 def _rows(boxes: list[BoxShape]) -> dict[str, list[list[str]]]:
@@ -222,7 +204,7 @@ def _rows(boxes: list[BoxShape]) -> dict[str, list[list[str]]]:
 
 
 def _invisible(source: str, target: str) -> str:
-    return f"{_quoted(source)} -> {_quoted(target)} [style=invis, weight={HEAVY}];"
+    return f"{quoted(source)} -> {quoted(target)} [style=invis, weight={HEAVY}];"
 
 
 def _label(texts: tuple[str, ...] | list[str], end: str = "n") -> str:
@@ -231,7 +213,8 @@ def _label(texts: tuple[str, ...] | list[str], end: str = "n") -> str:
     return '"' + (f"\\{end}".join(escaped) + ("\\l" if end == "l" else "")) + '"'
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as an identifier of the DOT language."""
     return f'"{_escaped(text)}"'
 
 

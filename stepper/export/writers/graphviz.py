@@ -11,14 +11,14 @@ from html import escape
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, NodeKind
+from stepper.export.figures.figure import Arrangement, Figure
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.model import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
-from stepper.export.writers.dot import dot
-from stepper.export.writers.themes import Palette, palette
+from stepper.export.writers.dot import box_attributes, dot, edge_style, quoted
+from stepper.export.writers.styles import Palette, palette
 
 INSTALL: Final = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
 
@@ -33,17 +33,6 @@ SMALL: Final = 8.1
 HEADING: Final = 24.0
 
 _TABLE: Final = '<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0">'
-_ROUNDED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
-_IN: Final = (NodeKind.PARAMETER, NodeKind.INPUT)
-_OUT: Final = (NodeKind.RESULT, NodeKind.OUTPUT, NodeKind.CONCATENATION)
-_DASHED: Final = (NodeKind.GROUP, NodeKind.SHAPES, NodeKind.ELLIPSIS)
-_WIRES: Final = {
-    EdgeKind.BACK: ("back", "dashed"),
-    EdgeKind.CARRIED: ("back", "solid"),
-    EdgeKind.ENDS: ("back", "dotted"),
-    EdgeKind.SLICE: ("in-edge", "solid"),
-    EdgeKind.PIECE: ("out-edge", "solid"),
-}
 
 
 def png(picture: Picture) -> bytes:
@@ -106,7 +95,7 @@ class _Placed:
         lines = [
             "graph placed {",
             f'  outputorder=edgesfirst; splines=true; pad=0.2; bgcolor="{self.colours["page"]}";',
-            f"  _background={_quoted(background)};",
+            f"  _background={quoted(background)};",
             f'  node [shape=box, fixedsize=true, margin=0, fontname="{FONT}", fontsize={LABEL}];',
             *(f"  {line}" for line in self._nodes()),
             *(f"  {line}" for line in self._edges()),
@@ -165,29 +154,18 @@ class _Placed:
         table = f'<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0" WIDTH="{needed:g}">{cell}</TABLE>'
         x += (needed - width) / 2
         place = f'pos="{x:g},{y:g}", width={needed / 72 + 0.1:.4f}, height={ROW / 36:.4f}'
-        return f"{_quoted(name)} [shape=none, {place}, label=<{table}>];"
+        return f"{quoted(name)} [shape=none, {place}, label=<{table}>];"
 
     def _box(self, box: BoxShape) -> str:
-        node, fill, edge = box.node, "box", "edge"
-        if node.kind in _IN or node.kind in _OUT:
-            fill = "in" if node.kind in _IN else "out"
-            edge = f"{fill}-edge"
-        if node.highlighted:
-            fill, edge = "now", "now-edge"
-        if node.idle:
-            fill, edge = "body", "body-edge"
-        rounded = ["rounded"] if node.kind in _ROUNDED else []
-        styles = ["filled", *rounded, *(["dashed"] if node.kind in _DASHED or node.idle else [])]
+        node = box.node
         width, height = box.width * CELL, box.height * ROW - 3
         attributes = [
             f'pos="{box.x * CELL + width / 2:g},{self._y(box.y + box.height / 2):g}"',
             f"width={width / 72:.4f}, height={height / 72:.4f}",
-            f'style="{",".join(styles)}"',
-            f'fillcolor="{self.colours[fill]}", color="{self.colours[edge]}"',
-            f"penwidth={2.4 if node.highlighted else 1.5 if node.kind is NodeKind.RESULT else 0.9}",
+            *box_attributes(node, self.colours),
             f"label=<{_TABLE}{''.join(self._lines(box))}</TABLE>>",
         ]
-        return f"{_quoted(node.id)} [{', '.join(attributes)}];"
+        return f"{quoted(node.id)} [{', '.join(attributes)}];"
 
     def _lines(self, box: BoxShape) -> Iterator[str]:
         """Yield the rows of a table, which has the line spacing of the SVG, unlike line breaks."""
@@ -206,7 +184,7 @@ class _Placed:
         ground = self.colours["body"]
         filled = f', style=filled, fillcolor="{ground}", color="{ground}"' if text.style == "back" else ", shape=none"
         place = f'pos="{x:g},{self._y(text.y + 0.5):g}", width={width / 72:.4f}, height={ROW / 72:.4f}'
-        return f"{_quoted(f'text_{index}')} [{place}{filled}, label=<{font}>];"
+        return f"{quoted(f'text_{index}')} [{place}{filled}, label=<{font}>];"
 
     # --- wires -----------------------------------------------------------------------------------------------------
 
@@ -215,11 +193,11 @@ class _Placed:
             yield from self._wire(index, line)
 
     def _wire(self, index: int, line: Polyline) -> Iterator[str]:
-        colour, style = _WIRES.get(line.kind, ("wire", "solid")) if not line.idle else ("body-edge", "dashed")
-        begin, end = _quoted(f"a{index}"), _quoted(f"b{index}")
+        colour, style = edge_style(line.kind, self.colours, is_idle=line.idle)
+        begin, end = quoted(f"a{index}"), quoted(f"b{index}")
         yield f'{begin} [shape=none, label="", width=0, height=0, pos="0,0"];'
         yield f'{end} [shape=none, label="", width=0, height=0, pos="0,0"];'
-        look = f'color="{self.colours[colour]}", style={style}, penwidth=1'
+        look = f'color="{colour}", style={style}, penwidth=1'
         for segment in line.segments:
             yield f'{begin} -- {end} [{look}, pos="{self._spline(segment, line)}"];'
         for x, y in (*line.heads, *line.rights):
@@ -248,7 +226,3 @@ def _html(text: str, *, bold: bool = False) -> str:
     """Return text of an HTML-like label."""
     safe = escape(text, quote=True).replace("&#x27;", "&#39;") or " "
     return f"<B>{safe}</B>" if bold else safe
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -14,9 +14,8 @@ from stepper.export.layout.compound import arrange_level, title_width
 from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import iteration_figures
-from stepper.export.writers.looks import style_sheet
-from stepper.export.writers.svg import inline_svg, line_class, look_of
-from stepper.export.writers.themes import FONT, variables
+from stepper.export.writers.styles import FONT, classes_of, style_sheet, variables
+from stepper.export.writers.svg import inline_svg, line_class
 
 _SCRIPT = """
 const slider = document.getElementById("iteration");
@@ -165,12 +164,12 @@ def _state(figure: Figure) -> dict[str, object]:
     boxes = {
         node.id: {
             "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],
-            "look": look_of(node),
+            "look": classes_of(node),
             **({} if node.thumbnail is None else {"picture": _shades(node.thumbnail)}),
         }
         for node in figure.nodes
     }
-    frames = {frame.id: [look_of(frame), frame.label] for frame in figure.clusters}
+    frames = {frame.id: [classes_of(frame), frame.label] for frame in figure.clusters}
     return {"label": _label(figure), "frames": frames, "boxes": boxes}
 
 

@@ -8,15 +8,14 @@ from html import escape
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import Cluster, Figure, FigureNode, NodeKind, Thumbnail
+from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.model import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.writers.graphviz import laid_out_by_dot
-from stepper.export.writers.looks import Paint, overrides, painted, unpainted
-from stepper.export.writers.themes import FONT
+from stepper.export.writers.styles import FONT, ROUNDED, Paint, classes_of, overrides, painted, unpainted
 
 CELL: Final = 8
 ROW: Final = 16
@@ -123,7 +122,7 @@ class _Shapes:
 
     def _frame(self, frame: FrameShape) -> Iterator[str]:
         cluster = frame.cluster
-        group = look_of(cluster)
+        group = classes_of(cluster)
         x, y, width, height = frame.x * CELL, frame.y * ROW, frame.width * CELL, frame.height * ROW
         yield f'<g id="{escape(cluster.id)}" class="{group}">'
         place = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="8"'
@@ -136,10 +135,10 @@ class _Shapes:
 
     def _box(self, box: BoxShape) -> Iterator[str]:
         node = box.node
-        group = look_of(node)
+        group = classes_of(node)
         x, y = box.x * CELL, box.y * ROW + INSET
         width, height = box.width * CELL, box.height * ROW - 2 * INSET
-        corner = 13 if node.kind in (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT) else 4
+        corner = 13 if node.kind in ROUNDED else 4
         yield f'<g id="{escape(node.id)}" class="{group}">'
         if node.title:
             yield f"<title>{escape(node.title)}</title>"
@@ -200,11 +199,6 @@ class _Shapes:
         if text.style == "back":  # it stands on wires; not every program can draw a stroke below its text
             yield f'<text {self._look("halo")} {place} aria-hidden="true">{escape(text.text)}</text>'
         yield f"<text {self._look(text.style)} {place}>{escape(text.text)}</text>"
-
-
-def look_of(shape: FigureNode | Cluster) -> str:
-    """Return the classes of a box or a frame."""
-    return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
 
 
 def line_class(node: FigureNode, index: int) -> str:

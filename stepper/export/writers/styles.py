@@ -1,21 +1,74 @@
-"""How the shapes of a figure look: one table, written as attributes of each shape, or as a style sheet.
+"""Styles of the shapes of a figure: one table of rules and colours for SVG, HTML, DOT, PNG and PDF.
 
-Attributes hold literal colours, so that every program that draws SVG shows them; a style sheet overrides attributes.
+SVG has the attributes of each shape, or a style sheet, which overrides them. Attributes hold literal colours, so that
+every program that draws SVG shows them. Themes are for print (no colour needed), for light and for dark pages, and for
+the colour scheme of the reader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
 from stepper.export.options import Theme
-from stepper.export.writers.themes import FONT, PALETTES, Palette, palette, variables
+
+FONT: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
+
+Palette = Mapping[str, str]
+
+
+def _palette(text: str) -> Palette:
+    return MappingProxyType(dict(word.split("=") for word in text.split()))
+
+
+PALETTES: Final[Mapping[Theme, Palette]] = MappingProxyType(
+    {
+        Theme.PRINT: _palette(
+            "page=#ffffff ink=#000000 quiet=#000000 wire=#000000 box=#ffffff edge=#000000 in=#ffffff in-edge=#000000 "
+            "out=#ffffff out-edge=#000000 body=#ffffff body-edge=#000000 back=#000000 mark=#000000 now=#ffffff "
+            "now-edge=#000000 shade=#000000"
+        ),
+        Theme.LIGHT: _palette(
+            "page=#ffffff ink=#1f2328 quiet=#59636e wire=#6e7781 box=#ffffff edge=#818b98 in=#ddf4ff in-edge=#0969da "
+            "out=#dafbe1 out-edge=#1a7f37 body=#f6f8fa body-edge=#d1d9e0 back=#bc4c00 mark=#cf222e now=#fff8c5 "
+            "now-edge=#9a6700 shade=#0969da"
+        ),
+        Theme.DARK: _palette(
+            "page=#0d1117 ink=#e6edf3 quiet=#9198a1 wire=#8b949e box=#0d1117 edge=#6e7681 in=#0c2d4f in-edge=#58a6ff "
+            "out=#0f2f1b out-edge=#3fb950 body=#161b22 body-edge=#3d444d back=#f0883e mark=#ff7b72 now=#3b2e00 "
+            "now-edge=#e3b341 shade=#58a6ff"
+        ),
+    }
+)
+
+
+def palette(theme: Theme) -> Palette:
+    """Return the colours of a theme; of `auto` those of light."""
+    return PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
+
+
+def variables(theme: Theme, scope: str) -> str:
+    """Return CSS that sets the colours as variables of `scope`; `auto` follows the reader's colour scheme."""
+    rule = _declared(palette(theme), scope)
+    if theme is not Theme.AUTO:
+        return rule
+    return f"{rule}\n@media (prefers-color-scheme: dark) {{ {_declared(PALETTES[Theme.DARK], scope)} }}"
+
+
+def _declared(colours: Palette, scope: str) -> str:
+    return f"{scope} {{ {' '.join(f'--{name}: {value};' for name, value in colours.items())} }}"
+
 
 Paint = Callable[[str, str], str]
 """The attributes of a shape of a class, in a group of classes: "" or text that begins with a space."""
 
 SCOPE: Final = ".stepper"
+
+ROUNDED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
+"""Kinds of nodes whose boxes have round corners."""
 
 _COLOURS: Final = ("fill", "stroke")
 
@@ -81,17 +134,27 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
 )
 
 
+def classes_of(shape: FigureNode | Cluster) -> str:
+    """Return the classes of a box or a frame."""
+    return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
+
+
+def properties_of(shape: str, groups: str, colours: Palette) -> dict[str, str]:
+    """Return the properties of a shape of a class in a group of classes, with literal colours."""
+    found: dict[str, str] = {}
+    for rule in _RULES:
+        if rule.holds(shape, groups.split()):
+            found |= rule.properties
+    return {name: _value(name, value, colours) for name, value in found.items()}
+
+
 def painted(theme: Theme) -> Paint:
-    """Return what writes the attributes of shapes, with the literal colours of a theme."""
+    """Return the function that writes the attributes of shapes, with the literal colours of a theme."""
     colours = palette(theme)
 
     @cache
     def paint(shape: str, groups: str = "") -> str:
-        found: dict[str, str] = {}
-        for rule in _RULES:
-            if rule.holds(shape, groups.split()):
-                found |= rule.properties
-        return "".join(f' {name}="{_value(name, value, colours)}"' for name, value in found.items())
+        return "".join(f' {name}="{value}"' for name, value in properties_of(shape, groups, colours).items())
 
     return paint
 
