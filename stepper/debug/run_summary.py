@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from weakref import proxy
 
 from msgspec import Struct
 
+from stepper.engine.events import RunObserver
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
@@ -50,7 +52,7 @@ class _LoopEnd(NamedTuple):
     depth: int
 
 
-class LoopEnds:
+class LoopEnds(RunObserver):
     """Ends of loops by tick, as a machine reports them."""
 
     def __init__(self, machine: Machine) -> None:
@@ -58,18 +60,19 @@ class LoopEnds:
         self._ends: dict[int, _LoopEnd] = {}
         self._paths: dict[int, str] = {}
         self._is_partial = machine.tick > 0
-        machine.on_loop_end = self._record
+        machine.observers = (*machine.observers, self)
 
-    def _record(self, frames: list[Frame], activation: Activation) -> None:
+    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """Count the end."""
         if len(self._ends) >= MOST_ENDS:
             self._is_partial |= self._machine.tick not in self._ends
             return
         operation = activation.operation
         path = self._paths.get(id(operation))
         if path is None:
-            path = self._paths[id(operation)] = place(frames, operation, iterations=False)
+            path = self._paths[id(operation)] = place(stack, operation, iterations=False)
         assert activation.ended is not None, "a loop leaves for a reason"
-        end = _LoopEnd(operation, path, activation.iteration + 1, activation.ended, len(frames))
+        end = _LoopEnd(operation, path, activation.iteration + 1, activation.ended, len(stack))
         self._ends[self._machine.tick] = end
 
     def forget_after(self, tick: int) -> None:

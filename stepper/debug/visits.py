@@ -30,12 +30,12 @@ Visit = Callable[[Frame, int], bool]
 def excursion(timeline: Timeline) -> Iterator[None]:
     """Leave the present and come back to it; nobody watches meanwhile, and what was met counts as still to come."""
     machine = timeline.machine
-    present, watcher, observer, furthest = machine.snapshot(), machine.watcher, machine.on_loop_end, timeline.furthest
-    machine.watcher = machine.on_loop_end = None
+    present, watcher, observers, furthest = machine.snapshot(), machine.watcher, machine.observers, timeline.furthest
+    machine.watcher, machine.observers = None, ()
     try:
         yield
     finally:
-        machine.watcher, machine.on_loop_end = watcher, observer
+        machine.watcher, machine.observers = watcher, observers
         machine.restore(present)
         timeline.furthest = furthest
 

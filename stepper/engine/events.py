@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Activation, Frame
 
 
 class Every(IntEnum):
@@ -58,6 +58,51 @@ class Watcher(Protocol):
 
     def after_iteration(self, frame: Frame) -> bool:
         """Take note of a closed iteration of a loop. Return True to stop."""
+
+
+class Taps(NamedTuple):
+    """Values of a straight body to be handed over after each of up to `most` iterations: (function, slot) pairs.
+
+    `done` is called when so many were made, or fewer.
+    """
+
+    values: Sequence[tuple[Callable[[Any], object], int]]
+    most: int
+    done: Callable[[], None]
+
+
+class RunObserver:
+    """Told of the loops and branches of a run as they begin, go on and end; it never stops the run.
+
+    The last frame of `stack` is that of the loop or branch; after it was left, the one around it.
+    """
+
+    def entered(self, stack: Sequence[Frame]) -> None:
+        """A loop or a branch was entered."""
+
+    def iteration_closed(self, frame: Frame) -> None:
+        """An iteration of a loop was closed."""
+
+    def taps(self, frame: Frame) -> Taps | None:
+        """Return what it wants of the next iterations of a straight body, of which `iteration_closed` does not tell."""
+        return None
+
+    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """A loop was left."""
+
+    def branch_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """A branch was left."""
+
+
+class LoopEndObserver(RunObserver):
+    """Calls a function with (stack, activation) when a loop was left."""
+
+    def __init__(self, call: Callable[[Sequence[Frame], Activation], None]) -> None:
+        self._call = call
+
+    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """Call the function."""
+        self._call(stack, activation)
 
 
 class Event(NamedTuple):

@@ -7,7 +7,7 @@ caller allows. The frame is at every moment as it would be had each move been ma
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from stepper.engine.frames import Activation, Frame, Phase
@@ -67,9 +67,15 @@ def iterations_within(activation: Activation, rules: Rules, limit: int | None) -
 
 
 def iterate_on(  # noqa: C901  # one loop: calls would be felt
-    frame: Frame, most: int, caller: Caller, watch: Callable[[Frame], bool] | None
+    frame: Frame,
+    most: int,
+    caller: Caller,
+    watch: Callable[[Frame], bool] | None,
+    taps: Sequence[tuple[Callable[[Any], object], int]] = (),
 ) -> bool:
     """Up to `most` iterations that are neither the first nor, by their number, the last; whether `watch` stopped it.
+
+    After each, every function of `taps` gets the value of its slot.
 
     Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
     none: what that means is for `close_iteration` to say.
@@ -79,7 +85,7 @@ def iterate_on(  # noqa: C901  # one loop: calls would be felt
     plan: Any = activation.plan
     code: Any = activation.code  # see Step for what is None where
     condition, carried = plan.condition_result, plan.carried
-    scans = [(scan.append, scan.result) for scan in activation.scans]
+    scans = [*((scan.append, scan.result) for scan in activation.scans), *taps]
     plain = only_carries(activation)
     first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
     end = frame.pc = len(code)

@@ -25,7 +25,7 @@ from stepper import element_types
 from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
 from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
-from stepper.engine.events import Event, EventKind, Every, Watcher
+from stepper.engine.events import Event, EventKind, Every, RunObserver, Watcher
 from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
 from stepper.engine.inputs import owned
 from stepper.engine.program import (
@@ -47,8 +47,6 @@ from stepper.ops.axes import shape_text
 T = TypeVar("T")
 _LONGEST_PLACE = 400
 _LONGEST_MESSAGE = 800
-
-Observer = Callable[[list[Frame], Activation], None]
 
 
 class Machine:
@@ -82,7 +80,7 @@ class Machine:
         self.states: dict[str, Any] = dict(self.initial_states)
         self.tick = 0
         self.outputs: tuple[Array, ...] | None = None
-        self.on_loop_end: Observer | None = None
+        self.observers: tuple[RunObserver, ...] = ()
         self.watcher: Watcher | None = None
         self._until = sys.maxsize
         self.pause_requested = False
@@ -176,7 +174,7 @@ class Machine:
         other.restore(self.snapshot())
         other.pause_requested = False
         other.followers = ()
-        other.watcher = other.on_loop_end = None
+        other.watcher, other.observers = None, ()
         other._context = self._context.copy()
         return other
 
@@ -241,6 +239,8 @@ class Machine:
                 raise self._failed(frame, error) from error
             finally:
                 self.tick = entered + iterations.moves_made(frame)
+            for observer in self.observers:
+                observer.iteration_closed(frame)
             if watch is not None and watch(frame):
                 return EventKind.STOPPED
             if every is Every.ITERATION:
@@ -254,14 +254,18 @@ class Machine:
         assert frame.activation is not None
         within = iterations.iterations_within(frame.activation, self.rules, self.max_iterations)
         room = (self._until - self.tick) // (len(frame.program.code) + 2)
+        wanted = [taps for observer in self.observers if (taps := observer.taps(frame)) is not None]
+        most = min(within, room, *(taps.most for taps in wanted))
         try:
-            return iterations.iterate_on(frame, min(within, room), self, watch)
+            return iterations.iterate_on(frame, most, self, watch, [tap for taps in wanted for tap in taps.values])
         except iterations.WatcherRaised as raised:
             raise raised.error from raised.error.__cause__
         except Exception as error:
             raise self._failed(frame, error) from error
         finally:
             self.tick = entered + iterations.moves_made(frame)
+            for taps in wanted:
+                taps.done()
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
         """Return one iteration of a body without nested graphs, halting after each operation that the watcher named."""
@@ -353,6 +357,8 @@ class Machine:
         if self.constants:
             interventions.put_constants((inner,), self.constants)
         self.stack.append(inner)
+        for observer in self.observers:
+            observer.entered(self.stack)
 
     def _close(self, frame: Frame) -> EventKind | None:
         if frame.activation is None:
@@ -361,6 +367,8 @@ class Machine:
         if isinstance(frame.activation.plan, LoopPlan):
             self._guarded(frame, transitions.close_iteration, frame, self.rules)
             self.tick += 1
+            for observer in self.observers:
+                observer.iteration_closed(frame)
             watcher = self.watcher
             if watcher is not None and watcher.watches_iterations and watcher.after_iteration(frame):
                 return EventKind.STOPPED
@@ -386,8 +394,9 @@ class Machine:
         self.stack.pop()
         outer.pc += 1
         self.tick += 1
-        if self.on_loop_end is not None and isinstance(activation.plan, LoopPlan):
-            self.on_loop_end(self.stack, activation)
+        for observer in self.observers:
+            left = observer.loop_left if isinstance(activation.plan, LoopPlan) else observer.branch_left
+            left(self.stack, activation)
         return EventKind.STOPPED if self._halts(outer, outer.pc - 1) else EventKind.LEFT
 
     def _finish(self, frame: Frame) -> EventKind:

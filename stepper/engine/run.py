@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from stepper.element_types import Array, name_of
 from stepper.engine.compiler import compile_model
-from stepper.engine.events import Every
+from stepper.engine.events import Every, RunObserver
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.loops import EndReason
@@ -54,18 +54,18 @@ class LoopSummary(Struct):
         self.ended[ended] += 1
 
 
-class LoopLog:
-    """Collects the summaries of a run: hand `record` to a machine as its `on_loop_end`."""
+class LoopLog(RunObserver):
+    """Collects the summaries of a run: an observer for a machine."""
 
     def __init__(self) -> None:
         self._by_operation: dict[int, LoopSummary] = {}
 
-    def record(self, frames: list[Frame], activation: Activation) -> None:
-        """A loop has ended; `frames` are those around it."""
+    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """Count one more execution."""
         operation = activation.operation
         summary = self._by_operation.get(id(operation))
         if summary is None:
-            path, layer = place(frames, operation, iterations=False), operation.layer
+            path, layer = place(stack, operation, iterations=False), operation.layer
             summary = LoopSummary(path, layer.id, layer.type, layer.name, layer.line)
             self._by_operation[id(operation)] = summary
         summary.add(activation)
@@ -145,7 +145,7 @@ def run(
         keep_values=False,
     )
     log = LoopLog()
-    machine.on_loop_end = log.record
+    machine.observers = (log,)
     for _event in machine.run(Every.END):
         pass
     return collect(machine, log)

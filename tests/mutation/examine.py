@@ -76,7 +76,7 @@ def _run(model: Model, inputs: list[Array]) -> None:
     """What stepper.run does, but for loops in loops that run for hours, as their numbers say."""
     compiled = stepper.compile_model(model)
     machine, log = _machine(compiled, inputs, keep_values=False), LoopLog()
-    machine.on_loop_end = log.record
+    machine.observers = (log,)
     if _walk(machine, stepper.Every.END):
         collect(machine, log)
 

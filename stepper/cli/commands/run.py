@@ -119,7 +119,7 @@ def _resume(options: argparse.Namespace) -> Outputs:
 
 
 def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, options: argparse.Namespace) -> Outputs:
-    machine.on_loop_end = log.record
+    machine.observers = (log,)
     with Progress(machine, wanted=not options.quiet):
         if recorder is not None:
             with recorded_run.reported_all_the_same(machine, options):

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> Outputs | None:
     descriptions = [break_description(text) for text in options.breaks]
     begin = _begun if options.resume is None else _resumed
     debugger, recorder, log = begin(options, descriptions)
-    debugger.machine.on_loop_end = log.record
+    debugger.machine.observers = (log,)
     with Progress(debugger.machine, wanted=not options.quiet):
         stopped = _is_stopped(debugger) if recorder is None else _is_recording_stopped(debugger, recorder, options)
     if not stopped:

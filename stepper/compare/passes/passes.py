@@ -20,7 +20,7 @@ from stepper.compare.passes.plugin_operations import PluginOperations, make_read
 from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
-from stepper.engine.events import Every
+from stepper.engine.events import Every, LoopEndObserver
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
@@ -191,11 +191,11 @@ def _run(model: Model, inputs: Sequence[Array], limits: _Limits, states: Mapping
     )
     log, ran = LoopLog(), PassRun({}, {})
 
-    def ended(stack: list[Frame], activation: Activation) -> None:
-        log.record(stack, activation)
+    def ended(stack: Sequence[Frame], activation: Activation) -> None:
+        log.loop_left(stack, activation)
         ran.loop_values.update(_loop_values(stack[-1], activation))
 
-    machine.on_loop_end = ended
+    machine.observers = (LoopEndObserver(ended),)
     for _event in machine.run(Every.END):
         pass
     assert machine.outputs is not None, "the machine has finished"

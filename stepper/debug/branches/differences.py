@@ -23,7 +23,7 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import EventKind, Every
+from stepper.engine.events import EventKind, Every, LoopEndObserver
 from stepper.engine.frames import Activation, Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program, Value
@@ -316,7 +316,7 @@ class _Rest:
     def _closed(self, side: int) -> Iterator[_Closed]:
         timeline = self._sides[side]
         machine = timeline.machine
-        machine.on_loop_end = lambda _stack, activation: self._ended(side, activation)
+        machine.observers = (LoopEndObserver(lambda _stack, activation: self._ended(side, activation)),)
         events = timeline.events(Every.ITERATION)
         while True:
             if self.stopped or self._paused():
