@@ -24,7 +24,7 @@ import stepper
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
-from stepper.commands.topics import TOPICS, Topic
+from stepper.commands.topics import Topic, topics
 from stepper.compare.report.evidence import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.compare.report.explanations import (
     OPENVINO_VERSION,
@@ -427,7 +427,7 @@ def docstring(thing: Any) -> str:
 PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "command-line": command_line,
     "debugger-commands": debugger_commands,
-    **{name: topic_table(topic) for name, topic in (*TOPICS.items(), *COMMAND_LINE_TOPICS.items())},
+    **{name: topic_table(topic) for name, topic in (*topics().items(), *COMMAND_LINE_TOPICS.items())},
     "keys": keys,
     "key-presets": key_presets,
     "screens": screens,

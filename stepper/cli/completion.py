@@ -134,9 +134,9 @@ def _addresses(prefix: str, parsed_args: Any, **_asked: Any) -> Iterable[str]:
 
 def _breaks(prefix: str, parsed_args: Any, **_asked: Any) -> Iterable[str]:
     """Complete the words of `break`, and names of operations."""
-    from stepper.debug.breakpoints.kinds import MEANINGS  # with numpy
+    from stepper.debug.breakpoints.kinds import kinds  # with numpy
 
-    return (*(word.value for word in MEANINGS), *_in_model(parsed_args, _layers))
+    return (*kinds(), *_in_model(parsed_args, _layers))
 
 
 def _topics(**_asked: Any) -> Iterable[str]:

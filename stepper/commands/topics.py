@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from stepper.commands.registry import Command, commands, one_of
 from stepper.commands.session import Answer
-from stepper.debug.breakpoints.kinds import MEANINGS
-from stepper.debug.causes.cause import CauseKind
 
 Rows = tuple[tuple[str, str], ...]
 """How something is written, and what it means."""
@@ -25,13 +24,7 @@ class Topic(NamedTuple):
     note: str = ""
 
 
-_WRITTEN: Final = {
-    CauseKind.GROW: "grow>1e3 [x]",
-    CauseKind.DIFF: "diff>1e-4 [x]",
-    CauseKind.CHANGES: "changes x[0,3]",
-}
-
-TOPICS: Final = MappingProxyType({
+_TOPICS: Final = {
     "addresses": Topic("how values, operations and iterations are named", (
         ("h_next", "a value by its name: here and now"),
         ("h_next:1", "another output than the first"),
@@ -61,9 +54,19 @@ TOPICS: Final = MappingProxyType({
         ("break x if max(x) > 2", "there, and only where that holds"),
         ("break x hit 5  hit 5 exactly", "from the fifth time on; at the fifth alone; `once`: then no more"),
         ("break when max(h) > 2", "wherever an expression becomes true"),
-        *((f"break {_WRITTEN.get(word, word.value)}", meaning) for word, meaning in MEANINGS.items()),
-    ), "From shape to period one may name a loop: break cond my_loop."),
-})  # fmt: skip
+    )),
+}  # fmt: skip
+
+
+@cache
+def topics() -> Mapping[str, Topic]:
+    """Return all topics by name; those who only run a model load no kinds of breakpoints."""
+    from stepper.debug.breakpoints.kinds import kinds
+
+    rows = [(f"break {one.shown}", one.meaning) for one in kinds().values()]
+    breaks = _TOPICS["breaks"]
+    return MappingProxyType(_TOPICS | {"breaks": breaks._replace(rows=(*breaks.rows, *rows))})
+
 
 _EXPLAINED: Final[Mapping[str, str]] = MappingProxyType(
     {"EXPR": "expressions", "ADDR": "addresses", "TARGET": "breaks", "changes": "breaks"}
@@ -80,9 +83,9 @@ def help_answer(name: str, width: int = WIDTH) -> Answer:
         return _list_of_all(width)
     known = {one.name: one for one in commands()}
     abbreviated = {short: one.name for one in commands() for short in one.abbreviations}
-    name = abbreviated.get(name) or one_of(name, (*known, *TOPICS), "command or topic")
-    if name in TOPICS:
-        lines = topic_lines(TOPICS[name], width)
+    name = abbreviated.get(name) or one_of(name, (*known, *topics()), "command or topic")
+    if name in topics():
+        lines = topic_lines(topics()[name], width)
         return Answer(tuple(lines), {"topic": name, "lines": lines})
     return Answer(tuple(_command_lines(known[name], width)), {"commands": [_command_data(known[name])]})
 
@@ -107,8 +110,8 @@ def two_columns(rows: Iterable[tuple[str, str]], width: int = WIDTH) -> list[str
 
 
 def _list_of_all(width: int) -> Answer:
-    topics = f"help TOPIC: {', '.join(TOPICS)}; help COMMAND: how it is written"
-    lines = [*two_columns(((one.title, one.help) for one in commands()), width), topics]
+    how = f"help TOPIC: {', '.join(_TOPICS)}; help COMMAND: how it is written"
+    lines = [*two_columns(((one.title, one.help) for one in commands()), width), how]
     return Answer(tuple(lines), {"commands": [_command_data(one) for one in commands()]})
 
 

@@ -20,7 +20,7 @@ from stepper.debug.branches.edits import Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
-from stepper.debug.causes.cause import Cause, CauseKind, Chain, NonFinite, RunFailed, Trigger
+from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
@@ -569,7 +569,7 @@ class Debugger:
         following = self.stop.next
         layer = None if following is None else following.layer
         location = location_of(self.machine.stack, file_of(self.machine.compiled), layer)
-        return RunFailed(kind=CauseKind.ERROR, trigger=Trigger.ERROR, location=location, message=str(error))
+        return RunFailed(trigger=Trigger.ERROR, location=location, message=str(error))
 
     def _explained(self, causes: list[Cause]) -> tuple[Cause, ...]:
         """The causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from stepper.debug.scopes import frame_of
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import LoopPlan
+from stepper.engine.program import LoopPlan, Program
+from stepper.errors import UsageError
 from stepper.ir.model import BodyRole, Layer
 
 
@@ -68,3 +70,19 @@ def step_of(frame: Frame) -> PathStep:
 def loop_steps(path: GraphPath) -> GraphPath:
     """Return the steps that are loops."""
     return tuple(step for step in path if step.iteration is not None)
+
+
+class ReferencedValue:
+    """A value of ours, of which a reference is asked at any moment."""
+
+    def __init__(self, program: Program, slot: int) -> None:
+        self.program = program
+        layer_id, self.output = next(key for key, found in program.slots.items() if found == slot)
+        self.layer = program.graph.by_id[layer_id]
+
+    def value(self, stack: Sequence[Frame], reference: ReferenceValues) -> Array | None:
+        """Return what it is in the reference now; None if that has none. Raise UsageError if our run is elsewhere."""
+        depth = frame_of(stack, self.program)
+        if depth is None:
+            raise UsageError(f"{self.program.name} is not running")
+        return reference.value_at(ValuePlace(path_of(stack[: depth + 1]), self.layer, self.output, stack[depth]))

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.breakpoints.differences import Reading as ReferenceReading
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import value_before, value_in
 from stepper.debug.readings import Reading
+from stepper.debug.reference_values import ReferencedValue
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
@@ -70,7 +70,7 @@ class StopScope:
         if reference is None:
             raise UsageError(f"there is no reference run for '{address}'")
         target = self._target(address)
-        value = ReferenceReading(target.program, target.slot).at(self._timeline.machine.stack, reference)
+        value = ReferencedValue(target.program, target.slot).value(self._timeline.machine.stack, reference)
         if value is None:
             raise UsageError(f"{reference.title} has no value for '{address}' here")
         return value

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.causes.cause import AnyCause, Chain
+from stepper.debug.causes.any_cause import AnyCause
+from stepper.debug.causes.cause import Chain
 from stepper.debug.found import Moment
 from stepper.debug.stop import Reason, SearchedRange
 from stepper.engine.endings import Control

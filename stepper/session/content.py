@@ -13,7 +13,7 @@ from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Counted, Expected
 from stepper.debug.breakpoints.breakpoints import Counts
-from stepper.debug.causes.cause import Cause, cause_data, causes_of
+from stepper.debug.causes.cause import Cause, cause_data
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import target_in
 from stepper.debug.stop import Mark, Reason
@@ -386,6 +386,8 @@ def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:
 
 
 def _causes(data: Any) -> tuple[Cause, ...]:
+    from stepper.debug.causes.any_cause import causes_of  # all kinds of breakpoints
+
     try:
         return causes_of(data)
     except ValidationError:

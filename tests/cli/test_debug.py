@@ -38,7 +38,7 @@ def test_a_script_answers_on_stdout(call: Call, model: Path, script: Path) -> No
         "tick 12  model > Loop 'sums' #2\n"
         "  after Add 'added' = f32[1] [-11.]\n"
         "  next  Multiply 'doubled'\n"
-        "  breakpoint 1: Add 'added' ran in iteration 2 of Loop 'sums', and 'total < -4' is true\n"
+        "  breakpoint 1: Add 'added' ran in iteration 2 of Loop 'sums': 'total < -4' is true\n"
         "f32[1]\n"
         "[-8.]\n"
     )

@@ -11,12 +11,12 @@ import stepper
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import COMMANDS, command_parsers, parsed
 from stepper.commands.registry import commands
-from stepper.commands.topics import TOPICS
+from stepper.commands.topics import topics
 from stepper.errors import EXIT_CODES, StepperError
 from stepper.recording import Iterations
 from tests.cli.conftest import Call
 
-EVERY = sorted({*TOPICS, *COMMAND_LINE_TOPICS, *COMMANDS, *(one.name for one in commands()), "debugger", "keys"})
+EVERY = sorted({*topics(), *COMMAND_LINE_TOPICS, *COMMANDS, *(one.name for one in commands()), "debugger", "keys"})
 
 
 def test_the_list_has_every_topic(call: Call) -> None:

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.commands.topics import TOPICS
+from stepper.commands.topics import topics
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.breakpoints.kinds import MEANINGS, data_break
+from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.query.addresses import parse_address
 from stepper.query.expression_syntax import FUNCTION_NAMES
@@ -19,14 +19,14 @@ from tests.debug.debugged import sample
 
 def _written(topic: str) -> list[str]:
     """The examples of a topic, one by one."""
-    return [one for written, _ in TOPICS[topic].rows for one in re.split(r"\s{2,}", written) if one]
+    return [one for written, _ in topics()[topic].rows for one in re.split(r"\s{2,}", written) if one]
 
 
-@pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.parametrize("topic", topics())
 def test_a_topic_is_told_in_lines_that_fit(topic: str) -> None:
     text = "\n".join(Interpreter(sample("while_loop")).execute(f"help {topic}").lines)
     assert max(map(len, text.splitlines())) <= 80
-    for written, means in TOPICS[topic].rows:
+    for written, means in topics()[topic].rows:
         assert f"{written}  " in text and means.split()[-1] in text
 
 
@@ -46,8 +46,8 @@ def test_breaks_can_be_written_so_and_every_word_is_named() -> None:
     named = set()
     for one in _written("breaks"):
         text = one.removeprefix("break ")
-        for part in [text.removesuffix(" [x]"), text.replace("[x]", "x")] if "[x]" in text else [text]:
+        for part in {re.sub(r" \[\w+\]", "", text), re.sub(r"\[(x|my_loop)\]", r"\1", text)}:
             description = break_description(f"x {part}" if part.startswith("hit ") else part)
-            found = data_break(description.text) if description.kind is BreakKind.WHEN else None
+            found = data_breakpoint(description.text) if description.kind is BreakKind.WHEN else None
             named |= set() if found is None else {found.word}
-    assert named == set(MEANINGS)
+    assert named == set(kinds())

@@ -80,7 +80,7 @@ def test_a_back_edge_from_both_sides(tmp_path: Path) -> None:
     run.break_at("next_total")
     assert stops_both_ways(run) == ticks(found, lambda moment: moment.kind == "ITERATION")
     run.first()
-    assert "carries it from iteration 0 to 1" in run.continue_().details[0]
+    assert "carries it from iteration 0 to 1" in run.continue_().details[1]
     run.breakpoints.delete()
     run.first()
     run.break_at("total")

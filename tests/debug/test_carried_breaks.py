@@ -22,7 +22,7 @@ def test_a_carried_value_is_stuck(tmp_path: Path) -> None:
     run.break_when("stuck")
     assert stops_both_ways(run) == closed(found, 1, 7), "where it begins to be"
     run.first()
-    assert "the carried value 'total' is stuck: in iteration 1 of Loop 'walk'" in run.continue_().details[0]
+    assert "the carried value 'total' is stuck in iteration 1 of Loop 'walk'" in run.continue_().details[0]
 
 
 def test_a_carried_value_moves(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_carried_value_grows(tmp_path: Path) -> None:
     assert (
         run.continue_()
         .details[0]
-        .endswith("100 times what it began with: 243 in iteration 4 of Loop 'loop', 1 at first")
+        .endswith("100 times what it began with in iteration 4 of Loop 'loop': 243, 1 at first")
     )
 
 

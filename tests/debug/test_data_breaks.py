@@ -37,7 +37,7 @@ def test_a_value_changes(tmp_path: Path) -> None:
     assert stops_both_ways(run) == [sums[index] for index in (3, 4, 5, 6)]
     run.first()
     assert run.continue_().details == (
-        "breakpoint 1: sum changed in iteration 3 of Loop 'walk' from f32[1] [1.] to f32[1] [5.]",
+        "breakpoint 1: sum changed in iteration 3 of Loop 'walk': from f32[1] [1.] to f32[1] [5.]",
     )
 
 
@@ -52,7 +52,7 @@ def test_an_element_changes(tmp_path: Path) -> None:
     assert (
         run.continue_()
         .details[0]
-        .endswith("ratio[0,1] changed in iteration 1 of TensorIterator 'divide' from 1.0 to 2.0")
+        .endswith("ratio[0,1] changed in iteration 1 of TensorIterator 'divide': from 1.0 to 2.0")
     )
 
 
@@ -146,7 +146,7 @@ def test_the_condition_turns(tmp_path: Path) -> None:
         run.first()
         (detail,) = run.continue_().details
         turned = "breakpoint 1: the condition became false in iteration 4 of Loop 'countdown'"
-        assert detail == f"{turned}; the loop is about to end, 5 in all"
+        assert detail == f"{turned}: the loop is about to end, 5 in all"
     run = debugger(models.countdown(), tmp_path, number)
     run.break_when("limit")
     assert stops_both_ways(run) == []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.causes.cause import Arithmetic, CauseKind
+from stepper.debug.causes.cause import Arithmetic, NonFiniteKind
 from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.inspection.frame_views import frame_views
 from tests.debug.debugged import opened
@@ -84,7 +84,7 @@ def test_in_a_product_of_matrices_the_row_and_column_of_the_element_matter(tmp_p
     a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
     a[1, 2], b[0, 1] = np.nan, np.inf  # [0,0] is clean, [0,1] is Inf by b[0,1], row 1 is NaN by a[1,2]
     found = asked(tmp_path, net, a, b)
-    assert (found.kind, found.element, found.count) == (CauseKind.NAN, (1, 0), 2)
+    assert (found.kind, found.element, found.count) == (NonFiniteKind.NAN, (1, 0), 2)
     assert found.origin.follows == 0 and found.origin.operands[0].element == (1, 2)
     assert found.origin.arithmetic is None
 

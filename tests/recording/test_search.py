@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.causes.cause import CauseKind
+from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.find import Which
 from stepper.debug.found import Found
@@ -169,7 +169,7 @@ def spoiled(folder: Path) -> Case:
 
 def non_finite(path: Path, word: str, which: str = "all", limit: int = 1000) -> NonFiniteValues:
     with open_recording(path) as recording:
-        return find_non_finite(recording, CauseKind(word), Which(which), limit)
+        return find_non_finite(recording, NonFiniteKind(word), Which(which), limit)
 
 
 def by_hand(subject: Case, word: str) -> list[tuple[str, tuple[Any, ...]]]:
@@ -228,7 +228,7 @@ def test_numbers_in_rows_that_are_full_are_looked_at(tmp_path: Path) -> None:
     found = [(one.address, one.iteration) for one in non_finite(path, "nan").found]
     assert found == [("roots::root", 3), ("roots::root", 150), ("model::roots", None)]
     first = non_finite(path, "nan").found[0]
-    assert first.kind is CauseKind.NAN and first.location.operation is not None
+    assert first.kind is NonFiniteKind.NAN and first.location.operation is not None
     assert (first.location.operation.type, first.location.iteration) == ("Sqrt", 3)
     assert Path(first.location.operation.file).name == "model.xml"
     assert [one.iteration for one in non_finite(path, "inf").found] == [None, 64, 64, None]

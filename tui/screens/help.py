@@ -10,7 +10,7 @@ from typing import Final
 from textual.app import ComposeResult
 
 from stepper.commands.registry import commands
-from stepper.commands.topics import TOPICS
+from stepper.commands.topics import topics
 from tui.actions.main import actions
 from tui.keys.keymap import names_of
 from tui.keys.keys import Key
@@ -77,7 +77,7 @@ def _words(width: int) -> list[Row]:
     words = [(command.usage, command.help) for command in commands()]
     words += [(f"{action.name} {action.syntax}".strip(), action.help) for action in actions().values()]
     rows = [row for usage, help in words for row in _word_rows(usage, help, width)]
-    for topic, found in TOPICS.items():
+    for topic, found in topics().items():
         rows += [[], [(f"  {topic}", "strong")]]
         for written, means in (*found.rows, ("", found.note)):
             rows += _word_rows(written, means, width)

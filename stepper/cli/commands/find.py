@@ -8,7 +8,7 @@ from typing import Any
 
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.debug.causes.cause import CauseKind
+from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.find import Which
 from stepper.debug.found import Found
 from stepper.debug.inspection.text import by_text
@@ -23,8 +23,8 @@ def execute(options: argparse.Namespace) -> int:
     """Look for the predicate; 1 where it holds anywhere, else 0."""
     which, predicate = Which(options.which), options.predicate.strip()
     with open_recording(options.trace) as recording:
-        if predicate in (CauseKind.NAN, CauseKind.INF):
-            findings = find_non_finite(recording, CauseKind(predicate), which, options.limit)
+        if predicate in (NonFiniteKind.NAN, NonFiniteKind.INF):
+            findings = find_non_finite(recording, NonFiniteKind(predicate), which, options.limit)
             _report_values(findings, predicate, options)
             return FINDING if findings.found else 0
         found = find_recorded(recording, predicate, which, options.limit)

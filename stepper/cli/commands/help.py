@@ -14,7 +14,7 @@ from stepper.cli.parser import COMMANDS, command_parsers
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.commands.registry import commands
-from stepper.commands.topics import TOPICS, WIDTH, Topic, help_answer, topic_lines, two_columns
+from stepper.commands.topics import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.near_names import near_text
 from stepper.schemas import schema, schema_names
@@ -77,7 +77,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def topic_names() -> tuple[str, ...]:
     """Return every topic, those that commands are included."""
-    return (*COMMANDS, *TOPICS, *COMMAND_LINE_TOPICS, *_PRINTED, *(one.name for one in commands()))
+    return (*COMMANDS, *topics(), *COMMAND_LINE_TOPICS, *_PRINTED, *(one.name for one in commands()))
 
 
 def _lines(topic: str) -> list[str]:
@@ -100,7 +100,7 @@ def _lines(topic: str) -> list[str]:
 
 
 def _overview() -> list[str]:
-    topics = {**{name: topic.title for name, topic in (*TOPICS.items(), *COMMAND_LINE_TOPICS.items())}, **_PRINTED}
+    titles = {**{name: topic.title for name, topic in (*topics().items(), *COMMAND_LINE_TOPICS.items())}, **_PRINTED}
     debugger = ", ".join(one.name for one in commands())
     return [
         "stepper help TOPIC prints one of these:",
@@ -108,7 +108,7 @@ def _overview() -> list[str]:
         "the command line, as stepper COMMAND --help does",
         *_indented(COMMANDS.items()),
         "how things are written",
-        *_indented(topics.items()),
+        *_indented(titles.items()),
         "the commands of the debugger",
         *textwrap.wrap(debugger, WIDTH - 2, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
     ]

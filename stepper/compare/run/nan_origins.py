@@ -14,15 +14,15 @@ from msgspec import Struct
 from stepper.compare.references.protocol import ReferenceFrame
 from stepper.compare.report.words import numbered, path_text
 from stepper.debug.breakpoints.checks import Check, Guard
-from stepper.debug.breakpoints.non_finite import holds_any, non_finite_checks
-from stepper.debug.causes.cause import CauseKind, NonFinite
+from stepper.debug.breakpoints.kinds.non_finite import holds_any, non_finite_checks
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.texts import how_sentence, operands_text
 from stepper.debug.reference_values import GraphPath
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Operation
 from stepper.ir.model import Layer
 
-_WORDS: Final = (CauseKind.NAN, CauseKind.INF)
+_WORDS: Final = (NonFiniteKind.NAN, NonFiniteKind.INF)
 
 
 class NonFiniteOrigin(Struct, frozen=True, eq=False):
@@ -39,7 +39,7 @@ class NonFiniteOrigin(Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """The whole of it in a sentence."""
-        title = "NaN (not a number)" if self.cause.kind is CauseKind.NAN else "Inf"
+        title = "NaN (not a number)" if self.cause.kind is NonFiniteKind.NAN else "Inf"
         begins = "comes in with the model's inputs, first read by" if self.cause.given else "first appears in"
         at = f" at {list(self.cause.element)}" if self.cause.element else ""
         text = f"{title} {begins} {numbered(self.layer)} in {path_text(self.path)}{at}"
@@ -50,9 +50,9 @@ class NonFiniteOrigins:
     """Looks at operations in the order in which they ran, until it has seen one origin of each kind."""
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self._found: dict[CauseKind, tuple[tuple[int, int], NonFiniteOrigin]] = {}
+        self._found: dict[NonFiniteKind, tuple[tuple[int, int], NonFiniteOrigin]] = {}
         self._looks = 0
-        self._checks: dict[tuple[CauseKind, int], list[Check]] = {}
+        self._checks: dict[tuple[NonFiniteKind, int], list[Check]] = {}
         self._guards: dict[int, Guard] = {}
         """By program: whether all of its values are finite, which serves both kinds."""
         for word in _WORDS:

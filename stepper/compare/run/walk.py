@@ -47,8 +47,8 @@ from stepper.compare.run.origin_of_error import (
 )
 from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
 from stepper.compare.run.tolerances import Tolerance, Tolerances
-from stepper.debug.breakpoints.non_finite import holds_any
-from stepper.debug.causes.cause import CauseKind
+from stepper.debug.breakpoints.kinds.non_finite import holds_any
+from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.reference_values import GraphPath, PathStep, path_of, step_of
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
@@ -432,7 +432,7 @@ class LockstepWalk:
         """Compare what is known only when all has run: iterations of loops in loops, and the outputs."""
         self._compare_totals()
         for ours in self.machine.outputs or ():
-            self.observations.nan_in_outputs |= holds_any(CauseKind.NAN, ours)
+            self.observations.nan_in_outputs |= holds_any(NonFiniteKind.NAN, ours)
         try:
             self.observations.outputs += self.outputs_beside(self.reference.outputs())
         except ReferenceFailed as failure:

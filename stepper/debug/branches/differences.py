@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
-from stepper.debug.breakpoints.carried import same
+from stepper.debug.breakpoints.compared_values import same
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import target_in

@@ -63,9 +63,9 @@ class BreakDescription(Struct, frozen=True):
         if self.kind is BreakKind.LOG:
             parts = [self.text, f'"{self.line}"', condition]
         else:
-            from stepper.debug.breakpoints.kinds import data_break
+            from stepper.debug.breakpoints.kinds import data_breakpoint
 
-            is_expression = self.kind is BreakKind.WHEN and data_break(self.text) is None
+            is_expression = self.kind is BreakKind.WHEN and data_breakpoint(self.text) is None
             parts = [f"when {self.text}" if is_expression else self.text, condition]
             parts += [f"hit {self.hit}{' exactly' if self.exactly else ''}" if self.hit else ""]
         return " ".join(part for part in (*parts, "once" if self.once else "") if part)

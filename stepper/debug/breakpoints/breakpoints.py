@@ -17,7 +17,7 @@ from stepper.errors import UsageError
 
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.checks import Check
-    from stepper.debug.breakpoints.factory import Maker
+    from stepper.debug.breakpoints.factory import BreakpointFactory
     from stepper.debug.breakpoints.iteration_window import IterationWindow
 
 Sink = Callable[["LogMessage"], None]
@@ -86,7 +86,7 @@ class Breakpoints:
     def add(self, description: BreakDescription) -> Breakpoint:
         """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
         breakpoint = self._new(self._number + 1, description, self._where)
-        breakpoint.note = self._maker.ensure_elements(description, self._where)
+        breakpoint.note = self._factory.ensure_elements(description, self._where)
         self._number += 1
         self._by_number[breakpoint.number] = breakpoint
         self._watch()
@@ -107,7 +107,7 @@ class Breakpoints:
         before = self[number]
         description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
         breakpoint = self._new(number, description, before.where)
-        breakpoint.note = self._maker.ensure_elements(description, before.where)
+        breakpoint.note = self._factory.ensure_elements(description, before.where)
         self._by_number[number] = breakpoint
         self._watch()
         return breakpoint
@@ -155,11 +155,11 @@ class Breakpoints:
     def expect(self, pattern: str, where: Program | None = None) -> None:
         """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
         where = where or self._where
-        self._maker.ensure_operations(pattern, where)
+        self._factory.ensure_operations(pattern, where)
         self._exceptions.append(Expected(pattern, where))
         for breakpoint in self:
-            if self._maker.has_exceptions(breakpoint.description):
-                breakpoint.checks = tuple(self._maker.made(breakpoint.description, breakpoint.where)[0])
+            if self._factory.has_exceptions(breakpoint.description):
+                breakpoint.checks = tuple(self._factory.watched(breakpoint.description, breakpoint.where).checks)
         self._timeline.forget_search()
         self._watch()
 
@@ -175,17 +175,17 @@ class Breakpoints:
     def until(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: where the condition holds."""
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        return self._with(description, Trigger.AIM, *self._maker.until(text, self._where))
+        return self._with(description, Trigger.AIM, *self._factory.until(text, self._where))
 
     def target(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: at what the text names."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._with(description, Trigger.AIM, *self._maker.made(description, self._where)[:2])
+        return self._with(description, Trigger.AIM, *self._factory.watched(description, self._where)[:2])
 
     def anomalies(self) -> AbstractContextManager[None]:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
         description = BreakDescription(BreakKind.WHEN, str(Trigger.ANOMALY), once=True)
-        return self._with(description, Trigger.ANOMALY, *self._maker.anomalies(self._where))
+        return self._with(description, Trigger.ANOMALY, *self._factory.anomalies(self._where))
 
     @property
     def seeks_anomaly(self) -> bool:
@@ -218,10 +218,12 @@ class Breakpoints:
     # --- making --------------------------------------------------------------------------------------------------
 
     @property
-    def _maker(self) -> Maker:
-        from stepper.debug.breakpoints.factory import Maker  # all kinds of breakpoints; a run begins without any
+    def _factory(self) -> BreakpointFactory:
+        from stepper.debug.breakpoints.factory import (
+            BreakpointFactory,  # all kinds of breakpoints; a run begins without any
+        )
 
-        return Maker(self._timeline, self._exceptions)
+        return BreakpointFactory(self._timeline, self._exceptions)
 
     @property
     def _where(self) -> Program:
@@ -232,6 +234,6 @@ class Breakpoints:
     def _new(self, number: int, description: BreakDescription, where: Program) -> Breakpoint:
         if min(description.hit, description.ignore) < 0:
             raise UsageError("a hit count and an ignore count are not negative")
-        checks, windows, line = self._maker.made(description, where)
+        checks, windows, line = self._factory.watched(description, where)
         log = None if line is None else lambda stack, tick: self.sink(LogMessage(line.text(stack), number, tick))
         return Breakpoint(number, description, checks, windows, self._timeline.machine.tick, where, log)

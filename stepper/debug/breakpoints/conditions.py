@@ -8,15 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.breakpoints.checks import BEGUN, bodies, closed, is_body, iteration_in
-from stepper.debug.breakpoints.differences import Reading
 from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.causes.cause import CauseKind, Unevaluated
-from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.locations import file_of
+from stepper.debug.reference_values import ReferencedValue
 from stepper.debug.scopes import enclosing_loop
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program, Value
-from stepper.errors import StepperError, UsageError
+from stepper.errors import UsageError
 from stepper.query.addresses import Address, Target, resolve
 from stepper.query.atlas import Atlas
 from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
@@ -36,7 +35,7 @@ class StackScope:
     __slots__ = ("_loop", "_places", "_windows", "loops", "references", "stack", "timeline")
 
     loops: dict[str, int]
-    references: dict[Address, Reading]
+    references: dict[Address, ReferencedValue]
     timeline: Timeline
 
     def __init__(self, places: dict[Address, tuple[int, int]], loop: int, windows: dict[int, IterationWindow]) -> None:
@@ -64,7 +63,7 @@ class StackScope:
     def reference(self, address: Address) -> Value:
         """The value in the reference run."""
         reference = self.timeline.reference
-        value = None if reference is None else self.references[address].at(self.stack, reference)
+        value = None if reference is None else self.references[address].value(self.stack, reference)
         if value is None:
             raise NotThere(f"the reference has no value for {address}")
         return value
@@ -150,7 +149,8 @@ class Condition:
         self._scope.timeline = timeline
         self._scope.loops = {name: enclosing_loop(program.path, name) for name in expression.loops}
         self._scope.references = {
-            address: Reading(targets[address].program, targets[address].slot) for address in expression.references
+            address: ReferencedValue(targets[address].program, targets[address].slot)
+            for address in expression.references
         }
         self.holds = _holding(expression, self._scope)
 
@@ -283,14 +283,3 @@ def _nodes(part: object) -> Iterator[Node]:
     elif isinstance(part, tuple):
         for item in part:
             yield from _nodes(item)
-
-
-def unevaluated(condition: Condition, error: StepperError, stack: Sequence[Frame]) -> Unevaluated:
-    """Return that a condition could not be evaluated at a moment."""
-    location = location_of(stack[: len(condition.program.path) + 1], condition.file)
-    return Unevaluated(
-        kind=CauseKind.UNKNOWN,
-        location=location,
-        expression=condition.expression.text,
-        message=str(error).splitlines()[0],
-    )

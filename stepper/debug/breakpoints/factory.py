@@ -1,166 +1,215 @@
-"""What makes a breakpoint of its description: the checks that watch for it. What is wrong in it is refused here."""
+"""Breakpoints from their descriptions: the checks that watch for them. What is wrong in one is refused here."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Expected
-from stepper.debug.breakpoints.carried import loop_checks
-from stepper.debug.breakpoints.checks import Check, bodies
-from stepper.debug.breakpoints.conditions import condition_at, conditions_of
-from stepper.debug.breakpoints.differences import difference_check, difference_checks
+from stepper.debug.breakpoints.checks import BEGUN, Causes, Check, closed, is_body, iteration_in
+from stepper.debug.breakpoints.conditions import Condition, condition_at, conditions_of
 from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.breakpoints.kinds import DataBreak, data_break, near_word, unfinished
+from stepper.debug.breakpoints.kinds import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.breakpoints.logpoints import LogLine
-from stepper.debug.breakpoints.non_finite import non_finite_checks
-from stepper.debug.breakpoints.targets import loop_body, operations_of, places, value_place
-from stepper.debug.breakpoints.values import at_place, becomes_true, is_true, shape_checks, value_checks
-from stepper.debug.causes.cause import CauseKind
-from stepper.debug.causes.locations import file_of
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.breakpoints.targets import Place, operations_of, places, value_place
+from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
+from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.timeline import Timeline
+from stepper.engine.frames import Frame
+from stepper.engine.loops import MergedInput
 from stepper.engine.program import Program
-from stepper.errors import UsageError
-
-Made = tuple[list[Check], list[IterationWindow], LogLine | None]
+from stepper.errors import StepperError, UsageError
 
 
-class Maker:
-    """Makes breakpoints of a run; `exceptions` are the operations in which NaN and Inf are expected."""
+class Watched(NamedTuple):
+    """What a breakpoint watches: its checks, their iteration windows, and the line that it logs."""
+
+    checks: Sequence[Check]
+    windows: Sequence[IterationWindow]
+    line: LogLine | None = None
+
+
+class BreakpointFactory:
+    """Maker of breakpoints of a run; `exceptions` are the operations in which NaN and Inf are expected."""
 
     def __init__(self, timeline: Timeline, exceptions: Sequence[Expected]) -> None:
         self._timeline = timeline
         self._exceptions = exceptions
-        self._file = file_of(timeline.machine.compiled)
+        self._compiled = timeline.machine.compiled
+        self._file = file_of(self._compiled)
 
     def ensure_operations(self, pattern: str, where: Program) -> None:
-        """UsageError for a pattern that names no operation."""
-        operations_of(pattern, self._timeline.machine.compiled, where)
+        """Raise UsageError for a pattern that names no operation."""
+        operations_of(pattern, self._compiled, where)
 
     def ensure_elements(self, description: BreakDescription, where: Program) -> str:
-        """UsageError for a data breakpoint about an element that its value does not have.
+        """Return a note about an element that the value of a data breakpoint may lack; it may be empty.
 
-        Return a note about one that it may lack; else it is empty.
+        Raise UsageError for one that it does not have.
         """
-        wanted = data_break(description.text) if description.kind is BreakKind.WHEN else None
+        wanted = data_breakpoint(description.text) if description.kind is BreakKind.WHEN else None
         if wanted is not None and wanted.address is not None and wanted.address.index:
-            machine = self._timeline.machine
-            target = value_place(wanted.address, machine.compiled, where).target
+            target = value_place(wanted.address, self._compiled, where).target
             if target is not None:
-                return ensure_elements(wanted.address, target, machine.stack)
+                return ensure_elements(wanted.address, target, self._timeline.machine.stack)
         return ""
 
     def has_exceptions(self, description: BreakDescription) -> bool:
-        """Whether a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
-        return description.kind is BreakKind.WHEN and description.text in (CauseKind.NAN, CauseKind.INF)
+        """True if a breakpoint asks nothing of the operations in which NaN and Inf are expected."""
+        return description.kind is BreakKind.WHEN and description.text in set(NonFiniteKind)
 
-    def until(self, text: str, where: Program) -> tuple[list[Check], list[IterationWindow]]:
-        """The checks and windows of a movement that ends where a condition holds."""
+    def until(self, text: str, where: Program) -> Checks:
+        """Return what is watched by a movement that ends where a condition holds."""
         conditions = conditions_of(text, self._timeline, where)
-        windows = [window for condition in conditions for window in condition.windows]
-        return [is_true(condition) for condition in conditions], windows
+        return Checks.joined([Checks([is_true(condition)], condition.windows) for condition in conditions])
 
-    def anomalies(self, where: Program) -> tuple[list[Check], list[IterationWindow]]:
-        """The same of one that ends where NaN or Inf is made, or a carried shape changes."""
-        made = [self._made_when(CauseKind.NAN, where), self._made_when(CauseKind.INF, where)]
+    def anomalies(self, where: Program) -> Checks:
+        """Return the same of one that ends where NaN or Inf appears, or a carried shape changes."""
+        found = [self._when(kind, where) for kind in NonFiniteKind]
         with contextlib.suppress(UsageError):  # a model without loops carries no shapes
-            made.append(self._made_when(CauseKind.SHAPE, where))
-        checks = [check for found, _windows in made for check in found]
-        return checks, [window for _checks, found in made for window in found]
+            found.append(self._when("shape", where))
+        return Checks.joined(found)
 
-    def made(self, description: BreakDescription, where: Program) -> Made:
-        """The checks of a breakpoint, the windows that they leave, and the line that it logs. Raises UsageError."""
+    def watched(self, description: BreakDescription, where: Program) -> Watched:
+        """Return what a breakpoint watches. Raise UsageError."""
         if description.kind is BreakKind.WHEN:
-            return (*self._made_when(description.text, where), None)
+            return Watched(*self._when(description.text, where))
         if description.kind is BreakKind.LOG:
-            return self._made_log(description, where)
-        checks, windows = self._made_at(description, where)
-        return checks, windows, None
+            return self._log(description, where)
+        return Watched(*self._at(description, where))
 
-    def _made_at(self, description: BreakDescription, where: Program) -> tuple[list[Check], list[IterationWindow]]:
-        checks: list[Check] = []
-        windows: list[IterationWindow] = []
-        problem: UsageError | None = None
-        prompt = not description.condition and not description.hit
+    def _at(self, description: BreakDescription, where: Program) -> Checks:
         try:
-            found = places(description.text, self._timeline.machine.compiled, where)
+            found = places(description.text, self._compiled, where)
         except UsageError as error:
             if hint := unfinished(description.text):
                 raise UsageError(hint) from None
             if near := near_word(description.text):
                 raise UsageError(f"{error}; among the words of break {near}") from None
             raise
+        parts: list[Checks] = []
+        problem: UsageError | None = None
+        prompt = not description.condition and not description.hit
         for place in found:
             try:
-                condition = self._condition(description.condition, place.program, place.index)
+                condition = self._condition(description.condition, place)
             except UsageError as error:
                 problem = error
                 continue
-            checks.append(at_place(place, condition, self._file, prompt=prompt))
-            windows += [] if condition is None else condition.windows
-        if not checks and problem is not None:
+            windows = () if condition is None else condition.windows
+            parts.append(Checks([at_place(place, condition, self._file, prompt=prompt)], windows))
+        if not parts and problem is not None:
             raise problem
-        return checks, windows
+        return Checks.joined(parts)
 
-    def _condition(self, text: str, program: Program, index: int) -> Any:
-        return condition_at(text, self._timeline, program, index) if text else None
+    def _condition(self, text: str, place: Place) -> Condition | None:
+        return condition_at(text, self._timeline, place.program, place.index) if text else None
 
-    def _made_log(self, description: BreakDescription, where: Program) -> Made:
-        found = places(description.text, self._timeline.machine.compiled, where)
+    def _log(self, description: BreakDescription, where: Program) -> Watched:
+        found = places(description.text, self._compiled, where)
         if len(found) > 1:
             raise UsageError(f"'{description.text}' names {len(found)} places; a logpoint is at one")
         place = found[0]
-        condition = self._condition(description.condition, place.program, place.index)
+        condition = self._condition(description.condition, place)
         line = LogLine(description.line, self._timeline, place.program, place.index)
         windows = [*line.windows, *(() if condition is None else condition.windows)]
-        return [at_place(place, condition, self._file, prompt=False)], windows, line
+        return Watched([at_place(place, condition, self._file, prompt=False)], windows, line)
 
-    def _made_when(self, text: str, where: Program) -> tuple[list[Check], list[IterationWindow]]:
-        wanted = data_break(text)
+    def _when(self, text: str, where: Program) -> Checks:
+        wanted = data_breakpoint(text)
         if wanted is None:
-            made = [becomes_true(condition, self._timeline) for condition in conditions_of(text, self._timeline, where)]
-            return [check for checks, _ in made for check in checks], [
-                window for _, windows in made for window in windows
-            ]
-        compiled, reference = self._timeline.machine.compiled, self._timeline.reference
-        if wanted.word is CauseKind.DIFF and reference is not None:
-            return self._made_difference(wanted, reference, where), []
-        if wanted.word in (CauseKind.NAN, CauseKind.INF):
-            named = [operations_of(expected.pattern, compiled, expected.where) for expected in self._exceptions]
-            return non_finite_checks(wanted.word, compiled, frozenset[tuple[int, int]]().union(*named)), []
-        if wanted.address is None:
-            return self._of_loops(wanted, bodies(compiled))
-        body = loop_body(wanted.address, compiled, where)
-        if body is not None and wanted.word is not CauseKind.CHANGES:
-            return self._of_loops(wanted, [body])
-        if wanted.word in (CauseKind.GROW, CauseKind.DIFF, CauseKind.CHANGES):
-            return value_checks(wanted, self._timeline, where)
-        raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
+            conditions = conditions_of(text, self._timeline, where)
+            return Checks.joined([becomes_true(condition, self._timeline) for condition in conditions])
+        expected = [operations_of(one.pattern, self._compiled, one.where) for one in self._exceptions]
+        setting = Setting(self._timeline, where, frozenset[tuple[int, int]]().union(*expected))
+        return kinds()[wanted.word].make_checks(wanted, setting)
 
-    def _made_difference(self, wanted: DataBreak, reference: ReferenceValues, where: Program) -> list[Check]:
-        """`diff>X` against a reference: of every operation, those of one loop, or of one value."""
-        compiled = self._timeline.machine.compiled
-        if wanted.address is None:
-            return difference_checks(wanted, reference, compiled.programs, self._file)
-        body = loop_body(wanted.address, compiled, where)
-        if body is not None:
-            return difference_checks(wanted, reference, [body], self._file)
-        place = value_place(wanted.address, compiled, where)
-        if place.target is None:
-            raise UsageError(f"'{wanted.address}' names no value")
-        return [difference_check(wanted, reference, place.program, place.index, place.target.slot, self._file)]
 
-    def _of_loops(self, wanted: DataBreak, programs: Sequence[Program]) -> tuple[list[Check], list[IterationWindow]]:
-        maker = shape_checks if wanted.word is CauseKind.SHAPE else None
-        checks: list[Check] = []
-        windows: list[IterationWindow] = []
-        for program in programs:
-            made = maker(program, self._timeline) if maker else loop_checks(wanted, program, self._timeline)
-            checks += made[0]
-            windows += made[1]
-        if not checks:
-            raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
-        return checks, windows
+# --- an expression --------------------------------------------------------------------------------------------------
+
+
+def becomes_true(condition: Condition, timeline: Timeline) -> Checks:
+    """Return a check that holds where the condition is true and was not in the iteration before, if there is one."""
+    program = condition.program
+    window = IterationWindow(timeline, program, condition.holds) if is_body(program) else None
+
+    def test(stack: Sequence[Frame]) -> Causes | None:
+        try:
+            holds = condition.holds(stack)
+            before = window is not None and window.past(stack)
+        except StepperError as error:
+            return (_unevaluated(condition, error, stack),)
+        if window is not None:
+            window.put(stack, holds)
+        return (_became(condition, stack, was_false=True),) if holds and not before else None
+
+    # What the window needs the test puts there itself, so it is not to be told of closed iterations.
+    return Checks([Check(program, condition.index, test)], condition.windows)
+
+
+def is_true(condition: Condition) -> Check:
+    """Return a check that holds wherever the condition is true."""
+
+    def test(stack: Sequence[Frame]) -> Causes | None:
+        try:
+            return (_became(condition, stack, was_false=False),) if condition.holds(stack) else None
+        except StepperError as error:
+            return (_unevaluated(condition, error, stack),)
+
+    return Check(condition.program, condition.index, test)
+
+
+def _became(condition: Condition, stack: Sequence[Frame], *, was_false: bool) -> Became:
+    location = location_of(stack[: len(condition.program.path) + 1], condition.file)
+    return Became(location=location, expression=condition.expression.text, was_false=was_false)
+
+
+def _unevaluated(condition: Condition, error: StepperError, stack: Sequence[Frame]) -> Unevaluated:
+    location = location_of(stack[: len(condition.program.path) + 1], condition.file)
+    text = condition.expression.text
+    return Unevaluated(location=location, expression=text, message=str(error).splitlines()[0])
+
+
+# --- a place --------------------------------------------------------------------------------------------------------
+
+
+def at_place(place: Place, condition: Condition | None, file: str, *, prompt: bool) -> Check:
+    """Return a check at a place, in its iterations, where the condition is true; `file` is that of the model."""
+    depth, holds = len(place.program.path), None if condition is None else condition.holds
+
+    def test(stack: Sequence[Frame]) -> Causes | None:
+        try:
+            if holds is not None and not holds(stack):
+                return None
+        except StepperError as error:
+            return (_unevaluated(condition, error, stack),) if condition is not None and place.is_now(stack) else None
+        if not place.is_now(stack):
+            return None
+        entry = _passed(place, stack[depth])
+        reached = Reached(
+            location=location_of(stack[: depth + 1], file, place.layer),
+            what=place.what,
+            condition="" if condition is None else condition.expression.text,
+            edge=None if entry is None else carried_of(place.program, entry, file),
+            passing=None if entry is None else iteration_in(stack[depth]) - (place.index == BEGUN),
+        )
+        return (reached,)
+
+    return Check(place.program, place.index, test, prompt=prompt, may_hold=holds)
+
+
+def _passed(place: Place, frame: Frame) -> MergedInput | None:
+    """Return the back edge over which a value passes at this place; None if none does."""
+    if place.target is None or not is_body(place.program) or place.index not in (BEGUN, closed(place.program)):
+        return None
+    activation = frame.activation
+    assert activation is not None
+    plan: Any = activation.plan
+    outward = place.index != BEGUN
+    entries = [one for one in plan.merged if place.target.slot == (one.result if outward else one.parameter)]
+    if not entries or (outward and activation.ended is not None) or (not outward and activation.iteration == 0):
+        return None
+    found: MergedInput = entries[0]
+    return found

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
-from stepper.debug.breakpoints.kinds import data_break
+from stepper.debug.breakpoints.kinds import data_breakpoint
 from stepper.errors import UsageError
 
 _ONCE: Final = re.compile(r"(.*\S)\s+once")
@@ -45,7 +45,7 @@ def _plain(text: str) -> BreakDescription:
     target, condition = (text, "") if place is None else (text[: place.start()].strip(), text[place.end() :].strip())
     if place is not None and not condition:
         raise UsageError(f"'{text}': the condition behind 'if' is missing")
-    if data_break(target) is None:
+    if data_breakpoint(target) is None:
         return BreakDescription(BreakKind.AT, target, condition)
     if condition:
         raise UsageError(f"'{target}' is a condition itself; write both as one: break when EXPR")

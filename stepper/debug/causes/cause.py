@@ -1,17 +1,17 @@
 """Why a run stopped, as plain frozen data: what held at the moment, in which operation, iteration and line of the file.
 
-Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in texts.py.
+Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in texts.py. Those
+of the kinds of data breakpoints are in the files of the kinds; any_cause.py knows all of them.
 Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infinity", "-Infinity".
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
-from stepper.engine.loops import EndReason
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import BodyRole
 from stepper.ir.sites import LayerSite
@@ -33,26 +33,11 @@ class Trigger(StrEnum):
     ERROR = "error"
 
 
-class CauseKind(StrEnum):
-    """What held."""
+class NonFiniteKind(StrEnum):
+    """What appears that is no finite number."""
 
-    REACHED = "reached"
-    EXPRESSION = "expression"
-    UNKNOWN = "unknown"
     NAN = "nan"
     INF = "inf"
-    SHAPE = "shape"
-    CONDITION = "cond"
-    LIMIT = "limit"
-    LAST = "last"
-    END = "end"
-    STUCK = "stuck"
-    PERIOD = "period"
-    GROW = "grow"
-    DIFF = "diff"
-    CHANGES = "changes"
-    REFERENCE = "reference"
-    ERROR = "error"
 
 
 # --- places and values ----------------------------------------------------------------------------------------------
@@ -227,9 +212,11 @@ class Chain(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
-    """What held at a stop. `number` is that of the breakpoint (0: none); `location` is where the run stands by it."""
+    """What held at a stop, of which `kind` is the name. `number` is that of the breakpoint (0: none); `location` is
+    where the run stands by it.
+    """
 
-    kind: CauseKind
+    kind: str
     location: Location
     trigger: Trigger = Trigger.BREAKPOINT
     number: int = 0
@@ -253,6 +240,7 @@ class Reached(Cause, frozen=True, kw_only=True):
     moment, from the iteration `passing` to the next.
     """
 
+    kind: Literal["reached"] = "reached"
     what: What
     condition: str = ""
     edge: Carried | None = None
@@ -262,6 +250,7 @@ class Reached(Cause, frozen=True, kw_only=True):
 class Became(Cause, frozen=True, kw_only=True):
     """An expression is true; `was_false`: and was not in the iteration before."""
 
+    kind: Literal["expression"] = "expression"
     expression: str
     was_false: bool
 
@@ -269,6 +258,7 @@ class Became(Cause, frozen=True, kw_only=True):
 class Unevaluated(Cause, frozen=True, kw_only=True):
     """An expression cannot be evaluated here; `message` says why."""
 
+    kind: Literal["unknown"] = "unknown"
     expression: str
     message: str
 
@@ -282,6 +272,7 @@ class NonFinite(Cause, frozen=True, kw_only=True):
     before its birth, in the same iteration, whose results are finite; None where the birth is here, or none is near.
     """
 
+    kind: NonFiniteKind
     element: Element
     count: int
     size: int
@@ -293,113 +284,14 @@ class NonFinite(Cause, frozen=True, kw_only=True):
     last_clean: Location | None = None
 
 
-class PortForm(Struct, frozen=True):
-    """Type and shape of an output in the iteration before, and now."""
-
-    output: int
-    before: str
-    now: str
-
-
-class FormChanged(Cause, frozen=True, kw_only=True):
-    """The shape or type of outputs of an operation changed from one iteration to the next."""
-
-    outputs: tuple[PortForm, ...]
-
-
-class LoopEnds(Cause, frozen=True, kw_only=True):
-    """A loop is about to end; `executed` iterations ran. `turned`: its condition became false in the last of them.
-
-    `ended` is why it ends, `limit` the most iterations that it could run (None: unlimited).
-    """
-
-    loop: LayerSite
-    ended: EndReason
-    limit: int | None
-    executed: int
-    turned: bool
-
-
-class Stuck(Cause, frozen=True, kw_only=True):
-    """A carried value came out of an iteration as it went in."""
-
-    carried: Carried
-    value: TensorBrief
-
-
-class Repeats(Cause, frozen=True, kw_only=True):
-    """All that a loop carries is as it was `period` iterations before. `varies`: its other inputs are not the same in
-    each iteration; `limit` is its trip count (None: unlimited).
-    """
-
-    loop: LayerSite
-    iteration: int
-    period: int
-    varies: bool
-    limit: int | None
-
-
-class Grown(Cause, frozen=True, kw_only=True):
-    """A carried value, or the one at an address, has grown beyond `factor` times what it began with."""
-
-    carried: Carried | None
-    address: str
-    factor: float
-    magnitude: float
-    first: float
-
-
-class Moved(Cause, frozen=True, kw_only=True):
-    """A carried value, or the one at an address, changed by `distance` in an iteration, more than `limit`."""
-
-    carried: Carried | None
-    address: str
-    distance: float
-    limit: float
-    change: ValueChange
-
-
-class Changed(Cause, frozen=True, kw_only=True):
-    """The value at an address is another than one iteration before; without `change` it came or went (`appeared`)."""
-
-    address: str
-    change: ValueChange | None
-    appeared: bool = False
-
-
-class Differs(Cause, frozen=True, kw_only=True):
-    """A value is `distance` from that of a reference, more than `limit`; or of another shape (`distance` is None)."""
-
-    reference: str
-    distance: float | None
-    limit: float
-    change: ValueChange
-
-
 class RunFailed(Cause, frozen=True, kw_only=True):
     """The run met an error and stands before the operation that failed."""
 
+    kind: Literal["error"] = "error"
     message: str
 
 
-_FLOATS: Final = frozenset({"distance", "factor", "first", "limit", "magnitude"})
-"""Fields that are floating-point numbers."""
-
-AnyCause = (
-    Reached
-    | Became
-    | Unevaluated
-    | NonFinite
-    | FormChanged
-    | LoopEnds
-    | Stuck
-    | Repeats
-    | Grown
-    | Moved
-    | Changed
-    | Differs
-    | RunFailed
-)
+# --- as JSON --------------------------------------------------------------------------------------------------------
 
 
 def cause_data(cause: Cause) -> dict[str, Any]:
@@ -408,24 +300,7 @@ def cause_data(cause: Cause) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The same, NaN and infinities as text."""
+    """Return the same, NaN and infinities as text."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else json_number(value)
-
-
-def _numbers(value: Any) -> Any:
-    """The same as it was written, where a number is wanted."""
-    if isinstance(value, dict):
-        return {key: _number(item) if key in _FLOATS else _numbers(item) for key, item in value.items()}
-    return [_numbers(item) for item in value] if isinstance(value, list) else value
-
-
-def _number(item: Any) -> Any:
-    return float(item) if isinstance(item, str) and item in NON_FINITE else _numbers(item)
-
-
-def causes_of(data: Any) -> tuple[Cause, ...]:
-    """Return the causes that were written with `cause_data`. Raise msgspec.ValidationError for what is none."""
-    found: tuple[Cause, ...] = convert(_numbers(data), tuple[AnyCause, ...])
-    return found

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, CauseKind, Element, OperandValue, Scalar
+from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
 from stepper.debug.causes.nan_reasons import Made, nan_reason
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
@@ -46,7 +46,7 @@ class NanOrigin(Struct, frozen=True):
 class NonFiniteOutput(Struct, frozen=True):
     """NaN, or else Inf, in an output: the first element of the `count` of `size` that have it, and its origin."""
 
-    kind: CauseKind
+    kind: NonFiniteKind
     element: Element
     count: int
     size: int
@@ -61,7 +61,7 @@ def non_finite_output(
     value = np.asarray(frame.values[operation.outputs[output]])
     if value.dtype not in FLOATING or operation.plans:
         return None
-    for kind, test in ((CauseKind.NAN, np.isnan), (CauseKind.INF, np.isinf)):
+    for kind, test in ((NonFiniteKind.NAN, np.isnan), (NonFiniteKind.INF, np.isinf)):
         mask = test(value)
         if mask.any():
             element = first_element(mask)

@@ -1,55 +1,73 @@
-"""Why a run stopped, in words: the one place where sentences are written from causes."""
+"""Why a run stopped, in words: what all causes share, and the words of those that every run knows.
+
+The cause of a kind of data breakpoint has its words in the file of the kind (`stepper/debug/breakpoints/kinds/`): a
+function for each class of causes, entered with `@words.register`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import singledispatch
-from typing import Final
+from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import (
     Arithmetic,
     Became,
     Carried,
     Cause,
-    CauseKind,
     Chain,
-    Changed,
-    Differs,
     Element,
-    FormChanged,
-    Grown,
     Link,
     LinkKind,
     Location,
-    LoopEnds,
-    Moved,
     NonFinite,
+    NonFiniteKind,
     OperandValue,
     Reached,
-    Repeats,
     RunFailed,
     Scalar,
-    Stuck,
     Trigger,
     Unevaluated,
     ValueChange,
     What,
 )
 from stepper.debug.causes.nan_reasons import number_text
-from stepper.engine.loops import EndReason
 from stepper.ir.sites import LayerSite
 
 # --- a stop ---------------------------------------------------------------------------------------------------------
 
 
+class Words(NamedTuple):
+    """A cause in words: `what` held and `where`, what is to be said `beside` it, and further sentences."""
+
+    what: str
+    where: str = ""
+    beside: str = ""
+    others: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """Return what held, and where."""
+        return f"{self.what} {self.where}" if self.where else self.what
+
+
+@singledispatch
+def words(cause: Cause, *, named: bool) -> Words:
+    """Return a cause in words; `named`: with the names of layers, not their types alone."""
+    raise TypeError(f"there are no words for {type(cause).__name__}")
+
+
+def sentences(cause: Cause) -> tuple[str, ...]:
+    """Return what held, in sentences; the first says what and where, the others how it came to it."""
+    found = words(cause, named=True)
+    return (f"{found.headline}: {found.beside}" if found.beside else found.headline, *found.others)
+
+
 def stop_sentences(causes: Sequence[Cause]) -> tuple[str, ...]:
     """Return all that is to be said of why a run stopped, each sentence with what waited for it."""
-    return tuple(f"{heading(cause)}{text}" for cause in causes for text in sentences(cause))
-
-
-def heading(cause: Cause) -> str:
-    """Return what stands before a sentence: `breakpoint 2: `, `anomaly: `; empty for the aim of a movement."""
-    return f"{name_of(cause)}: " if name_of(cause) else ""
+    return tuple(
+        f"{name_of(cause)}: {text}" if name_of(cause) else text for cause in causes for text in sentences(cause)
+    )
 
 
 def name_of(cause: Cause) -> str:
@@ -64,26 +82,14 @@ def title(cause: Cause, *, is_short: bool = False) -> str:
 
     `is_short` leaves out where.
     """
-    inside = where(cause.location, named=False)
-    return _title(cause).replace(f" {inside}", "") if is_short else _title(cause)
+    found = words(cause, named=False)
+    return found.what if is_short else found.headline
 
 
 def further(cause: Cause) -> tuple[str, ...]:
     """Return what the sentences say beside the title."""
-    first, *others = sentences(cause)
-    beside = first.partition(": ")[2]
-    return (*([beside] if beside else []), *others)
-
-
-@singledispatch
-def sentences(cause: Cause) -> tuple[str, ...]:
-    """Return what held, in sentences; the first says what, the others how it came to it."""
-    raise TypeError(f"there are no words for {type(cause).__name__}")
-
-
-@singledispatch
-def _title(cause: Cause) -> str:
-    return sentences(cause)[0].partition(": ")[0]
+    found = words(cause, named=True)
+    return (*filter(None, [found.beside]), *found.others)
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -91,6 +97,12 @@ def _title(cause: Cause) -> str:
 
 def _name(layer: LayerSite) -> str:
     return layer.name
+
+
+def layer_text(layer: LayerSite | None, *, named: bool) -> str:
+    """Return the layer of a cause: `MatMul 'proj'`; not `named`: `MatMul`."""
+    assert layer is not None, "such a cause is about one"
+    return str(layer) if named else layer.type
 
 
 def where(location: Location, *, named: bool = True) -> str:
@@ -120,8 +132,11 @@ def _listed(operands: Sequence[OperandValue]) -> str:
     return ", ".join(f"{one.input} ({one.layer})" for one in operands)
 
 
-def _edge(carried: Carried | None, address: str) -> str:
-    return address if carried is None else f"the carried value '{carried.parameter.name}'"
+def carried_text(carried: Carried | None, address: str, *, named: bool) -> str:
+    """Return what a cause is about: the carried value `the carried value 'h'`, or the one at an address."""
+    if carried is None:
+        return address
+    return f"the carried value '{carried.parameter.name}'" if named else "the carried value"
 
 
 def change_text(change: ValueChange) -> str:
@@ -138,75 +153,54 @@ def change_text(change: ValueChange) -> str:
 # --- places and expressions -----------------------------------------------------------------------------------------
 
 
-@sentences.register
-def _reached(cause: Reached) -> tuple[str, ...]:
-    reason = f", and '{cause.condition}' is true" if cause.condition else ""
-    text = f"{_happened(cause, named=True)}{reason}"
-    if cause.edge is None or cause.passing is None:
-        return (text,)
-    passes = f"carries it from iteration {cause.passing} to {cause.passing + 1}"
-    return (f"the back edge on line {cause.edge.line} {passes}", text)
+@words.register
+def _reached(cause: Reached, *, named: bool) -> Words:
+    layer, path = layer_text(cause.location.operation, named=named), cause.location.path
+    if cause.what is What.BEGAN and path:
+        found = Words(f"iteration {path[-1].iteration} of {layer} begins")
+    else:
+        found = Words(f"{layer} {cause.what}", where(cause.location, named=named))
+    passes: tuple[str, ...] = ()
+    if cause.edge is not None and cause.passing is not None:
+        from_to = f"carries it from iteration {cause.passing} to {cause.passing + 1}"
+        passes = (f"the back edge on line {cause.edge.line} {from_to}",)
+    return found._replace(beside=f"'{cause.condition}' is true" if cause.condition else "", others=passes)
 
 
-@_title.register
-def _reached_title(cause: Reached) -> str:
-    return _happened(cause, named=False)
-
-
-def _happened(cause: Reached, *, named: bool) -> str:
-    layer = cause.location.operation
-    assert layer is not None, "a place has one"
-    text = str(layer) if named else layer.type
-    if cause.what is What.BEGAN and cause.location.path:
-        return f"iteration {cause.location.path[-1].iteration} of {text} begins"
-    return f"{text} {cause.what} {where(cause.location, named=named)}"
-
-
-@sentences.register
-def _became(cause: Became) -> tuple[str, ...]:
-    return (f"'{cause.expression}' {'became' if cause.was_false else 'is'} true {where(cause.location)}",)
-
-
-@_title.register
-def _became_title(cause: Became) -> str:
+@words.register
+def _became(cause: Became, *, named: bool) -> Words:
     is_true = "became" if cause.was_false else "is"
-    return f"'{cause.expression}' {is_true} true {where(cause.location, named=False)}"
+    return Words(f"'{cause.expression}' {is_true} true", where(cause.location, named=named))
 
 
-@sentences.register
-def _unevaluated(cause: Unevaluated) -> tuple[str, ...]:
-    return (f"the condition '{cause.expression}' cannot be evaluated here: {cause.message}",)
+@words.register
+def _unevaluated(cause: Unevaluated, *, named: bool) -> Words:
+    return Words(f"the condition '{cause.expression}' cannot be evaluated here", beside=cause.message)
+
+
+@words.register
+def _run_failed(cause: RunFailed, *, named: bool) -> Words:
+    return Words(cause.message)
 
 
 # --- NaN and Inf ----------------------------------------------------------------------------------------------------
 
-_WORDS: Final = {CauseKind.NAN: "NaN", CauseKind.INF: "Inf"}
+_WORDS: Final = {NonFiniteKind.NAN: "NaN", NonFiniteKind.INF: "Inf"}
 
 
-def word_of(kind: CauseKind) -> str:
+def word_of(kind: NonFiniteKind) -> str:
     """Return NaN or Inf."""
     return _WORDS[kind]
 
 
-def _appears(cause: NonFinite, *, named: bool) -> str:
-    operation, output = cause.location.operation, cause.location.output
-    assert operation is not None, "NaN and Inf appear in one"
-    text = str(operation) if named else operation.type
+@words.register
+def _non_finite(cause: NonFinite, *, named: bool) -> Words:
+    text, output = layer_text(cause.location.operation, named=named), cause.location.output
     port = f", output {output}" if output is not None and named else ""
-    return f"{_WORDS[cause.kind]} appears in {text}{port} {where(cause.location, named=named)}"
-
-
-@sentences.register
-def _non_finite(cause: NonFinite) -> tuple[str, ...]:
-    at = f"[{','.join(map(str, cause.element))}]"
-    first = f"{_appears(cause, named=True)}: element {at}, {cause.count} of {cause.size} elements"
+    at = f"element [{','.join(map(str, cause.element))}], {cause.count} of {cause.size} elements"
     others = how_sentence(cause), inputs_sentence(cause), chain_sentence(cause.chain), clean_sentence(cause)
-    return (first, *filter(None, others))
-
-
-@_title.register
-def _non_finite_title(cause: NonFinite) -> str:
-    return _appears(cause, named=False)
+    inside = where(cause.location, named=named)
+    return Words(f"{_WORDS[cause.kind]} appears in {text}{port}", inside, at, tuple(filter(None, others)))
 
 
 def how_sentence(cause: NonFinite) -> str:
@@ -382,133 +376,3 @@ def _ways(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[str]:
     """How a value passed the borders of bodies; of many the first and the last."""
     ways = list(dict.fromkeys(_passing(link, named) for link in chain.links if link.kind in _PASSING))
     return [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]] if len(ways) > 3 else ways
-
-
-# --- shapes and loops -----------------------------------------------------------------------------------------------
-
-
-@sentences.register
-def _form_changed(cause: FormChanged) -> tuple[str, ...]:
-    forms = "; ".join(f"{one.before} became {one.now}" for one in cause.outputs)
-    return (f"the shape or type of {cause.location.operation} changed {where(cause.location)}: {forms}",)
-
-
-@_title.register
-def _form_changed_title(cause: FormChanged) -> str:
-    operation = cause.location.operation
-    assert operation is not None, "one operation has changed"
-    return f"the shape or type of {operation.type} changed {where(cause.location, named=False)}"
-
-
-@sentences.register
-def _loop_ends(cause: LoopEnds) -> tuple[str, ...]:
-    is_limit = cause.ended in (EndReason.TRIP_COUNT, EndReason.SLICES)
-    reason = f"{cause.ended} ({cause.limit})" if is_limit else str(cause.ended)
-    count = cause.executed
-    if cause.turned:
-        also = "" if cause.ended is EndReason.CONDITION else f", and {reason}"
-        return (f"the condition became false {where(cause.location)}{also}; the loop is about to end, {count} in all",)
-    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
-    return (f"{cause.loop} is about to end {ran}: {reason}",)
-
-
-@_title.register
-def _loop_ends_title(cause: LoopEnds) -> str:
-    if cause.turned:
-        return f"the condition became false {where(cause.location, named=False)}"
-    count = cause.executed
-    ran = "without an iteration" if not count else f"after iteration {count - 1}, {count} in all"
-    return f"{cause.loop.type} is about to end {ran}"
-
-
-@sentences.register
-def _stuck(cause: Stuck) -> tuple[str, ...]:
-    came = f"is stuck: {where(cause.location)} it came out as it went in"
-    return (f"{_edge(cause.carried, '')} {came}, {cause.value.text}",)
-
-
-@_title.register
-def _stuck_title(cause: Stuck) -> str:
-    return "the carried value is stuck"
-
-
-@sentences.register
-def _repeats(cause: Repeats) -> tuple[str, ...]:
-    before = cause.iteration - cause.period
-    again = f"all carried values of {cause.loop} are after iteration {cause.iteration} what they were after {before}"
-    what = f"{again}: they repeat with period {cause.period}"
-    if cause.varies:
-        return (what, "its other inputs are not the same in each iteration, so it may leave this course")
-    if cause.limit is None:
-        return (what, "nothing else goes into its iterations, so the loop can never end")
-    return (what, f"nothing else goes into its iterations, so only the trip count ({cause.limit}) ends the loop")
-
-
-@_title.register
-def _repeats_title(cause: Repeats) -> str:
-    return f"the carried values of {cause.loop.type} repeat with period {cause.period}"
-
-
-@sentences.register
-def _grown(cause: Grown) -> tuple[str, ...]:
-    numbers = f"{cause.magnitude:g}", f"{cause.first:g} at first"
-    if cause.carried is None:
-        beyond = f"{cause.address} has grown beyond {cause.factor:g} times its first value {where(cause.location)}"
-        return (f"{beyond}: {numbers[0]}, {numbers[1]}",)
-    text = f"{_edge(cause.carried, '')} has grown beyond {cause.factor:g} times what it began with"
-    return (f"{text}: {numbers[0]} {where(cause.location)}, {numbers[1]}",)
-
-
-@_title.register
-def _grown_title(cause: Grown) -> str:
-    what = "the carried value" if cause.carried is not None else cause.address
-    return f"{what} has grown beyond {cause.factor:g} times what it began with"
-
-
-@sentences.register
-def _moved(cause: Moved) -> tuple[str, ...]:
-    text = f"{_edge(cause.carried, cause.address)} changed by {cause.distance:g} {where(cause.location)}"
-    return (f"{text}, more than {cause.limit:g}: {change_text(cause.change)}",)
-
-
-@_title.register
-def _moved_title(cause: Moved) -> str:
-    what = "the carried value" if cause.carried is not None else cause.address
-    return f"{what} changed by {cause.distance:g} {where(cause.location, named=False)}, more than {cause.limit:g}"
-
-
-@sentences.register
-def _changed(cause: Changed) -> tuple[str, ...]:
-    if cause.change is None:
-        came = "is there for the first time" if cause.appeared else "is no longer there"
-        return (f"{cause.address} {came} {where(cause.location)}",)
-    return (f"{cause.address} changed {where(cause.location)} {change_text(cause.change)}",)
-
-
-@_title.register
-def _changed_title(cause: Changed) -> str:
-    return f"{cause.address} changed {where(cause.location, named=False)}"
-
-
-@sentences.register
-def _differs(cause: Differs) -> tuple[str, ...]:
-    operation, inside = cause.location.operation, where(cause.location)
-    if cause.distance is None:
-        shapes = f"{list(cause.change.now.shape)} against {list(cause.change.before.shape)}"
-        return (f"{operation} has another shape than in {cause.reference} {inside}: {shapes}",)
-    text = f"{operation} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
-    return (f"{text}: {change_text(cause.change)}",)
-
-
-@_title.register
-def _differs_title(cause: Differs) -> str:
-    operation, inside = cause.location.operation, where(cause.location, named=False)
-    assert operation is not None, "one operation differs"
-    if cause.distance is None:
-        return f"{operation.type} has another shape than in {cause.reference} {inside}"
-    return f"{operation.type} is {cause.distance:g} from {cause.reference} {inside}, more than {cause.limit:g}"
-
-
-@sentences.register
-def _run_failed(cause: RunFailed) -> tuple[str, ...]:
-    return (cause.message,)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.debug.causes.cause import CauseKind, Location
+from stepper.debug.causes.cause import Location, NonFiniteKind
 from stepper.debug.find import Which
 from stepper.engine.program import Program
 from stepper.errors import SessionError
@@ -38,7 +38,7 @@ class NonFiniteValue(Struct, frozen=True):
     address: str
     count: int
     size: int
-    kind: CauseKind
+    kind: NonFiniteKind
     location: Location
     computed_by: str = ""
 
@@ -54,7 +54,7 @@ _Key = tuple[int, ...]
 """Sorts moments by when a value was computed: for each graph on the way its activation, iteration and position."""
 
 
-def find_non_finite(recording: Recording, word: CauseKind, which: Which, limit: int) -> NonFiniteValues:
+def find_non_finite(recording: Recording, word: NonFiniteKind, which: Which, limit: int) -> NonFiniteValues:
     """Return the first, the last, or all values (up to a limit) with NaN or infinite elements."""
     catalogue = Catalogue(recording)
     wanted = limit if which is Which.ALL else 1
@@ -100,13 +100,13 @@ class _Some:
             known.append(hit)
 
 
-def _in_tensors(recording: Recording, word: CauseKind) -> Iterator[_NonFiniteRow]:
-    column = "nan" if word is CauseKind.NAN else "inf"
+def _in_tensors(recording: Recording, word: NonFiniteKind) -> Iterator[_NonFiniteRow]:
+    column = "nan" if word is NonFiniteKind.NAN else "inf"
     for row in recording.stream(f"SELECT port, iteration, {column}, form FROM tensors WHERE {column} > 0"):
         yield _NonFiniteRow(*_integers(recording, row))
 
 
-def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_NonFiniteRow]:
+def _in_numbers(recording: Recording, word: NonFiniteKind) -> Iterator[_NonFiniteRow]:
     rows = recording.stream(
         f"SELECT port, first, count, {', '.join(_NUMBERS)} FROM numbers WHERE count < {RUN_LENGTH} OR {_SUSPICIOUS}"
     )
@@ -114,7 +114,7 @@ def _in_numbers(recording: Recording, word: CauseKind) -> Iterator[_NonFiniteRow
         port, first, count = _integers(recording, row)
         for offset, number in enumerate(numbers[:count]):
             infinite = isinstance(number, float) and math.isinf(number)
-            if number is None if word is CauseKind.NAN else infinite:
+            if number is None if word is NonFiniteKind.NAN else infinite:
                 yield _NonFiniteRow(port, first + offset, 1, None)
 
 
@@ -125,7 +125,7 @@ def _integers(recording: Recording, row: Sequence[Any]) -> Sequence[int]:
 
 
 def _finding(
-    recording: Recording, catalogue: Catalogue, hit: _NonFiniteRow, kind: CauseKind
+    recording: Recording, catalogue: Catalogue, hit: _NonFiniteRow, kind: NonFiniteKind
 ) -> tuple[_Key, NonFiniteValue]:
     target = catalogue.port(hit.port)
     path = target.program.path
@@ -149,7 +149,9 @@ def _way(catalogue: Catalogue, program: Program, moment: moments.RecordedMoment)
             yield 2 * catalogue.way(program)[depth]
 
 
-def _in_wholes(recording: Recording, catalogue: Catalogue, word: CauseKind) -> Iterator[tuple[_Key, NonFiniteValue]]:
+def _in_wholes(
+    recording: Recording, catalogue: Catalogue, word: NonFiniteKind
+) -> Iterator[tuple[_Key, NonFiniteValue]]:
     """Yield the model's inputs come before everything, its outputs after."""
     for target, (table, position) in catalogue.wholes():
         summary = summary_of(recording.whole(table, position))

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.breakpoints.checks import place_text
-from stepper.debug.breakpoints.kinds import MEANINGS, data_break
+from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
 from stepper.debug.inspection.run_views import BreakView
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip_end, printable, wrapped
@@ -78,9 +78,9 @@ _VERBS: Final = {BreakKind.AT: "stops", BreakKind.WHEN: "stops when", BreakKind.
 def _waits_for(chosen: BreakView) -> list[str]:
     """Where, or when, in sentences."""
     if chosen.kind is BreakKind.WHEN:
-        found = data_break(chosen.text)
+        found = data_breakpoint(chosen.text)
         about = "" if found is None or found.address is None else f"   ({chosen.text})"
-        return [f"{chosen.text} becomes true" if found is None else MEANINGS[found.word] + about]
+        return [f"{chosen.text} becomes true" if found is None else kinds()[found.word].meaning + about]
     places = list(dict.fromkeys(place_text(program, index) for program, index in chosen.first_places))
     more = len(chosen.places) - min(len(places), _MOST_PLACES)
     return [*places[:_MOST_PLACES], *([f"and at {more} more places"] if more > 0 else [])]

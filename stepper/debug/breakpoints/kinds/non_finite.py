@@ -1,4 +1,4 @@
-"""NaN or Inf appears: in an output of an operation of which no input had one.
+"""`break nan` and `break inf`: one appears in an output of an operation of which no input had one.
 
 What comes into a body (Parameters) was seen where it was computed, so it is reported there and not again; only what the
 run was given from outside counts as new where it is first read. All values of a section are tested at once by a sum,
@@ -13,17 +13,32 @@ from typing import NamedTuple
 import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check, Guard, Test, iteration_in
-from stepper.debug.causes.cause import CauseKind, NonFinite
+from stepper.debug.breakpoints.kinds import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.locations import file_of, operation_location
 from stepper.debug.causes.nan_origins import first_element, nan_origin
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
-_TESTS = {CauseKind.NAN: np.isnan, CauseKind.INF: np.isinf}
+_TESTS = {NonFiniteKind.NAN: np.isnan, NonFiniteKind.INF: np.isinf}
 
 
-def non_finite_checks(word: CauseKind, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]) -> list[Check]:
+@kind("nan", "an operation gives a NaN and had none in its inputs")
+def nan(_wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return a check of each operation."""
+    return Checks(non_finite_checks(NonFiniteKind.NAN, setting.compiled, setting.expected))
+
+
+@kind("inf", "an operation gives an Inf and had none in its inputs")
+def inf(_wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return a check of each operation."""
+    return Checks(non_finite_checks(NonFiniteKind.INF, setting.compiled, setting.expected))
+
+
+def non_finite_checks(
+    word: NonFiniteKind, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]
+) -> list[Check]:
     """A check for each operation of the model but the exceptions, as (id of the program, index)."""
     checks: list[Check] = []
     for program, given in _given(compiled):
@@ -35,7 +50,7 @@ def non_finite_checks(word: CauseKind, compiled: CompiledModel, exceptions: froz
     return checks
 
 
-def holds_any(word: CauseKind, value: Value | None) -> bool:
+def holds_any(word: NonFiniteKind, value: Value | None) -> bool:
     """Whether an element is NaN (or infinite); values of types that have none have none."""
     if value is None or value.dtype not in FLOATING:
         return False
@@ -111,7 +126,7 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
     return total - total == 0.0
 
 
-def _test(word: CauseKind, program: Program, operation: Operation, given: Given, file: str) -> Test:
+def _test(word: NonFiniteKind, program: Program, operation: Operation, given: Given, file: str) -> Test:
     depth = len(program.path)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
@@ -128,7 +143,7 @@ def _test(word: CauseKind, program: Program, operation: Operation, given: Given,
 
 
 def _cause(
-    word: CauseKind, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
+    word: NonFiniteKind, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
 ) -> NonFinite:
     value = np.asarray(frames[-1].values[slot])
     mask = _TESTS[word](value)
