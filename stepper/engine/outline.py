@@ -6,6 +6,7 @@ Plain data for `stepper inspect` and for whoever wants to show a model; needs no
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
 from msgspec import Struct
 
@@ -36,7 +37,7 @@ class PortEntry(Struct, frozen=True):
     input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port.
     """
 
-    direction: str
+    direction: Literal["input", "output"]
     role: str
     outer: int | None
     inner: LayerSite
@@ -61,7 +62,7 @@ class WithoutKernel(Struct, frozen=True):
 
 
 class LoopOutline(Struct, frozen=True):
-    """One TensorIterator, LoopOutline or If, and what controls it.
+    """One TensorIterator, Loop or If, and what controls it.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
     """

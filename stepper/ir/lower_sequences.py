@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.element_types import BOOLEAN, F32, I64, ElementType, is_floating
 from stepper.ir.graph_builder import GraphBuilder, Tensor
@@ -226,7 +227,7 @@ def _body(kind: SequenceKind, attributes: Mapping[str, str], direction: Directio
     ]
     y, carried = _step(inner, kind, attributes, parameters)
     slicing = Slicing(TIME, -1, 0, -1, 1) if direction.reverse else Slicing(TIME, 0, -1, 1, 1)
-    cuts = {0: slicing, 1: slicing._replace(axis=0)}
+    cuts = {0: slicing, 1: replace(slicing, axis=0)}
     ids = [parameter.source.layer for parameter in parameters]
     inputs = [InputMapping(k, identity, cuts.get(k), None, False, line) for k, identity in enumerate(ids)]
     outputs = [OutputMapping(0, y, slicing, None, line)]

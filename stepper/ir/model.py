@@ -51,7 +51,7 @@ class Source(NamedTuple):
     output: int
 
 
-class Slicing(NamedTuple):
+class Slicing(Struct, frozen=True):
     """Cutting of an input or joining of an output along the `axis` of a port map entry, iteration by iteration.
 
     `part_size` is None where the file does not say.

@@ -14,10 +14,10 @@ from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Chain
 from stepper.debug.found import Moment
-from stepper.debug.stop import Reason, SearchedRange
-from stepper.engine.endings import Control
-from stepper.engine.outline import BackEdgeOutline, TensorOutline, WithoutKernel
+from stepper.debug.stop import Mark, Reason, SearchedRange
+from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
+from stepper.ir.model import Slicing
 from stepper.ir.sites import LayerSite
 from stepper.ops.departures import Departure
 from stepper.recording.reading.non_finite import NonFiniteValue
@@ -172,40 +172,6 @@ BreakAnswer.__doc__ = "`stepper run --break` where a breakpoint stopped the run:
 # --- inspect --------------------------------------------------------------------------------------------------------
 
 
-class SlicingData(TypedDict):
-    """Cutting of an input or joining of an output, as the file has it."""
-
-    axis: int
-    start: int
-    end: int
-    stride: int
-    part_size: int | None
-
-
-class EntryData(TypedDict):
-    """An entry of a port map: `outer` is the index of the layer's port (null: none), `inner` a layer of the body."""
-
-    direction: Literal["input", "output"]
-    role: str
-    outer: int | None
-    inner: LayerSite
-    slicing: SlicingData | None
-    line: int
-
-
-class LoopOutline(TypedDict):
-    """A TensorIterator, Loop or If, and what controls it; `opened_from` is the type of the sequence that it was."""
-
-    path: str
-    type: str
-    layer: LayerSite
-    opened_from: str | None
-    control: Control
-    entries: list[EntryData]
-    back_edges: list[BackEdgeOutline]
-    operations: dict[str, int]
-
-
 class InspectAnswer(AnyAnswer):
     """`stepper inspect`: what the model is made of. `weights` are the bytes of the .bin, null without one."""
 
@@ -289,14 +255,6 @@ class NonFiniteAnswer(AnyAnswer):
 # --- compare and passes ---------------------------------------------------------------------------------------------
 
 
-class PathStepData(TypedDict):
-    """A loop or an If on the way to a place: which body of it, and which iteration."""
-
-    layer: LayerSite
-    body: str
-    iteration: int | None
-
-
 class Measure(TypedDict):
     """Distance of two tensors: the largest absolute and relative difference, that in units of the last place, the
     cosine of the angle between them, how many of `size` elements are outside of the tolerance, the index of the worst.
@@ -364,7 +322,7 @@ class Verdict(TypedDict):
 
     place: str
     loop: LoopIn | None
-    path: list[PathStepData]
+    path: list[BodySite]
     iteration: int | None
     layer: LayerSite | None
     port_map: str | None
@@ -382,7 +340,7 @@ class Born(TypedDict):
     """A NaN or Inf that appears in our run; `shared`: in the reference, too."""
 
     layer: LayerSite | None
-    path: list[PathStepData]
+    path: list[BodySite]
     shared: bool
     text: str
     cause: AnyCause
@@ -428,9 +386,9 @@ class ComparedOperation(TypedDict):
     output: int
     compared: int
     differing: int
-    first: list[PathStepData] | None
+    first: list[BodySite] | None
     worst: Measure | None
-    worst_at: list[PathStepData] | None
+    worst_at: list[BodySite] | None
     origin: str | None
 
 
@@ -505,7 +463,7 @@ class TracedOutput(TypedDict):
     output: int | None
     result: int
     role: str
-    slicing: SlicingData | None
+    slicing: Slicing | None
     order: str | None
 
 
@@ -637,7 +595,7 @@ class PortData(TypedDict):
     line: int
     inner: ValueData
     outer: ValueData | None
-    slicing: SlicingData | None
+    slicing: Slicing | None
     slice: SliceData | None
     why: str
 
@@ -956,13 +914,6 @@ class MemoryAnswer(Lines):
     budget: int
 
 
-class MarkData(TypedDict):
-    """A moment with a name."""
-
-    tick: int
-    branch: str
-
-
 class AboutAnswer(Lines):
     """`info`: about what there is something to say."""
 
@@ -972,7 +923,7 @@ class AboutAnswer(Lines):
 class MarksAnswer(Lines):
     """`info marks`."""
 
-    marks: dict[str, MarkData]
+    marks: dict[str, Mark]
 
 
 class MarkAnswer(Lines):

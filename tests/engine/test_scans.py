@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
@@ -47,7 +48,7 @@ def test_pieces_of_several_lengths_are_joined_as_they_are() -> None:
     notes: list[str] = []
     scan = scan_of([1], [2, 3], [], [4])
     assert scan.concatenated(FORWARD, Rules.SPEC, notes.append).tolist() == [1, 2, 3, 4]
-    assert scan.concatenated(FORWARD._replace(stride=-1), Rules.SPEC, notes.append).tolist() == [4, 2, 3, 1]
+    assert scan.concatenated(replace(FORWARD, stride=-1), Rules.SPEC, notes.append).tolist() == [4, 2, 3, 1]
     assert notes == ["a piece is 2 long along axis 0, OpenVINO expects the stride, 1"] * 2
 
 

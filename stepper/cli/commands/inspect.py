@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from stepper.cli.options.engine import opened_model
 from stepper.cli.printing import say
@@ -25,21 +25,11 @@ def execute(options: argparse.Namespace) -> int:
     model = opened_model(options)
     found = outline(open_sequences(model) if options.open_sequences else model)
     if options.json:
-        report = {"model": options.model, **_json(found)}
-        print_json(report)
+        print_json({"model": options.model, **as_data(found)})
     else:
         for line in _text(found):
             say(line)
     return 0
-
-
-def _json(found: Outline) -> dict[str, Any]:
-    data: dict[str, Any] = as_data(found)
-    for loop in data["loops"]:
-        for entry in loop["entries"]:
-            if entry["slicing"] is not None:
-                entry["slicing"] = entry["slicing"]._asdict()
-    return data
 
 
 def _text(found: Outline) -> list[str]:

@@ -23,6 +23,7 @@ from stepper.element_types import Array
 from stepper.ir.model import Model, Slicing
 from stepper.ir.sites import layer_data
 from stepper.plain_values import tensor_json
+from stepper.records import as_data
 
 
 class ViewData:
@@ -91,7 +92,7 @@ class ViewData:
             "line": entry.line,
             "inner": self.value(entry.inner),
             "outer": None if entry.outer is None else self.value(entry.outer),
-            "slicing": None if slicing is None else slicing._asdict(),
+            "slicing": as_data(slicing),
             "slice": None if cut is None else _slice(cut),
             "why": entry.why,
         }

@@ -43,11 +43,10 @@ def write_json(picture: Picture) -> str:
 
 def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
     entry = trace.loop.body.outputs[index]
-    slicing = None if entry.slicing is None else entry.slicing._asdict()
     scans = [] if trace.view is None else trace.view.scans
     order = next((scan.order for scan in scans if scan.output == entry.output), None)
     found = {"output": entry.output, "result": entry.result, "role": output_role(entry)}
-    return {**found, "slicing": slicing, "order": order}
+    return {**found, "slicing": as_data(entry.slicing), "order": order}
 
 
 def _iteration_json(trace: LoopTrace, iteration: IterationTrace, content: FigureContent) -> dict[str, Any]:
