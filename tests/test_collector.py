@@ -13,8 +13,10 @@ import pytest
 import stepper
 from stepper import collector
 from tests.debug.debugged import SAMPLES, sample
+from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
 from tui.launch import Keeping, open_application
+from tui.registry import VIEWS
 
 ROOT = Path(__file__).parents[1]
 MODEL = SAMPLES / "for_loop" / "model.xml"
@@ -91,3 +93,20 @@ def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(StepperApp, "run", run)
     assert open_application(sample("for_loop"), keeping=Keeping(keep=False)) == 0
     assert frozen[0] > 10_000 and gc.get_freeze_count() == 0 and gc.isenabled()
+
+
+def test_nothing_of_a_run_stays_after_its_application() -> None:
+    debugger = sample("for_loop")
+    model = weakref.ref(debugger.model)
+
+    async def script(driven: Driven) -> None:
+        await driven.type("watch balance_next")
+        for view in VIEWS:
+            await driven.type(f"view {view}")
+            await driven.filled()
+            await driven.type("view main")
+
+    drive(debugger, script, lines=("run-to balance_next@3",))
+    del debugger
+    gc.collect()
+    assert model() is None

@@ -8,7 +8,7 @@ from stepper.element_types import Array
 from stepper.engine.frames import LoopRun
 
 
-class Reading(Struct, frozen=True, eq=False):
+class Reading(Struct, frozen=True, eq=False, weakref=True):
     """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
     `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and

@@ -135,7 +135,7 @@ are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
-class Program(Immutable, Struct, frozen=True, dict=True):
+class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
     """A compiled graph.
 
     `template` is what a frame's values begin as: constants and what follows from constants alone, else None.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from weakref import ref
 
 from stepper.engine.partners import mark_of
 from stepper.engine.program import Program
@@ -12,19 +13,18 @@ from stepper.query import short_names
 from tui.paint.rows import clip, printable
 
 _ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
-_KNOWN: Final[dict[int, tuple[Program, tuple[str, ...]]]] = {}
+_KNOWN: Final[dict[int, tuple[ref[Program], tuple[str, ...]]]] = {}
+"""By the identity of the program, as long as there is one: a program is compared and hashed by all that is in it."""
 
 
 def operation_names(program: Program) -> tuple[str, ...]:
     """The short names of a graph's operations, in their order."""
-    known = _KNOWN.get(id(program))
-    if known is None:
+    key = id(program)
+    if key not in _KNOWN:
         names = short_names.short_names_of(program.graph)
-        known = _KNOWN[id(program)] = (
-            program,
-            tuple(printable(names[operation.layer.id]) for operation in program.operations),
-        )
-    return known[1]
+        printed = tuple(printable(names[operation.layer.id]) for operation in program.operations)
+        _KNOWN[key] = ref(program, lambda _gone: _KNOWN.pop(key)), printed
+    return _KNOWN[key][1]
 
 
 def partner_mark(program: Program, index: int) -> str:

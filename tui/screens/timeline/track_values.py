@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.readings import Reading
@@ -18,11 +19,16 @@ def value_of(watch: WatchView) -> Array | None:
     return None if watch.now is None or watch.now.error else watch.now.value
 
 
-@lru_cache(maxsize=20_000)  # each key shows all of them again
+_NUMBERS: Final[WeakKeyDictionary[Reading, float | None]] = WeakKeyDictionary()
+"""Each key shows all of them again."""
+
+
 def number_in(reading: Reading) -> float | None:
     """A reading as one number; None where it is none."""
-    value = reading.value
-    return None if value is None or value.dtype.names is not None else number_of(value)
+    if reading not in _NUMBERS:
+        value = reading.value
+        _NUMBERS[reading] = None if value is None or value.dtype.names is not None else number_of(value)
+    return _NUMBERS[reading]
 
 
 def measured(name: str, value: Array | None, room: int) -> str:
