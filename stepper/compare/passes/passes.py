@@ -8,6 +8,7 @@ file are not run; those after which the model has operations of the plugin's own
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
+from stepper.compare.files.constants import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
-from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerance
-from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.compare.run.metrics import measure
+from stepper.compare.run.tolerances import EXACT, OTHER_KERNELS, Tolerance
+from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every, LoopEndObserver
 from stepper.engine.frames import Activation, Frame
@@ -33,7 +36,6 @@ from stepper.ir import read
 from stepper.ir.model import Model, parameter_type
 from stepper.openvino.pass_trace import traced_passes
 from stepper.ops.axes import shape_text
-from stepper.plain_values import storable
 
 _CHUNK: Final = 2**20
 
@@ -243,20 +245,15 @@ def _difference(before: Array, after: Array, tolerance: Tolerance) -> tuple[str,
     """Return what is wrong with `after` and the largest difference. A scalar and one of shape [1] are alike."""
     if before.shape != after.shape and (before.size != 1 or after.size != 1):
         return f"shape {shape_text(after.shape)} instead of {shape_text(before.shape)}", 0.0
-    if before.dtype == STRING_DTYPE:
-        return ("" if bool((before == after).all()) else "texts differ"), 0.0
-    exact = not is_floating(before.dtype)
-    # Wide numbers are compared in f64, where all of i32 and f32 is exact.
-    a, b = (storable(array).astype(np.float64).reshape(-1) for array in (before, after))
-    with np.errstate(invalid="ignore"):
-        limit = 0.0 if exact else tolerance.absolute + tolerance.relative * np.abs(a)
-        wrong = ~((np.abs(a - b) <= limit) | (a == b) | (np.isnan(a) & np.isnan(b)))
-        distance = float(np.max(np.where(np.isfinite(a - b), np.abs(a - b), 0.0), initial=0.0))
-    if not wrong.any():
+    found = measure(after.reshape(before.shape), before, tolerance if is_floating(before.dtype) else EXACT)
+    if found is None or found.problem:
+        return "" if found is None else found.problem, 0.0
+    distance = found.absolute if math.isfinite(found.absolute) else 0.0
+    if not found.differs:
         return "", distance
-    place = int(np.argmax(wrong))
-    share = f"{int(wrong.sum())} of {wrong.size} elements differ"
-    return f"{share}, the first at {place}: {b[place]:.6g} instead of {a[place]:.6g}", distance
+    worst = f"{number(found.ours)} instead of {number(found.theirs)}"
+    where = f", the worst at {list(found.index)}" if found.size > 1 else ""
+    return f"{found.outside} of {found.size} elements differ{where}: {worst}", distance
 
 
 def _hash(path: Path) -> bytes:
