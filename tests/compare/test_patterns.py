@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.compare.files import constants as constant_differences
+from stepper.compare.files import constant_differences
 from stepper.compare.report import patterns
 from stepper.compare.run.tolerances import Tolerance
 from stepper.ir.model import Layer

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from stepper.compare.alignment.structure import Matcher
-from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.constants import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Model
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.constants import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Source
 
 _COMMUTATIVE: Final = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from stepper.compare.files.graphs import FileDifference, Touched
 from stepper.compare.run.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch
-from stepper.debug.reference_values import GraphPath
+from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.engine.roles import RoleError, control_inputs, roles_of
 from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, Layer, Model, Source
@@ -184,3 +184,13 @@ def graph_at(model: Model, path: GraphPath) -> Graph:
     for step in path:
         graph = next(body.graph for body in step.layer.bodies if body.role == step.role)
     return graph
+
+
+def graph_paths(model: Model) -> Iterator[tuple[GraphPath, Graph]]:
+    """Yield each graph with the path to it (of no iteration), outer before inner."""
+    waiting: list[tuple[GraphPath, Graph]] = [((), model.graph)]
+    while waiting:
+        path, graph = waiting.pop(0)
+        yield path, graph
+        for layer in graph.layers:
+            waiting += [((*path, PathStep(layer, body.role, None)), body.graph) for body in layer.bodies]

@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.compare.alignment.layers import GraphPair
-from stepper.compare.files import constants as constant_differences
-from stepper.compare.files.constant_inputs import ConstantValues, same_numbers
+from stepper.compare.files import constant_differences
+from stepper.compare.files.constants import ConstantValues, same_numbers
 from stepper.compare.report.words import named, numbered, quoted
 from stepper.ir.model import Graph, Layer, Source
 

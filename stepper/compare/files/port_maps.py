@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.compare.alignment.layers import Alignment, GraphPair
-from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.constants import ConstantValues
 from stepper.compare.files.graphs import FileDifference, FileDifferenceKind, GraphDifferences
 from stepper.compare.report.words import named, numbered
 from stepper.engine.loops import is_backward

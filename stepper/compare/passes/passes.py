@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.compare.files.constants import number
+from stepper.compare.files.constant_differences import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.metrics import measure
 from stepper.compare.run.tolerances import EXACT, OTHER_KERNELS, Tolerance

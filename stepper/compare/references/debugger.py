@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from stepper.compare.alignment.layers import Alignment, align
-from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.constants import ConstantValues
 from stepper.compare.references.opening import open_reference
 from stepper.compare.references.openvino import PeerFrame, RuntimePeer
 from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint

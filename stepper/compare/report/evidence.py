@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepper.compare.files.causes import FileCauses, graph_at
-from stepper.compare.files.constants import number
+from stepper.compare.files.constant_differences import number
 from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.report.explanations import OPENVINO_VERSION, ExplanationKind, RuntimeExplanation
 from stepper.compare.report.words import kind, named, numbered

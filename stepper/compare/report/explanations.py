@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from stepper.compare.files.causes import graph_paths
 from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.observations import OutputComparison
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
-from stepper.ir.model import BodyRole, Graph, Layer, Model, Source
+from stepper.ir.model import Graph, Layer, Model, Source
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
@@ -112,8 +113,10 @@ _Trial = tuple[ExplanationKind, tuple[Layer, ...], tuple[Layer, ...], "NativeTex
 def _trials(model: Model) -> Iterator[_Trial]:
     from stepper.openvino import trials
 
-    for around, graph in _graphs(model):
-        loops, place = tuple(layer for layer, _role in around), [(layer.id, str(role)) for layer, role in around]
+    for path, graph in graph_paths(model):
+        if any(step.layer.opened_from is not None for step in path):
+            continue  # the file has no such graph
+        loops, place = tuple(step.layer for step in path), [(step.layer.id, str(step.role)) for step in path]
         for layers in shared_constants(graph):
             yield ExplanationKind.SHARED_CONSTANT, loops, layers, trials.unshared(model, place, layers[1].id), {}
         for layer in unused_slices(graph):
@@ -121,17 +124,6 @@ def _trials(model: Model) -> Iterator[_Trial]:
             yield ExplanationKind.UNUSED_SLICES, loops, (layer,), text, {}
     for reason, properties in (*(QUANTISED_TRIALS if is_quantised(model) else ()), *USUAL_TRIALS):
         yield reason, (), (), None, properties
-
-
-def _graphs(model: Model) -> Iterator[tuple[tuple[tuple[Layer, BodyRole], ...], Graph]]:
-    """Yield each graph of the file, and the loops and Ifs that lead to it."""
-    waiting: list[tuple[tuple[tuple[Layer, BodyRole], ...], Graph]] = [((), model.graph)]
-    while waiting:
-        around, graph = waiting.pop(0)
-        yield around, graph
-        for layer in graph.layers:
-            if layer.opened_from is None:
-                waiting += [((*around, (layer, body.role)), body.graph) for body in layer.bodies]
 
 
 def shared_constants(graph: Graph) -> list[tuple[Layer, ...]]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stepper.compare.alignment.layers import Alignment, align, follow_order
 from stepper.compare.files import port_maps as port_map_differences
 from stepper.compare.files.causes import FileCauses
-from stepper.compare.files.constant_inputs import ConstantValues
+from stepper.compare.files.constants import ConstantValues
 from stepper.compare.files.graphs import FileDifference
 from stepper.compare.references.model import ModelReference
 from stepper.compare.references.onnx import OnnxReference

@@ -7,13 +7,14 @@ Nothing is kept but the first and the worst of each place, so memory is bounded 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.compare.files.causes import graph_paths
 from stepper.compare.references.protocol import (
     LoopOutcome,
     ReferenceFailed,
@@ -49,14 +50,14 @@ from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_b
 from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.reference_values import GraphPath, PathStep, path_of, step_of
+from stepper.debug.reference_values import GraphPath, path_of, step_of
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
-from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.model import Layer
 
 _MOST_FINDINGS: Final = 400
 _MORE_ITERATIONS: Final = 1000
@@ -441,7 +442,8 @@ class LockstepWalk:
     def _compare_totals(self) -> None:
         """Compare the iterations of loops of which the reference knows no single run, only how many in all its runs."""
         totals = self.reference.totals()
-        for path, layer in _loops_of(self.machine.compiled.model):
+        paths = graph_paths(self.machine.compiled.model)
+        for path, layer in ((path, layer) for path, graph in paths for layer in graph.layers if layer.is_loop):
             total, record = totals.get(loop_key(path, layer)), self.observations.loops.get(id(layer))
             if total is None or (record is None and not total):
                 continue
@@ -454,16 +456,6 @@ class LockstepWalk:
             if total != record.iterations:
                 ours, theirs = (LoopOutcome(number, "in all its runs") for number in (record.iterations, total))
                 self._add(LoopMismatch(path, layer, None, ours, theirs))
-
-
-def _loops_of(model: Model) -> Iterator[tuple[GraphPath, Layer]]:
-    stack: list[tuple[GraphPath, Graph]] = [((), model.graph)]
-    while stack:
-        path, graph = stack.pop()
-        for layer in graph.layers:
-            if layer.is_loop:
-                yield path, layer
-            stack += [((*path, PathStep(layer, body.role, None)), body.graph) for body in layer.bodies]
 
 
 def _begun(frame: Frame) -> bool:
