@@ -13,7 +13,7 @@ import pytest
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, NodeKind
-from stepper.export.layout.iterations import arrange_stack
+from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.models import Graph, Side, Value, carried, last
@@ -83,7 +83,7 @@ def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
 @pytest.mark.parametrize("values", list(ValueDetail))
 @pytest.mark.parametrize("name", NAMES)
 def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: ValueDetail) -> None:
-    drawing = arrange_stack(unrolled(name, "0:3,-1", FigureContent(depth=9, values=values)))
+    drawing = arrange_iterations(unrolled(name, "0:3,-1", FigureContent(depth=9, values=values)))
     outer = {frame.cluster.id: frame for frame in drawing.frames if not frame.cluster.parent}
     shapes: dict[str, list[tuple[object, ...]]] = {}
     for id, shape in [

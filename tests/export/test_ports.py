@@ -9,7 +9,7 @@ import pytest
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_paths import find_loop
-from stepper.export.layout.port_map import arrange_columns
+from stepper.export.layout.port_map import arrange_port_map
 from stepper.export.views.ports import ports_figure
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample
@@ -25,7 +25,7 @@ def test_every_slicing_stands_in_full_on_its_edge(name: str) -> None:
     wanted = [entry.slicing for entry in (*body.inputs, *body.outputs) if entry.slicing is not None]
     sliced = [edge.label for edge in figure.edges if edge.kind in (EdgeKind.SLICE, EdgeKind.PIECE)]
     assert sorted(label.partition(": ")[2] for label in sliced) == sorted(map(str, wanted))
-    texts = {text.text for text in arrange_columns(figure).texts}
+    texts = {text.text for text in arrange_port_map(figure).texts}
     assert {part for edge in figure.edges for part in edge.label.split(": ")} <= texts
 
 
@@ -53,7 +53,7 @@ def test_an_if_has_the_port_maps_of_both_sides() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_boxes_of_a_port_map_lie_apart_and_lines_run_between_them(name: str) -> None:
-    drawing = arrange_columns(ports(name))
+    drawing = arrange_port_map(ports(name))
     inside = Counter(
         (x, y)
         for box in drawing.boxes
@@ -66,5 +66,5 @@ def test_boxes_of_a_port_map_lie_apart_and_lines_run_between_them(name: str) -> 
 
 def test_several_inputs_of_an_if_bend_in_columns_of_their_own() -> None:
     made = draw(sample("while_loop"), view="ports", loop="number_next")
-    bends = [part.x0 for line in arrange_columns(made.figure).lines for part in line.segments if part.x0 == part.x1]
+    bends = [part.x0 for line in arrange_port_map(made.figure).lines for part in line.segments if part.x0 == part.x1]
     assert len(bends) == len(set(bends)) == 2

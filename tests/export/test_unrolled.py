@@ -14,7 +14,7 @@ from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.layout.iterations import arrange_stack
+from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
@@ -207,7 +207,7 @@ def test_an_inner_loop_is_drawn_of_the_iteration_asked_for() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: ValueDetail) -> None:
     figure = unrolled(name, "0:2,-1", FigureContent(depth=0, values=values))
-    drawing = arrange_stack(figure)
+    drawing = arrange_iterations(figure)
     frames = {frame.cluster.id: frame for frame in drawing.frames}
     shapes: dict[str, list[tuple[str, int, int, int, int]]] = {}
     for box in drawing.boxes:

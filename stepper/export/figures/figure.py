@@ -56,8 +56,8 @@ class Arrangement(StrEnum):
     """Arrangement on the page: ranks of a graph, iterations one below the other, or the columns of a port map."""
 
     LAYERED = "layered"
-    STACK = "stack"
-    COLUMNS = "columns"
+    ITERATIONS = "iterations"
+    PORT_MAP = "port map"
 
 
 class Thumbnail(Struct, frozen=True):

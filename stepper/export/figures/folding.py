@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from stepper.export.layout.ranking import topological_order
 from stepper.ir.model import Graph, Layer
 
 SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
@@ -152,15 +153,8 @@ def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, 
 
 def _in_order(graph: Graph) -> list[int]:
     """Return layer ids, each after its sources; the reader of the file has excluded cycles."""
-    left = {layer.id: sum(source is not None for source in graph.sources[layer.id]) for layer in graph.layers}
-    readers = _uses(graph)
-    order = [key for key, count in left.items() if not count]
-    for key in order:  # grows while it is read
-        for reader, _ in readers.get(key, ()):
-            left[reader] -= 1
-            if not left[reader]:
-                order.append(reader)
-    return order
+    sources = {layer.id: graph.sources[layer.id] for layer in graph.layers}
+    return topological_order({id: [one.layer for one in read if one is not None] for id, read in sources.items()})
 
 
 def _uses(graph: Graph) -> dict[int, list[tuple[int, int]]]:

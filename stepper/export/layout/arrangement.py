@@ -5,15 +5,15 @@ from __future__ import annotations
 from stepper.export.figures.figure import Arrangement, Figure
 from stepper.export.layout.compound import arrange_layered
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.layout.iterations import arrange_stack
-from stepper.export.layout.port_map import arrange_columns
+from stepper.export.layout.iterations import arrange_iterations
+from stepper.export.layout.port_map import arrange_port_map
 
 
 def arranged(figure: Figure) -> FigureLayout:
     """Return the figure laid out by our own layout."""
     arrange = {
         Arrangement.LAYERED: arrange_layered,
-        Arrangement.STACK: arrange_stack,
-        Arrangement.COLUMNS: arrange_columns,
+        Arrangement.ITERATIONS: arrange_iterations,
+        Arrangement.PORT_MAP: arrange_port_map,
     }
     return arrange[figure.arrangement](figure)

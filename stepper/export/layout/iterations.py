@@ -39,12 +39,12 @@ class _Net(Struct):
     title: str = ""
 
 
-def arrange_stack(figure: Figure) -> FigureLayout:
+def arrange_iterations(figure: Figure) -> FigureLayout:
     """Return the whole figure, iterations under each other."""
-    return _Stack(figure).drawing
+    return _IterationsLayout(figure).drawing
 
 
-class _Stack:
+class _IterationsLayout:
     """An unrolled figure while it is laid out. Columns are settled first, rows from the top downwards."""
 
     def __init__(self, figure: Figure) -> None:

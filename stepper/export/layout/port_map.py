@@ -27,12 +27,12 @@ FRAME: Final = 3
 STEP: Final = 2
 
 
-def arrange_columns(figure: Figure) -> FigureLayout:
+def arrange_port_map(figure: Figure) -> FigureLayout:
     """Return one row an edge; a box that has several edges is as high as they need."""
-    return _Columns(figure).drawing
+    return _PortMapLayout(figure).drawing
 
 
-class _Columns:
+class _PortMapLayout:
     """A port map while it is laid out."""
 
     def __init__(self, figure: Figure) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 
 from stepper.export.layout.model import LayoutEdge, N, Net, Vertex
 
@@ -18,7 +19,7 @@ def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first:
         ins[target].append(source)
     _check_pins(outs, ins, first, last)
     rank = dict.fromkeys(nodes, 0)
-    order = _topological(outs, ins)
+    order = topological_order(ins)
     for node in order:
         for target in outs[node]:
             rank[target] = max(rank[target], rank[node] + 1)
@@ -36,17 +37,12 @@ def _check_pins(outs: dict[N, list[N]], ins: dict[N, list[N]], first: set[N], la
             raise ValueError(f"{node!r} is to be in the last rank but has an edge to {outs[node][0]!r}")
 
 
-def _topological(outs: dict[N, list[N]], ins: dict[N, list[N]]) -> list[N]:
-    left = {node: len(sources) for node, sources in ins.items()}
-    order = [node for node, count in left.items() if not count]
-    for node in order:  # grows while it is read
-        for target in outs[node]:
-            left[target] -= 1
-            if not left[target]:
-                order.append(target)
-    if len(order) < len(outs):
-        raise ValueError(f"the edges form a cycle through {next(node for node in outs if left[node])!r}")
-    return order
+def topological_order(sources: Mapping[N, Sequence[N]]) -> list[N]:
+    """Return the nodes, each after its sources; ties in the order of the mapping. Raise ValueError for a cycle."""
+    sorter = TopologicalSorter(dict.fromkeys(sources, ()))
+    for node, before in sources.items():
+        sorter.add(node, *before)
+    return list(sorter.static_order())
 
 
 def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], rank: dict[N, int], first: set[N]) -> None:

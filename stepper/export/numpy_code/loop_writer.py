@@ -13,19 +13,19 @@ total_by_step = np.concatenate(total_by_step_pieces)
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from stepper.engine import loops
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, MergedInput, SlicedInput
 from stepper.engine.program import LoopPlan, Operation
+from stepper.errors import UsageError
 from stepper.export.numpy_code.graph_writer import GraphWriter
 from stepper.export.numpy_code.identifiers import described, name_for
 from stepper.export.numpy_code.literals import dtype_text, shape_text
 from stepper.export.numpy_code.movement import along
-from stepper.export.numpy_code.positions import count_of, position, range_of
-from stepper.ir.model import parameter_shape
+from stepper.ir.model import Slicing, parameter_shape
 from stepper.query.short_names import is_automatic
 
 _ITERATION: Final = "iteration"
@@ -217,13 +217,13 @@ class _Loop:
         if not self.plan.sliced:
             return f"range({loops.count_without_slices(self.plan.concatenated)})"
         first = self.plan.sliced[0]
-        return f"range({count_of(first.slicing, self._extent(first))})"
+        return f"range({_count_of(first.slicing, self._extent(first))})"
 
     def _extent(self, entry: SlicedInput) -> str:
         """Return the length of the sliced axis; a variable where the slices are counted from the end."""
         axis = entry.slicing.axis
         text = f"{self.outer.text(self.operation.inputs[entry.input])}.shape[{axis}]"
-        if text not in self.extents and position(entry.slicing.start).of_extent:
+        if text not in self.extents and _position(entry.slicing.start).of_extent:
             self.extents[text] = self.names.new("length")
             self.writer.line(f"{self.extents[text]} = {text}")
         return self.extents.get(text, text)
@@ -263,7 +263,7 @@ class _Loop:
     def _write_slice(self, entry: SlicedInput) -> None:
         source = self.outer.operand(self.operation.inputs[entry.input])
         name = self.names.new(self._parameter_name(entry.parameter, "part"))
-        begin, end = range_of(entry.slicing, self.iteration, self._extent(entry))
+        begin, end = _range_of(entry.slicing, self.iteration, self._extent(entry))
         index = along(entry.slicing.axis, f"{begin} : {end}")
         self.writer.line(f"{name} = {self.outer.text(self.operation.inputs[entry.input])}[{index}]")
         self.inner.bind_name(entry.parameter, name, source)
@@ -399,3 +399,60 @@ def _assign(writer: Any, targets: list[str], values: list[str], note: str = "") 
     pairs = [(target, value) for target, value in zip(targets, values, strict=True) if target != value]
     if pairs:
         writer.line(f"{', '.join(target for target, _ in pairs)} = {', '.join(value for _, value in pairs)}", note)
+
+
+# --- where the slices lie ---------------------------------------------------------------------------------------------
+
+
+class _Position(NamedTuple):
+    """A place along an axis: so many times its extent (0 or 1), and so many elements more."""
+
+    of_extent: int
+    offset: int
+
+    def minus(self, other: _Position) -> _Position:
+        """Return the distance from the other one."""
+        return _Position(self.of_extent - other.of_extent, self.offset - other.offset)
+
+    def text(self, extent: str, more: str = "") -> str:
+        """Return the position as code; `more` are further terms, such as ` - iteration`."""
+        if not self.of_extent:
+            first = str(self.offset)
+        elif self.of_extent < 0:
+            first = f"{self.offset} - {extent}"
+        else:
+            first = extent if not self.offset else f"{extent} {'-' if self.offset < 0 else '+'} {abs(self.offset)}"
+        return f"{first}{more}"
+
+
+def _position(value: int) -> _Position:
+    """Return a boundary between elements: -1 is the last one (semantics 1.3)."""
+    return _Position(0, value) if value >= 0 else _Position(1, value + 1)
+
+
+def _range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
+    """Begin and end of the slice that an iteration gets (semantics 1.4): chunk after chunk from `start` on."""
+    size, start = abs(slicing.stride), _position(slicing.start)
+    if size == 0:
+        raise UsageError("a stride is 0, so the loop would never advance")
+    chunks = iteration if size == 1 else f"{size} * {iteration}"
+    following = start._replace(offset=start.offset + size)
+    before = start._replace(offset=start.offset - size)
+    if slicing.stride < 0:
+        return before.text(extent, f" - {chunks}"), start.text(extent, f" - {chunks}")
+    if start == (0, 0):
+        return chunks, f"{chunks} + {size}"
+    if not start.of_extent:
+        return f"{chunks} + {start.offset}", f"{chunks} + {following.offset}"
+    return start.text(extent, f" + {chunks}"), following.text(extent, f" + {chunks}")
+
+
+def _count_of(slicing: Slicing, extent: str) -> str:
+    """Return the number of slices (semantics 1.3)."""
+    start, end = _position(slicing.start), _position(slicing.end)
+    low, high = (start, end) if slicing.stride > 0 else (end, start)
+    length, size = high.minus(low), abs(slicing.stride)
+    if length.of_extent == 0:
+        return str(length.offset // size)
+    text = length.text(extent)
+    return text if size == 1 else f"{f'({text})' if ' ' in text else text} // {size}"

@@ -36,7 +36,7 @@ def _loop_ports(model: Model, loop: LoopPath) -> Figure:
         nodes=tuple(ports.nodes),
         edges=tuple(ports.edges),
         clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
-        arrangement=Arrangement.COLUMNS,
+        arrangement=Arrangement.PORT_MAP,
         facts=loop_facts(model, loop),
     )
 
@@ -57,7 +57,7 @@ def _branch_ports(loop: LoopPath) -> Figure:
         nodes=tuple(ports.nodes),
         edges=tuple(ports.edges),
         clusters=tuple(Cluster(side, NodeKind.SIDE, f"{side}: {_WHEN[side]}") for side in sides),
-        arrangement=Arrangement.COLUMNS,
+        arrangement=Arrangement.PORT_MAP,
         facts=(f"condition: input 0, {excerpt(condition)}",),
     )
 

@@ -88,7 +88,7 @@ class _Unrolled:
             nodes=tuple(parts.nodes),
             edges=tuple(parts.edges),
             clusters=tuple(parts.clusters),
-            arrangement=Arrangement.STACK,
+            arrangement=Arrangement.ITERATIONS,
             facts=self.facts,
         )
 

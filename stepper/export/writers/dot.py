@@ -1,4 +1,4 @@
-"""DOT: a figure as text for Graphviz.
+"""DOT: a figure as text for Graphviz, the same bytes with every version of it and of its Python package.
 
 Graphviz draws all iterations alike where the text says how: by the positions of our own layout, and by its rows as
 invisible edges. `neato -n2` keeps the positions; `dot` keeps only rows, sizes and weights: it keeps the rows of every
@@ -13,7 +13,7 @@ from typing import Final
 
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
-from stepper.export.layout.iterations import arrange_stack
+from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
 from stepper.export.writers.styles import ROUNDED, Palette, classes_of, palette, properties_of
@@ -34,7 +34,7 @@ def write(picture: Picture) -> str:
 def dot(figure: Figure, theme: Theme) -> str:
     """Return the figure in the DOT language; the same figure gives the same text."""
     colours, ordering = palette(theme), _Ordering(figure)
-    direction = "LR" if figure.arrangement is Arrangement.COLUMNS else "TB"
+    direction = "LR" if figure.arrangement is Arrangement.PORT_MAP else "TB"
     font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
     lines = [
         *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
@@ -118,9 +118,9 @@ def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
         attributes.append(f"color={quoted(colour)}")
     if style != "solid":
         attributes.append(f"style={style}")
-    if edge.kind is EdgeKind.BACK and figure.arrangement is not Arrangement.COLUMNS:
+    if edge.kind is EdgeKind.BACK and figure.arrangement is not Arrangement.PORT_MAP:
         attributes.append("constraint=false")
-    if figure.arrangement is Arrangement.STACK and edge.kind is not EdgeKind.DATA:
+    if figure.arrangement is Arrangement.ITERATIONS and edge.kind is not EdgeKind.DATA:
         attributes.append("weight=0")
     listed = f" [{', '.join(attributes)}]" if attributes else ""
     return f"{quoted(source)} -> {quoted(target)}{listed};"
@@ -144,7 +144,7 @@ class _Ordering:
 
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
-        self.drawing = arrange_stack(figure) if figure.arrangement is Arrangement.STACK else FigureLayout()
+        self.drawing = arrange_iterations(figure) if figure.arrangement is Arrangement.ITERATIONS else FigureLayout()
         boxes = sorted(self.drawing.boxes, key=lambda box: (box.y, box.x))
         self.rows = _rows(boxes)
         self.boxes = {box.node.id: box for box in boxes}

@@ -54,7 +54,7 @@ def _drawn(picture: Picture, format: str) -> bytes:
 def laid_out_by_dot(picture: Picture, format: str) -> bytes:
     """Return the figure as Graphviz lays it out: svg, png or pdf. Raise UsageError where it is missing, or fails."""
     figure = picture.figure
-    has_places = figure.arrangement is Arrangement.STACK and len(figure.nodes) <= MOST_AROUND
+    has_places = figure.arrangement is Arrangement.ITERATIONS and len(figure.nodes) <= MOST_AROUND
     return drawn(dot(figure, picture.request.theme), format, is_placed=has_places)
 
 

@@ -35,7 +35,7 @@ def write(picture: Picture) -> str:
 def flowchart(figure: Figure, *, below: bool = True) -> str:
     """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted."""
     lines = [
-        "flowchart LR" if figure.arrangement is Arrangement.COLUMNS else "flowchart TD",
+        "flowchart LR" if figure.arrangement is Arrangement.PORT_MAP else "flowchart TD",
         f"  accTitle: {_plain(figure.title)}",
         f"  accDescr: {_plain(figure.description)}",
         *_inside(figure, "", "  "),

@@ -116,8 +116,8 @@ class _Shapes:
         for text in drawing.texts:
             yield from self._text(text)
 
-    def _look(self, shape: str, groups: str = "") -> str:
-        """Return the attribute of the class, and those of what it looks like."""
+    def _attributes(self, shape: str, groups: str = "") -> str:
+        """Return the attribute of the class, and those of its style."""
         return f'class="{shape}"{self.paint(shape, groups)}'
 
     def _frame(self, frame: FrameShape) -> Iterator[str]:
@@ -126,11 +126,11 @@ class _Shapes:
         x, y, width, height = frame.x * CELL, frame.y * ROW, frame.width * CELL, frame.height * ROW
         yield f'<g id="{escape(cluster.id)}" class="{group}">'
         place = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="8"'
-        yield f"<rect {self._look('frame', group)} {place}/>"
-        yield f'<text {self._look("title", group)} x="{x + 10}" y="{y + 19}">{escape(cluster.label)}</text>'
+        yield f"<rect {self._attributes('frame', group)} {place}/>"
+        yield f'<text {self._attributes("title", group)} x="{x + 10}" y="{y + 19}">{escape(cluster.label)}</text>'
         for index, text in enumerate(cluster.lines):
             place = f'x="{x + 10}" y="{y + 19 + ROW * (index + 1)}"'
-            yield f"<text {self._look('small', group)} {place}>{escape(text)}</text>"
+            yield f"<text {self._attributes('small', group)} {place}>{escape(text)}</text>"
         yield "</g>"
 
     def _box(self, box: BoxShape) -> Iterator[str]:
@@ -143,12 +143,12 @@ class _Shapes:
         if node.title:
             yield f"<title>{escape(node.title)}</title>"
         place = f'x="{x}" y="{y}" width="{width}" height="{height}" rx="{corner}"'
-        yield f"<rect {self._look('box', group)} {place}/>"
+        yield f"<rect {self._attributes('box', group)} {place}/>"
         middle = x + width // 2
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
         top = y + (height - (len(node.texts) + pictured) * ROW) / 2
         for index, text in enumerate(node.texts):
-            look = self._look(line_class(node, index), group)
+            look = self._attributes(line_class(node, index), group)
             place = f'x="{middle}" y="{top + ROW * index + 12:g}" text-anchor="middle"'
             yield f"<text {look} {place}>{escape(text)}</text>"
         if node.thumbnail is not None:
@@ -166,7 +166,7 @@ class _Shapes:
                 if shade is not None:
                     word = "L" if index and picture.rows[0][index - 1] is not None else "M"
                     parts.append(f"{word}{x + index * step:.1f} {y + (1 - shade) * height:.1f}")
-            yield f'<path {self._look("spark")} d="{"".join(parts)}"/>'
+            yield f'<path {self._attributes("spark")} d="{"".join(parts)}"/>'
             return
         high = height / len(picture.rows)
         for row, shades in enumerate(picture.rows):
@@ -174,12 +174,12 @@ class _Shapes:
             left = x + (width - wide * len(shades)) / 2
             for column, shade in enumerate(shades):
                 box = f'x="{left + column * wide:.1f}" y="{y + row * high:.1f}" width="{wide:.1f}" height="{high:.1f}"'
-                look = self._look("mark" if shade is None else "shade")
+                look = self._attributes("mark" if shade is None else "shade")
                 yield f'<rect {look} {box} opacity="{1 if shade is None else 0.06 + 0.94 * shade:.2f}"/>'
 
     def _line(self, line: Polyline) -> Iterator[str]:
         group = f"{line.kind}{' idle' if line.idle else ''}"
-        wire, tips = self._look("wire", group), self._look("tip", group)
+        wire, tips = self._attributes("wire", group), self._attributes("tip", group)
         path = "".join(_stroke(segment, line) for segment in line.segments)
         yield f'<g class="{group}">'
         if line.title:
@@ -197,8 +197,8 @@ class _Shapes:
     def _text(self, text: Text) -> Iterator[str]:
         place = f'x="{text.x * CELL:g}" y="{text.y * ROW + 12:g}" text-anchor="{text.anchor}"'
         if text.style == "back":  # it stands on wires; not every program can draw a stroke below its text
-            yield f'<text {self._look("halo")} {place} aria-hidden="true">{escape(text.text)}</text>'
-        yield f"<text {self._look(text.style)} {place}>{escape(text.text)}</text>"
+            yield f'<text {self._attributes("halo")} {place} aria-hidden="true">{escape(text.text)}</text>'
+        yield f"<text {self._attributes(text.style)} {place}>{escape(text.text)}</text>"
 
 
 def line_class(node: FigureNode, index: int) -> str:
