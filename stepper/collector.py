@@ -35,7 +35,7 @@ def collector_off() -> Iterator[None]:
 def _spare(objects: int) -> None:
     """Move `objects` new ones, if they are many, to the oldest generation, or the next allocation searches them all.
 
-    Freeze and unfreeze do that together, where nobody else has frozen anything. But the collector counts nothing of
+    Freeze and unfreeze do that together, where nothing else is frozen. But the collector counts nothing of
     what comes there so, and begins to count anew: where they follow each other, garbage would never be found.
     """
     global _unsearched

@@ -100,7 +100,7 @@ class TensorFacts(NamedTuple):
 
 
 class MissingInputs(UsageError):
-    """Inputs of the model that nobody gave a value: `missing`, of `inputs` in all."""
+    """Inputs of the model without a value: `missing`, of `inputs` in all."""
 
     def __init__(self, message: str, missing: tuple[TensorFacts, ...], inputs: int) -> None:
         super().__init__(message)

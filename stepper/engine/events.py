@@ -108,7 +108,7 @@ class LoopEndObserver(RunObserver):
 class Event(NamedTuple):
     """A move of the machine, just made.
 
-    PAUSED: somebody asked for it; STOPPED: the watcher did; REACHED: the tick that was asked for has come.
+    PAUSED: a pause was asked for; STOPPED: the watcher did so; REACHED: the tick that was asked for has come.
     ENTERED and LEFT: a loop or a branch of an If; BEGUN: an iteration has got its inputs; ITERATION: it has run, its
     pieces are recorded, and whether it was the last is known; OPERATION: one operation has run.
     `tick` is the number of moves so far, the same in every replay. `frame` is where it happened: live state, to be

@@ -99,7 +99,7 @@ class Activation:
         self.changed: frozenset[str] = frozenset()
 
     def copy(self) -> Activation:
-        """Return an independent copy; tensors are shared, for nobody writes to them."""
+        """Return an independent copy; tensors are shared, as nothing writes to them."""
         copied = Activation.__new__(Activation)
         for name in self.__slots__:
             setattr(copied, name, getattr(self, name))
@@ -159,7 +159,7 @@ class Frame:
         return f"<Frame of {self.program.name}: {self.phase.name}, operation {self.pc}>"
 
     def copy(self) -> Frame:
-        """Return an independent copy; tensors are shared, for nobody writes to them."""
+        """Return an independent copy; tensors are shared, as nothing writes to them."""
         activation = self.activation.copy() if self.activation else None
         copied = Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
         copied.code = self.code

@@ -117,7 +117,7 @@ def converted(parameter: Layer, value: Any) -> Array:
     ensure_shape(parameter, array.shape)
     found = array if element_type is None else cast(parameter.name, array, element_type)
     if found is not array or isinstance(value, (list, tuple, int, float)):
-        found.flags.writeable = False  # newly made, so nobody else has it
+        found.flags.writeable = False  # a new array, with no other owner
     settled: Array = owned(found)
     return settled
 
@@ -177,7 +177,7 @@ def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
 
 
 def owned(value: Any) -> Any:
-    """Return the value as nobody else can change it: a read-only copy of an array that somebody may write to.
+    """Return the value as no one else can change it: a read-only copy of an array that may be written to.
 
     An array that is read-only down to the memory that it is in stays as it is, and so does a file that is mapped for
     reading (`np.load(path, mmap_mode="r")`), however large. A number of numpy or Python is what it is.

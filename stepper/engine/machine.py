@@ -4,10 +4,10 @@
                               │    └─ _enter    a loop or a branch: a new frame
                               ├─ _close      an iteration's Results: scans, condition, end  (frame RUNNING, pc = end)
                               ├─ begin       slices, back edges, iteration number           (frame BETWEEN)
-                              ├─ _iterate    begin, operate and close in one go, where nobody wants to hear of each
+                              ├─ _iterate    begin, operate and close at once, where no event of each is asked for
                               └─ _leave      the loop's outputs; the frame goes             (frame LEAVING)
 
-Each arrow is a move and makes one tick, whether or not somebody asked to be told; so a tick names the same moment in
+Each arrow is a move and makes one tick, whether or not its event is asked for; so a tick names the same moment in
 every replay. The state between two moves is the stack alone: `snapshot` copies it, `restore` puts it back.
 """
 
@@ -168,7 +168,7 @@ class Machine:
         self.constants = {id(one.program): one for one in constants}
 
     def twin(self) -> Machine:
-        """Another machine in the same state, to go its own way: nobody watches it."""
+        """Return another machine in the same state, without a watcher."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.restore(self.snapshot())
@@ -200,7 +200,7 @@ class Machine:
         raise StepperError("the run has ended; there is nothing to advance")
 
     def _move(self, frame: Frame, every: Every) -> EventKind | None:
-        """Make the next move, or several where nobody wants to hear of each; what happened last."""
+        """Make the next move, or several where no events are asked for. Return the last event kind."""
         if frame.phase is Phase.RUNNING:
             if frame.pc < len(frame.program.code):
                 return self._operate(frame, every)
@@ -225,7 +225,7 @@ class Machine:
         transitions.begin_iteration(frame)
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
-        """Whole iterations of a body without nested graphs: one, or (if nobody listens) as many as there are."""
+        """Run whole iterations of a body without nested graphs: one, or (without a watcher) as many as there are."""
         activation = frame.activation
         assert activation is not None
         watcher = self.watcher
@@ -374,7 +374,7 @@ class Machine:
                 return EventKind.STOPPED
             return EventKind.ITERATION
         self.tick += 1
-        if self.tick >= self._until:  # somebody wants to stand between the two
+        if self.tick >= self._until:  # a stop between the two is asked for
             frame.phase = Phase.LEAVING
             return None
         return self._leave(frame)

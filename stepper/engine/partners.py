@@ -32,7 +32,7 @@ class Partner(Protocol):
         """Return the function that computes a layer, and the provider's description for the screen.
 
         `constants` are the inputs that never change (None: one that does). Nothing is compiled before the first call.
-        The function raises KernelError where the partner refuses the layer, UnsupportedOperation where nobody can.
+        The function raises KernelError where the partner refuses the layer, UnsupportedOperation where none can.
         """
 
 
@@ -70,7 +70,7 @@ def default_partner() -> Partner | None:
 
 
 def no_kernel(layer: Layer) -> str:
-    """In words: nobody here computes this layer; with its version and its line in the file."""
+    """Return the sentence that nothing here computes this layer, with its version and its line in the file."""
     version = f"{layer.type}-{layer.definition}" if layer.definition else f"{layer.type} of {layer.version}"
     return f"there is no kernel for {version} (line {layer.line} of the model)"
 

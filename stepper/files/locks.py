@@ -3,7 +3,7 @@
     with lock("work.session"):
         ...                                          # another program gets FileInUse
 
-The system frees a lock when its process ends, however that comes about, so one of a dead process is no obstacle. Within
+The system frees a lock when its process ends, whatever ends it, so one of a dead process is no obstacle. Within
 a process a file may be locked several times; it is free when each of these locks is released.
 """
 
@@ -164,7 +164,7 @@ def _taken(path: Path, key: Path) -> _Held | _Busy | str:
         try:
             _flock(handle)
             if _is_still_there(place, handle):
-                with contextlib.suppress(OSError):  # a full disk: nobody can be told who it is
+                with contextlib.suppress(OSError):  # a full disk: the holder stays unknown
                     _describe(handle)
                 return _Held(place, handle)
         except BlockingIOError:
@@ -179,8 +179,8 @@ def _taken(path: Path, key: Path) -> _Held | _Busy | str:
         os.close(handle)  # it was released, and removed, in between
 
 
-def held_by_nobody(handle: int) -> bool:
-    """Lock an open file until it is closed; False where another process has done so, or files cannot be locked."""
+def try_lock(handle: int) -> bool:
+    """Lock an open file until it is closed. Return False if another process has, or files cannot be locked."""
     if _flock is None:
         return False
     try:
@@ -216,7 +216,7 @@ def _describe(handle: int) -> None:
 
 
 def _read(handle: int) -> Holder | None:
-    """Return the content of a lock file, which anybody may have written."""
+    """Return the content of a lock file, which any program may have written."""
     import json
 
     try:
@@ -239,7 +239,7 @@ def _plain(text: Any) -> str:
 def _free(held: _Held) -> None:
     with contextlib.suppress(OSError):
         if _is_still_there(held.path, held.handle):
-            held.path.unlink()  # while it is locked: nobody else can have taken it
+            held.path.unlink()  # while it is locked: no one else can have taken it
     with contextlib.suppress(OSError):
         os.close(held.handle)
 

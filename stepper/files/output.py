@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from stepper.errors import OutputError
 from stepper.files.kinds import OWNERS, RECORDING, SESSION, FileKind
-from stepper.files.locks import held_by_nobody
+from stepper.files.locks import try_lock
 from stepper.files.models import WEIGHTS_SUFFIX
 
 _SQLITE: Final = b"SQLite format 3\0"
@@ -216,7 +216,7 @@ def _part(path: Path) -> Iterator[_Part]:
             handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_UNFINISHED)
             os.close(handle)
             file = Path(name).open("w+b")  # noqa: SIM115
-            held_by_nobody(file.fileno())
+            try_lock(file.fileno())
     try:
         yield _Part(path, file)
     finally:
@@ -233,7 +233,7 @@ def _remove_leftovers(folder: Path, prefix: str) -> None:
         for one in folder.iterdir():
             if one.name.startswith(prefix) and one.name.endswith(_UNFINISHED):
                 with contextlib.suppress(OSError), one.open("r+b") as file:
-                    if held_by_nobody(file.fileno()):
+                    if try_lock(file.fileno()):
                         one.unlink()
 
 

@@ -114,7 +114,7 @@ def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
 
 
 def _ways(model: Model) -> Iterator[Way]:
-    """To each loop that somebody reads, outer before inner."""
+    """To each loop that is read, outer before inner."""
     stack: list[tuple[Way, Graph]] = [((), model.graph)]
     while stack:
         way, graph = stack.pop()

@@ -88,7 +88,7 @@ class OpenVINOPartner:
         return cls(found.get("--engine", NUMPY), choices, runtime)
 
     def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
-        """Return True if anybody but numpy as it is computes this layer."""
+        """Return True if another engine than plain numpy computes this layer."""
         return not has_kernel or self._engine_of(layer) != NUMPY
 
     def _engine_of(self, layer: Layer) -> str:

@@ -154,7 +154,7 @@ class Runtime:
     def read(self, text: str, weights: Array | None = None, *, is_kept: bool) -> openvino.Model:
         """Return a model from the text of an IR and the bytes of its .bin.
 
-        `is_kept`: the caller keeps the weights as long as anything is made of the model; else they are copied.
+        `is_kept`: the caller keeps the weights as long as the model is in use; else they are copied.
         """
         core = self.core
         announce(READING)
