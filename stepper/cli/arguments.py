@@ -155,14 +155,14 @@ def add_json(command: Parser) -> None:
 def count(text: str) -> int:
     """Return a number of levels, from 0."""
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of levels")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of levels")
     return int(text)
 
 
 def positive(text: str) -> int:
     """Return a number from 1."""
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no positive integer")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
     return int(text)
 
 
@@ -170,7 +170,7 @@ def tolerance(text: str) -> float:
     """Return a number that is finite and not negative."""
     value = _float(text)
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no tolerance; write for example 1e-4")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance; write for example 1e-4")
     return value
 
 
@@ -178,7 +178,7 @@ def size(text: str) -> int:
     """Return a number of bytes, written such as 512MB."""
     match = re.fullmatch(r"([0-9]{1,12})\s*([KMGT]?)B?", text.strip().upper())
     if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size; write for example 512MB or 2GB")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; write for example 512MB or 2GB")
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[match[2]]
 
 
@@ -186,7 +186,7 @@ def seconds(text: str) -> float:
     """Return a length of time that is finite and not zero."""
     value = _float(text)
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds; write for example 60")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds; write for example 60")
     return value
 
 

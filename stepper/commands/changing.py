@@ -96,7 +96,7 @@ def _content(session: Session, text: str) -> Any:
     try:
         return np.array(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"'{text[:60]}' is no tensor: {error}") from None
+        raise UsageError(f"'{text[:60]}' is not a tensor: {error}") from None
 
 
 _BRANCH: Final = "NAME | rename A B | delete NAME [all] | diff [A] B"

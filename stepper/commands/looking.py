@@ -152,7 +152,7 @@ def _target_called(session: Session, name: str) -> Target:
 def _stats(session: Session, text: str) -> Answer:
     value = evaluated(session, required(text, "a value"))
     if not _is_tensor(value):
-        raise UsageError(f"'{text}' is no tensor")
+        raise UsageError(f"'{text}' is not a tensor")
     found = as_data(statistics(value))
     width = max(map(len, found))
     lines = [f"{name.replace('_', ' '):{width}}  {_number_text(number)}" for name, number in found.items()]

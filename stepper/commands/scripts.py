@@ -26,7 +26,7 @@ def script_lines(name: str) -> list[tuple[int, str]]:
     try:
         content = Path(name).read_text(encoding="utf-8-sig")  # editors of Windows write a byte order mark
     except (OSError, ValueError) as error:
-        reason = reason_of(Path(name), error) if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = reason_of(Path(name), error) if isinstance(error, OSError) else "it is not text in UTF-8"
         raise UsageError(f"{name}: cannot be read: {reason}") from None
     return [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
 

@@ -71,7 +71,7 @@ class Session:
 
 
 def _not_connected(_line: str) -> Answer:
-    raise UsageError("nothing carries out commands here")
+    raise UsageError("no interpreter carries out commands here")
 
 
 def without_arguments(text: str) -> None:

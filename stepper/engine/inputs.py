@@ -113,7 +113,7 @@ def converted(parameter: Layer, value: Any) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InputError(f"input '{parameter.name}' is no tensor: {error}") from None
+        raise InputError(f"input '{parameter.name}' is not a tensor: {error}") from None
     ensure_shape(parameter, array.shape)
     found = array if element_type is None else cast(parameter.name, array, element_type)
     if found is not array or isinstance(value, (list, tuple, int, float)):

@@ -92,11 +92,11 @@ def _raw(what: str, text: str) -> Array:
         raise UsageError(f"{what} is no JSON literal, such as [1,2,3]: {json_fault(text, error)}") from None
     fault = _fault(content)
     if fault:
-        raise UsageError(f"{what} is no tensor: {fault}")
+        raise UsageError(f"{what} is not a tensor: {fault}")
     try:
         return np.array(content)
     except (ValueError, RecursionError):  # more dimensions than numpy has
-        raise UsageError(f"{what} is no tensor: it has more dimensions than there may be") from None
+        raise UsageError(f"{what} is not a tensor: it has more dimensions than there may be") from None
 
 
 class _TooLarge(ValueError):

@@ -95,7 +95,7 @@ class BlobReader:
     def tensor(self, identity: Any) -> Array:
         """Return the tensor of a blob. SessionError or ValueError where there is none, or a damaged one."""
         if type(identity) is not int:
-            raise SessionError("names a blob by something that is no number")
+            raise SessionError("has a damaged reference to a blob")
         if identity not in self._known:
             row = self._connection.execute(self._find, (identity,)).fetchone()
             if row is None:
@@ -109,11 +109,11 @@ class BlobReader:
     def value(self, reference: Any) -> Any:
         """Return the value that a reference names, in its layout."""
         if not isinstance(reference, dict) or not reference.keys() <= {"blob", "scalar", "strides", "recorded"}:
-            raise SessionError("has a reference to a tensor that is none")
+            raise SessionError("has a damaged reference to a tensor")
         strides = reference.get("strides")
         if strides is not None:
             if not isinstance(strides, list) or not all(type(step) is int and abs(step) < 2**40 for step in strides):
-                raise SessionError("has strides that are no list of numbers")
+                raise SessionError("has damaged strides of a tensor")
             strides = tuple(strides)
         return laid_out(self.tensor(reference.get("blob")), MemoryLayout(reference.get("scalar") is True, strides))
 

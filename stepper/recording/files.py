@@ -115,14 +115,14 @@ def _was_left(path: Path) -> bool:
 def _check_beginning(path: Path) -> None:
     try:
         if not path.is_file():
-            raise SessionError("is no file" if path.exists() else no_such_file(path))
+            raise SessionError("is not a file" if path.exists() else no_such_file(path))
         with path.open("rb") as file:
             beginning = file.read(len(_MAGIC))
     except OSError as error:
         raise SessionError(f"cannot be read: {error.strerror}") from None
     if beginning != _MAGIC:
         raise SessionError(
-            "is no recording of a run (it is no SQLite database); stepper run MODEL --trace FILE makes one"
+            "is not a recording of a run (it is not an SQLite database); stepper run MODEL --trace FILE makes one"
         )
 
 

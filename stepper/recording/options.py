@@ -41,7 +41,7 @@ class Iterations(Struct, frozen=True):
         for part in text.replace(" ", "").split(",") if text.strip() else []:
             match = _RANGE.fullmatch(part)
             if match is None or not part or len(ranges) == _MOST_RANGES:
-                raise UsageError(f"'{part}' is no range of iterations; write for example 0:10,-1")
+                raise UsageError(f"'{part}' is not a range of iterations; write for example 0:10,-1")
             first = None if match[1] is None else int(match[1])
             last = None if match[3] is None else int(match[3])
             if match[2] is None:
@@ -94,7 +94,7 @@ class RecordingOptions(Struct, frozen=True):
         try:
             pattern = None if operations is None else regex(operations)
         except PatternError as error:
-            raise UsageError(f"'{operations}' is no regular expression: {error}") from None
+            raise UsageError(f"'{operations}' is not a regular expression: {error}") from None
         return cls(Amount(amount), pattern, Iterations.parse(iterations))
 
     def names(self, layer: str) -> bool:

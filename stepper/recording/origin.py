@@ -99,7 +99,7 @@ class RunOrigin(Struct, frozen=True):
         """Return where the model should be, for a recording in this folder."""
         written = PurePosixPath(self.model)
         if written.is_absolute() or written.suffix != ".xml" or "\0" in self.model:
-            raise SessionError("names no .xml as its model")
+            raise SessionError("does not name an .xml as its model")
         return folder / written
 
     def check_run(self, machine: Machine) -> None:

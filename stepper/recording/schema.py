@@ -159,7 +159,7 @@ def check(connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise SessionError("is an SQLite database, but no recording of a run")
+        raise SessionError("is an SQLite database, but not a recording of a run")
     if version != VERSION:
         raise SessionError(f"has version {version} of the schema, expected {VERSION}")
     expected = _statements()

@@ -127,7 +127,7 @@ class _Restoring:
 
     def _check_end(self, frames: list[Frame], outputs: tuple[Array, ...] | None) -> None:
         if (outputs is None) != bool(frames):
-            raise SessionError("its state has neither ended nor anything left to do")
+            raise SessionError("its state is neither at the end nor inside of a graph")
         if outputs is not None and len(outputs) != len(self.machine.compiled.main.results):
             raise SessionError("its state has another number of outputs than the model")
 
@@ -190,7 +190,7 @@ class _Restoring:
         frame.values = list(frame.program.template)
         for slot, reference in values.items():
             if not slot.isdecimal() or not int(slot[:12]) < len(frame.values):
-                raise SessionError(f"its state has a value for the slot '{slot:.20}', which is none")
+                raise SessionError(f"its state has a value for the slot '{slot:.20}', which does not exist")
             frame.values[int(slot)] = self._value(reference)
 
     def _variable(self, value: Any) -> Any:
@@ -252,20 +252,20 @@ def _list(data: Any) -> list[Any]:
 
 def _integer(data: Any, what: str, least: int, most: int) -> int:
     if type(data) is not int or not least <= data <= most:
-        raise SessionError(f"its state has the {what} {data!s:.40}, which cannot be")
+        raise SessionError(f"its state has the impossible {what} {data!s:.40}")
     return data
 
 
 def _member(slot: Any, slots: set[int]) -> int:
     if type(slot) is not int or slot not in slots:
-        raise SessionError("its state casts what is no carried value")
+        raise SessionError("its state casts a value that no back edge carries")
     return slot
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
     element_type = element_types.by_name(str(name))
     if element_type is None:
-        raise SessionError(f"its state names the element type '{name!s:.20}', which there is none of")
+        raise SessionError(f"its state names the element type '{name!s:.20}', which does not exist")
     return element_type.dtype
 
 

@@ -245,7 +245,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> SavedSession | N
             return None
         session = rows[0]
         if len(rows) > 1 or not isinstance(session, dict):
-            raise SessionError("keeps a session that is none")
+            raise SessionError("keeps a damaged session")
         if session.get("version") != VERSION:
             raise SessionError(f"keeps a session of version {session.get('version')!r:.20}, expected {VERSION}")
         kept = SavedSession(
@@ -302,9 +302,9 @@ def _check_branches(kept: SavedSession) -> None:
     names = [branch.name for branch in kept.branches]
     original = [branch for branch in kept.branches if branch.name == ORIGINAL]
     if len(set(names)) != len(names) or kept.branch not in names or len(names) > _MOST_BRANCHES:
-        raise SessionError("keeps branches that cannot be")
+        raise SessionError("keeps damaged branches")
     if len(original) != 1 or original[0].edits:
-        raise SessionError("keeps an original that was edited")
+        raise SessionError("keeps edits of the original branch, which has none")
     for branch in kept.branches:
         _check_descent(branch, {one.name: one.parent for one in kept.branches})
 
@@ -322,7 +322,7 @@ def _check_descent(branch: SavedBranch, parents: dict[str, str]) -> None:
 def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> SavedBreakpoint:
     flags = ("exactly", "once", "enabled")
     if not all(isinstance(row[name], bool) for name in flags):
-        raise SessionError("keeps a breakpoint that is none")
+        raise SessionError("keeps a damaged breakpoint")
     description = BreakDescription(
         BreakKind(row["kind"]),
         _text(row["text"]),
@@ -369,7 +369,7 @@ def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) ->
     if "condition" not in row:
         return SavedLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
     if not isinstance(row["condition"], bool):
-        raise SessionError("keeps a condition that is none")
+        raise SessionError("keeps a damaged condition")
     return SavedLoopEdit(tick, program, row["condition"])
 
 
@@ -377,7 +377,7 @@ def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) 
     target = resolve(parse_address(_text(row["address"])), compiled)
     words = recording.kept_value(row["words"])
     if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
-        raise SessionError("keeps labels that are none")
+        raise SessionError("keeps damaged labels")
     return SavedLabels(target, tuple(map(str, words.tolist())))
 
 
@@ -391,7 +391,7 @@ def _causes(data: Any) -> tuple[Cause, ...]:
     try:
         return causes_of(data)
     except ValidationError:
-        raise SessionError("keeps causes of its stop that are none") from None
+        raise SessionError("keeps damaged causes of its stop") from None
 
 
 def _text(data: Any) -> str:

@@ -188,7 +188,7 @@ def read_layout(recording: Recording) -> dict[str, Any] | None:
         if not rows:
             return None
         if len(rows) > 1 or not isinstance(rows[0], dict) or len(json.dumps(rows[0])) > LARGEST_LAYOUT:
-            raise SessionError("keeps a layout that is none")
+            raise SessionError("keeps a damaged layout")
         return rows[0]
 
 

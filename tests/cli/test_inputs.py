@@ -118,8 +118,8 @@ def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape:
         (["--input", "x=zeros"], "input 'x' has the open shape [?]: say which one with --shape 'x=...'"),
         (["--input", "x=rand", "--shape", "x=1"], "'rand:' has no seed; write for example rand:0"),
         (["--input", "x=rand:a", "--shape", "x=1"], "'rand:a' has no seed"),
-        (["--input", "x=ones", "--shape", "x=a"], "--shape 'a' is no list of sizes, such as 1,5,4"),
-        (["--input", "x=ones", "--shape", "x=-1"], "--shape '-1' is no list of sizes"),
+        (["--input", "x=ones", "--shape", "x=a"], "--shape 'a' is not a list of sizes, such as 1,5,4"),
+        (["--input", "x=ones", "--shape", "x=-1"], "--shape '-1' is not a list of sizes"),
         (["--input", "x=ones", "--shape", "y=1"], "the model has no input 'y'"),
         (["--input", "x=ones", "--shape", "x=1", "--shape", "0=2"], "input '0' is given twice"),
         (["--input", "x=ones", "--shape", f"x={10**12}"], "input 'x': a tensor of shape [1000000000000] takes"),
@@ -129,7 +129,7 @@ def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape:
         ),
         (["--input", "x=[1,"], "input 'x': '[1,' is no JSON literal, such as [1,2,3]: it ends too early"),
         (["--input", "x=" + "[" * 9999], "nested too deeply"),
-        (["--input", "x=[[1],[2,3]]"], "is no tensor: element [1] has 2 elements, and element [0] has 1"),
+        (["--input", "x=[[1],[2,3]]"], "is not a tensor: element [1] has 2 elements, and element [0] has 1"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_code_2(

@@ -125,7 +125,7 @@ def test_what_is_no_recording_and_a_changed_input_end_with_3(
     assert main(["run", "--resume", str(tmp_path / "none")]) == 3
     assert "there is no such file" in capsys.readouterr().err
     assert main(["run", "--resume", str(SAMPLE / "model.xml")]) == 3
-    assert "is no recording" in capsys.readouterr().err
+    assert "is not a recording" in capsys.readouterr().err
     trace = str(tmp_path / "run.sqlite")
     assert main([*RUN, "--trace", trace]) == 0
     capsys.readouterr()

@@ -80,12 +80,12 @@ CASES = [
     ("help xyzzy", 2, "there is no topic 'xyzzy'; stepper help lists them"),
     ("help run --keys vim", 2, "--keys is for stepper help keys"),
     ("find run.sqlite nan frist", 2, "which: 'frist' is none of first, last and all; near is first"),
-    ("run model.xml --max-iterations 0", 2, "--max-iterations: '0' is no positive integer"),
-    ("run model.xml --max-iterations many", 2, "--max-iterations: 'many' is no positive integer"),
-    ("run model.xml --memory much", 2, "--memory: 'much' is no size; write for example 512MB or 2GB"),
-    ("compare model.xml --rtol -1", 2, "--rtol: '-1' is no tolerance; write for example 1e-4"),
-    ("passes model.xml --rtol x", 2, "--rtol: 'x' is no tolerance; write for example 1e-4"),
-    ("export model.xml --depth -1", 2, "--depth: '-1' is no number of levels"),
+    ("run model.xml --max-iterations 0", 2, "--max-iterations: '0' is not a positive integer"),
+    ("run model.xml --max-iterations many", 2, "--max-iterations: 'many' is not a positive integer"),
+    ("run model.xml --memory much", 2, "--memory: 'much' is not a size; write for example 512MB or 2GB"),
+    ("compare model.xml --rtol -1", 2, "--rtol: '-1' is not a tolerance; write for example 1e-4"),
+    ("passes model.xml --rtol x", 2, "--rtol: 'x' is not a tolerance; write for example 1e-4"),
+    ("export model.xml --depth -1", 2, "--depth: '-1' is not a number of levels"),
     # inputs
     (f"run model.xml {GIVEN} --input rat=1", 2, "the model has no input 'rat'; near is rate; its inputs are 0 "),
     (f"run model.xml {GIVEN} --input rate", 2, "--input rate: NAME=VALUE is expected, such as x=[1,2,3] or x=x.npy"),
@@ -98,23 +98,27 @@ CASES = [
     (
         f"run model.xml {GIVEN} --input rate=[[1,2],[3]]",
         2,
-        "input 'rate': '[[1,2],[3]]' is no tensor: element [1] has 1 element, and element [0] has 2",
+        "input 'rate': '[[1,2],[3]]' is not a tensor: element [1] has 1 element, and element [0] has 2",
     ),
     (
         f"run model.xml {GIVEN} --input rate=[1,[2],3]",
         2,
-        "input 'rate': '[1,[2],3]' is no tensor: element [1] is a list",
+        "input 'rate': '[1,[2],3]' is not a tensor: element [1] is a list",
     ),
-    (f"run model.xml {GIVEN} --input rate=[[1],2,3]", 2, "input 'rate': '[[1],2,3]' is no tensor: element [1] is a "),
+    (
+        f"run model.xml {GIVEN} --input rate=[[1],2,3]",
+        2,
+        "input 'rate': '[[1],2,3]' is not a tensor: element [1] is a ",
+    ),
     (
         f'run model.xml {GIVEN} --input rate=[1,"a",2]',
         2,
-        "input 'rate': '[1,\"a\",2]' is no tensor: element [1] is a text",
+        "input 'rate': '[1,\"a\",2]' is not a tensor: element [1] is a text",
     ),
     (
         f"run model.xml {GIVEN} --input rate=[1,null,2]",
         2,
-        "input 'rate': '[1,null,2]' is no tensor: element [1] is null",
+        "input 'rate': '[1,null,2]' is not a tensor: element [1] is null",
     ),
     (
         f"run model.xml {GIVEN} --input rate=[1,2,1e400]",
@@ -147,7 +151,7 @@ CASES = [
         2,
         "--shape rate=4: input 'rate' is given, with the shape [3]; --shape is",
     ),
-    (f"run model.xml {GIVEN} --shape rate=a,b", 2, "--shape 'a,b' is no list of sizes, such as 1,5,4"),
+    (f"run model.xml {GIVEN} --shape rate=a,b", 2, "--shape 'a,b' is not a list of sizes, such as 1,5,4"),
     # names and words
     (
         f"compare model.xml {GIVEN} --with model.xml --tolerance f33=1",
@@ -172,9 +176,13 @@ CASES = [
     (
         "find model.xml nan",
         3,
-        "model.xml: is no recording of a run (it is no SQLite database); stepper run MODEL --trace ",
+        "model.xml: is not a recording of a run (it is not an SQLite database); stepper run MODEL --trace ",
     ),
-    ("run --resume model.xml", 3, "model.xml: is no recording of a run (it is no SQLite database); stepper run MODEL"),
+    (
+        "run --resume model.xml",
+        3,
+        "model.xml: is not a recording of a run (it is not an SQLite database); stepper run MODEL",
+    ),
     (
         f"compare model.xml {GIVEN} --with model2.xml",
         3,
@@ -191,7 +199,7 @@ CASES = [
         2,
         "scrip.txt: cannot be read: there is no such file; near is script",
     ),
-    (f"debug model.xml {GIVEN} --script utf16.txt", 2, "utf16.txt: cannot be read: it is no text in UTF-8"),
+    (f"debug model.xml {GIVEN} --script utf16.txt", 2, "utf16.txt: cannot be read: it is not text in UTF-8"),
     (f"export model.xml {GIVEN} -o figure.xyz", 2, "-o figure.xyz: .xyz names no format; there are .svg, .html, "),
     ("export model.xml --view rolled --loop year", 2, "no loop is called 'year'; near is years; there are 'years'"),
     (
@@ -203,7 +211,7 @@ CASES = [
     (f"run model.xml {GIVEN} --json -o -", 2, "--json and --outputs - both write to stdout; choose a file for the "),
     (f"run model.xml {GIVEN} --record all", 2, "--record says what to record; say with --trace FILE where"),
     (f"run model.xml {GIVEN} --device CPU", 2, "--device is for OpenVINO; give it operations with --engine or "),
-    (f"run model.xml {GIVEN} --engine-for MatMul", 2, "--engine-for 'MatMul' is no PATTERN=ENGINE, such as MatMul="),
+    (f"run model.xml {GIVEN} --engine-for MatMul", 2, "--engine-for 'MatMul' is not PATTERN=ENGINE, such as MatMul="),
     (
         f"run model.xml {GIVEN} --memory 10",
         4,
@@ -250,7 +258,7 @@ def test_errors_of_commands_from_a_pipe_have_their_lines_and_the_first_one_is_th
         lines = called.err.splitlines()
         assert lines[0] == "line 3: there is no command 'steq'; near is step"
         assert lines[1].startswith("line 4: there is nothing called 'nothing_so'")
-        assert lines[-1].startswith("line 5: model.xml: is no recording of a run")
+        assert lines[-1].startswith("line 5: model.xml: is not a recording of a run")
 
 
 def test_a_script_from_a_pipe_ends_at_its_first_error(folder: Path) -> None:

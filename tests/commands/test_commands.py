@@ -211,7 +211,7 @@ def test_no_word_means_two_commands() -> None:
         ("info trip", "the run is in no loop here"),
         ("set start", "ADDR = EXPR is expected"),
         ("set start == 3", "ADDR = EXPR is expected"),
-        ("set start = [1,", "is no tensor"),
+        ("set start = [1,", "is not a tensor"),
         ("save start", "a file that ends in .npy"),
         ("save start /nowhere/at/all.npy", "cannot be written"),
         ("source /nowhere/at/all", "cannot be read"),

@@ -209,7 +209,7 @@ def test_a_shape_that_does_not_fit_is_refused(tmp_path: Path, dims: tuple[int, .
 
 
 def test_a_ragged_list_is_no_tensor(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="input 'x' is no tensor"):
+    with pytest.raises(InputError, match="input 'x' is not a tensor"):
         bound(tmp_path, "f32", [[1, 2], [3]])
 
 

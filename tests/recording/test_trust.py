@@ -250,7 +250,7 @@ def test_what_is_no_recording_is_a_message(tmp_path: Path, kind: str) -> None:
         with sqlite3.connect(path) as connection:
             connection.execute("CREATE TABLE t (a)")
         connection.close()
-    with pytest.raises(SessionError, match=r"no such file|is no file|no recording"):
+    with pytest.raises(SessionError, match=r"no such file|is not a file|not a recording"):
         open_recording(path)
 
 

@@ -151,7 +151,7 @@ def _listen(
             break
         except UnicodeDecodeError:
             code = code or UsageError.exit_code
-            printer.failure("", UsageError("the line is no text in UTF-8"), number)
+            printer.failure("", UsageError("the line is not text in UTF-8"), number)
             continue
         failed = _carry_out(line, interpreter, printer, interruptions, number)
         code = code or failed
@@ -204,7 +204,7 @@ def _converse(
             except EOFError:
                 return
             except UnicodeDecodeError:
-                printer.failure("", UsageError("the line is no text"))
+                printer.failure("", UsageError("the line is not text"))
 
 
 def _carry_out(

@@ -240,7 +240,7 @@ def _write_array(selections: list[ValueSelection], options: argparse.Namespace, 
             elif (plain.shape, plain.dtype) != (form.shape, form.dtype):
                 raise UsageError(
                     f"{selection.name} has the shape {shape_text(form.shape)} at first and {shape_text(plain.shape)} "
-                    f"at {found.at}, so it is no one array; name fewer iterations, or a part that is always there"
+                    f"at {found.at}, so they are not one array; name fewer iterations, or a part that is always there"
                 )
             file.write(plain.tobytes())
             written += 1

@@ -56,5 +56,5 @@ def ensure_no_device(options: argparse.Namespace, advice: str) -> None:
 def _choice(text: str) -> tuple[str, str]:
     pattern, equals, engine = text.rpartition("=")
     if not equals or not pattern:
-        raise UsageError(f"--engine-for '{text}' is no PATTERN=ENGINE, such as MatMul=openvino")
+        raise UsageError(f"--engine-for '{text}' is not PATTERN=ENGINE, such as MatMul=openvino")
     return pattern, engine

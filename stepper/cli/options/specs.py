@@ -140,5 +140,5 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
 def _shape(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.strip("[]").split(",")] if text.strip("[] ") else []
     if not all(part.isdecimal() and len(part) < 19 for part in parts):
-        raise UsageError(f"--shape '{text}' is no list of sizes, such as 1,5,4")
+        raise UsageError(f"--shape '{text}' is not a list of sizes, such as 1,5,4")
     return tuple(int(part) for part in parts)

@@ -182,7 +182,7 @@ class Catalogue:
     def port(self, number: int) -> Target:
         """Return the value that a port is of. SessionError for a number that no port has."""
         if number not in self._ports:
-            raise SessionError("has values of a port that it has not")
+            raise SessionError("has values of a port that is missing")
         level, (layer, output) = self._ports[number]
         program = self.compiled.programs[level]
         named = program.graph.by_id[layer]

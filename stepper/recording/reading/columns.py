@@ -100,13 +100,13 @@ def form_of(recording: Recording, identity: Any) -> TensorType:
     rows = recording.query("SELECT dtype, shape FROM forms WHERE id = ?", (identity,))
     with recording.reading():
         if not rows:
-            raise SessionError("names a form that it has not")
+            raise SessionError("refers to a form that is missing")
         element_type = element_types.by_name(str(rows[0][0]))
         shape = json.loads(rows[0][1])
         if element_type is None or not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
-            raise SessionError("has a form that is none")
+            raise SessionError("has a damaged table of forms")
         if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-            raise SessionError("has a form that is none")
+            raise SessionError("has a damaged table of forms")
         return TensorType(element_type.dtype, tuple(shape))
 
 
@@ -144,5 +144,5 @@ def summary_of(value: Any) -> Summary:
 
 def _number_or_none(number: Any) -> Any:
     if number is not None and type(number) not in (int, float):
-        raise SessionError("its statistics are no numbers")
+        raise SessionError("has damaged statistics")
     return number

@@ -70,7 +70,7 @@ def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> Record
         for one in _run(row, path):
             if one.id == identity:
                 return one
-    raise SessionError(f"{recording.path}: has values of an iteration that it has not ({identity})")
+    raise SessionError(f"{recording.path}: has values of an iteration that is missing ({identity})")
 
 
 def most_iterations(recording: Recording, level: int) -> int:

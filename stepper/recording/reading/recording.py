@@ -250,4 +250,4 @@ def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
             for operation in program.operations:
                 if operation.kind is OpKind.LOOP and operation.plans[0].program is compiled.programs[level]:
                     return operation
-    raise SessionError("has an activation of a loop that the model has not")
+    raise SessionError("has an activation of a loop that is not in the model")
