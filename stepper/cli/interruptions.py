@@ -1,8 +1,9 @@
 """Ctrl+C, and the signals that end a program, while commands are carried out on a debugger.
 
 Ctrl+C pauses the command that runs; at the prompt it clears the line. SIGTERM and SIGHUP pause it, too, and then end
-the program in order. Python heeds signals between two of its own operations only: while the engine is inside one long
-call of numpy, a thread of ours hears of them, asks for the pause and says what is waited for.
+the program in order. Python runs handlers between two of its own operations only: while the engine is inside one long
+call of numpy, a thread hears of signals, asks for the pause and says what it waits for. No library does that: asyncio's
+handlers, too, wait for the main thread.
 """
 
 from __future__ import annotations

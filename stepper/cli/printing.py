@@ -1,4 +1,7 @@
-"""Text for a terminal: lines, in which names from a file cannot move the cursor, and the line of progress."""
+"""Text for a terminal: lines, in which names from a file cannot move the cursor, and the line of progress.
+
+That line is the place of a run, without an end that a bar could show; `rich` would take as long to load as numpy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A parser whose errors are one line: what is wrong, what is near, what to type. Imports nothing heavy."""
+"""A parser whose errors are one line: what is wrong, what is near, what to type.
+
+It is argparse's: libraries that are made of decorators or of types (click, typer) take longer to load than the whole
+command line, and their errors are several lines.
+"""
 
 from __future__ import annotations
 

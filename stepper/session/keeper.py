@@ -19,6 +19,7 @@ from msgspec import Struct
 from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.errors import OutputError, StepperError, UsageError
+from stepper.files.configuration import sessions_folder
 from stepper.files.locks import FileInUse, FileLock, lock
 from stepper.ir.lowering import has_opened
 from stepper.recording.hashes import content_hash, file_hashes
@@ -39,12 +40,6 @@ class RestoreResult(Struct, frozen=True):
     layout: Mapping[str, Any] | None = None
     sentence: str = ""
     failed: bool = False
-
-
-def state_folder() -> Path:
-    """Return where sessions are kept by model."""
-    folder = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(folder).expanduser() / "stepper" / "sessions"
 
 
 class Keeper:
@@ -79,7 +74,7 @@ class Keeper:
     def path(self, debugger: Debugger) -> Path:
         """Return the file of this run; reads the model's files once."""
         if self._path is None:
-            self._path = (self._folder or state_folder()) / f"{_model_name(debugger)}-{_run_name(debugger)}.session"
+            self._path = (self._folder or sessions_folder()) / f"{_model_name(debugger)}-{_run_name(debugger)}.session"
         return self._path
 
     # --- restoring -----------------------------------------------------------------------------------------------

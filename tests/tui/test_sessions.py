@@ -13,7 +13,8 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.session.keeper import Keeper, state_folder
+from stepper.files.configuration import sessions_folder
+from stepper.session.keeper import Keeper
 from stepper.session.sessions import restore_session
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
@@ -87,7 +88,7 @@ def test_a_session_is_saved_while_one_works() -> None:
     async def script(driven: Driven) -> None:
         await driven.type(f"run-to {DECODER}@2")
         await driven.type("break nan")
-        (path,) = state_folder().glob("*.session")
+        (path,) = sessions_folder().glob("*.session")
         saved = debugger_of_sample("date_normaliser")
         restore_session(saved, path)
         assert saved.machine.tick == driven.state.view.tick and len(saved.breakpoints) == 1
@@ -95,17 +96,17 @@ def test_a_session_is_saved_while_one_works() -> None:
     session(script)
 
 
-def test_nothing_is_written_but_in_the_state_folder() -> None:
+def test_nothing_is_written_but_in_the_sessions_folder() -> None:
     before = set(SAMPLES.rglob("*"))
 
     async def script(driven: Driven) -> None:
         await driven.press("n", "ctrl+s")
-        assert str(state_folder()) in driven.text("answer")
+        assert str(sessions_folder()) in driven.text("answer")
 
     session(script)
     assert set(SAMPLES.rglob("*")) == before
-    assert [path.suffix for path in state_folder().iterdir()] == [".session"]
-    assert state_folder().stat().st_mode & 0o077 == 0
+    assert [path.suffix for path in sessions_folder().iterdir()] == [".session"]
+    assert sessions_folder().stat().st_mode & 0o077 == 0
 
 
 def test_on_other_inputs_breakpoints_watches_and_layout_come_back_but_no_place() -> None:
@@ -122,7 +123,7 @@ def test_on_other_inputs_breakpoints_watches_and_layout_come_back_but_no_place()
 
     session(set_up)
     session(again, debugger=other)
-    assert len(list(state_folder().iterdir())) == 2
+    assert len(list(sessions_folder().iterdir())) == 2
 
 
 def test_a_file_that_the_user_names_is_the_one(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_file_that_the_user_names_is_the_one(tmp_path: Path) -> None:
 
     session(set_up, Keeper(file=path))
     session(again, Keeper(file=path))
-    assert not state_folder().exists()
+    assert not sessions_folder().exists()
 
 
 def test_a_file_that_is_no_session_is_told_and_left_as_it_is(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_a_file_that_is_no_session_is_told_and_left_as_it_is(tmp_path: Path) -> 
 
 def test_what_is_kept_by_model_and_broken_is_replaced() -> None:
     session(set_up)
-    (path,) = state_folder().iterdir()
+    (path,) = sessions_folder().iterdir()
     path.write_bytes(path.read_bytes()[:1000])
 
     async def script(driven: Driven) -> None:
@@ -258,7 +259,7 @@ def test_a_pane_that_raises_is_reported_the_session_goes_on_and_is_saved(monkeyp
         await driven.press("n")
         assert driven.state.view.tick == 3
         assert any(entry.kind is Kind.FAULT for entry in driven.app.driver.log.entries())
-        assert list(state_folder().glob("*.session"))
+        assert list(sessions_folder().glob("*.session"))
 
     session(script)
 
@@ -307,7 +308,7 @@ def test_a_second_application_on_the_same_model_is_told_and_leaves_what_the_firs
         "import sys; from stepper.files.locks import lock; lock(sys.argv[1]); print('x', flush=True); sys.stdin.read()"
     )
     session(set_up)
-    (path,) = state_folder().iterdir()
+    (path,) = sessions_folder().iterdir()
     before = path.read_bytes()
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
