@@ -10,3 +10,8 @@ def excerpt(text: str, longest: int = 80) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `1 iteration` and `1,200 iterations`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
-from stepper.ir.excerpts import excerpt
+from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
 from stepper.records import Immutable
@@ -173,7 +173,7 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
         return _graph, (self.layers, self.edges, dict(self.sources), self.line)
 
     def __repr__(self) -> str:
-        return f"<Graph of {_counted(len(self.layers), 'layer')}, line {self.line}>"
+        return f"<Graph of {counted(len(self.layers), 'layer')}, line {self.line}>"
 
     @cached_property
     def by_id(self) -> Mapping[int, Layer]:
@@ -221,7 +221,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
         names = ", ".join(f"{layer.type} '{excerpt(layer.name)}'" for layer in loops[:_MOST_NAMED])
         more = ", ..." if len(loops) > _MOST_NAMED else ""
         listed = f" ({names}{more})" if loops else ""
-        counts = f"{_counted(len(self.graph.layers), 'layer')}, {_counted(len(loops), 'loop')}{listed}"
+        counts = f"{counted(len(self.graph.layers), 'layer')}, {counted(len(loops), 'loop')}{listed}"
         return f"<Model '{excerpt(self.name or self.path.stem)}' of {excerpt(str(self.path))}: {counts}>"
 
     def _repr_html_(self) -> str:
@@ -232,7 +232,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
         rows += [("output", layer, str(PartialShape.of_dims(layer.inputs[0].dims))) for layer in self.graph.results]
         loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]
         rows += [
-            (layer.type, layer, f"body of {_counted(len(layer.bodies[0].graph.layers), 'layer')}") for layer in loops
+            (layer.type, layer, f"body of {counted(len(layer.bodies[0].graph.layers), 'layer')}") for layer in loops
         ]
         cells = [(what, layer.name, _type_text(layer), text) for what, layer, text in rows[:_MOST_ROWS]]
         lines = "".join(f"<tr>{''.join(f'<td>{escape(excerpt(cell))}</td>' for cell in row)}</tr>" for row in cells)
@@ -265,7 +265,3 @@ def parameter_type(parameter: Layer) -> ElementType | None:
 def _type_text(layer: Layer) -> str:
     ports = layer.outputs if layer.type == "Parameter" else layer.inputs if layer.type == "Result" else ()
     return "" if not ports or ports[0].element_type is None else str(ports[0].element_type)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -15,6 +15,7 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.folding import Accumulator, accumulators, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.model import LayoutEdge
+from stepper.ir.excerpts import counted
 from stepper.ir.model import Body, Graph, Layer, Source
 
 
@@ -117,7 +118,7 @@ class _Group(NamedTuple):
         count = len(self.layers)
         if self.kind is NodeKind.SHAPES:
             return f"shapes ×{count}"
-        return f"{count} operation{'' if count == 1 else 's'}"
+        return counted(count, "operation")
 
 
 def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulator]) -> list[_Group]:

@@ -16,6 +16,7 @@ from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.value_summaries import ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
+from stepper.ir.excerpts import counted
 from stepper.ir.model import Layer, Source
 
 
@@ -32,7 +33,7 @@ class IterationLabels:
         prefix = _prefix(tail)
         if cluster.kind is not NodeKind.SIDE:
             count = trace.loops.get(tail)
-            label = cluster.label if count is None else f"{cluster.label}, {_iterations(count)}"
+            label = cluster.label if count is None else f"{cluster.label}, {counted(count, 'iteration')}"
             return replace(cluster, label=label, idle=is_idle(prefix, trace.sides))
         owner, _, side = tail.rpartition(".")
         within = _prefix(owner)
@@ -112,7 +113,7 @@ def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[s
         yield from (f"{side} ran" for side in ("then", "else") if f"{prefix}{layer.id}{side[0]}." in trace.sides)
     count = trace.loops.get(f"{prefix}c{layer.id}")
     if count is not None:
-        yield _iterations(count)
+        yield counted(count, "iteration")
 
 
 def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
@@ -121,7 +122,7 @@ def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
     if len(layers) == 1 or not found:
         return found[0] if found else ()
     words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]
-    return tuple(f"{word} in {count} value{'' if count == 1 else 's'}" for word, count in Counter(words).items())
+    return tuple(f"{word} in {counted(count, 'value')}" for word, count in Counter(words).items())
 
 
 def _prefix(tail: str) -> str:
@@ -133,7 +134,3 @@ def _prefix(tail: str) -> str:
 def _is_often(prefix: str) -> bool:
     """True if a loop is among what the prefix names: what is inside runs often in one iteration."""
     return any(part.isdigit() for part in prefix.split("."))
-
-
-def _iterations(count: int) -> str:
-    return f"{count:,} iteration{'' if count == 1 else 's'}"

@@ -29,7 +29,7 @@ Grid = tuple[tuple[float, ...], ...]
 class ValueSummary(Struct, frozen=True):
     """One value: type and shape, statistics where they were asked for, all numbers where they are few.
 
-    `marks` are those of NaN, Inf, shape changed that hold. `grid` is what a thumbnail is made of.
+    `marks` are its anomalies: NaN, Inf, a changed shape. `grid` has the cells of a thumbnail.
     """
 
     type: str

@@ -45,7 +45,7 @@ def arrange_iterations(figure: Figure) -> FigureLayout:
 
 
 class _IterationsLayout:
-    """An unrolled figure while it is laid out. Columns are settled first, rows from the top downwards."""
+    """Layout of an unrolled figure under construction: columns first, then rows from the top downwards."""
 
     def __init__(self, figure: Figure) -> None:
         self.figure, self.drawing = figure, FigureLayout()

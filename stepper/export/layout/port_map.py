@@ -33,7 +33,7 @@ def arrange_port_map(figure: Figure) -> FigureLayout:
 
 
 class _PortMapLayout:
-    """A port map while it is laid out."""
+    """Layout of a port map under construction."""
 
     def __init__(self, figure: Figure) -> None:
         self.figure, self.drawing = figure, FigureLayout()

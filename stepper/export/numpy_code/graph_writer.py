@@ -257,7 +257,7 @@ class GraphWriter:
         self.operands[slot] = operand
 
     def _may_wait(self, operation: Operation, slot: int, emitted: CodeExpression) -> bool:
-        """True if the formula may become part of that of its only reader, in place of a variable nobody named."""
+        """True if the formula may become part of that of its only reader, instead of a variable."""
         if slot in self.presets or self._uses[slot] != 1 or slot in self._results:
             return False
         reader = self._readers[slot]

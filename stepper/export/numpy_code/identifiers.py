@@ -17,7 +17,7 @@ _TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins),
 
 
 def identifier(text: str, otherwise: str = "value") -> str:
-    """Return the text as an ASCII identifier, as far as it can be told; `otherwise` where nothing of it can."""
+    """Return the text as an ASCII identifier; `otherwise` where no character of it can stand in one."""
     found = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST].strip("_")
     if not found or found[0].isdigit():
         found = f"{otherwise}_{found}".strip("_")

@@ -111,7 +111,7 @@ class _Argument(Struct, frozen=True):
 
 
 class _File:
-    """One file while it is put together."""
+    """One file under construction."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled, self.model = compiled, compiled.model

@@ -8,7 +8,7 @@ from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.views.static import loop_facts
-from stepper.ir.excerpts import excerpt
+from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import Body, Layer, Model, Source
 from stepper.query.short_names import NO_OPERATIONS
 
@@ -107,8 +107,7 @@ class _Ports:
     def add_operations(self, id: str, body: Body, cluster: str) -> None:
         """Add a box that counts the operations of a body."""
         count = sum(layer.type not in NO_OPERATIONS for layer in body.graph.layers)
-        label = f"{count} operation{'' if count == 1 else 's'}"
-        self.nodes.append(FigureNode(id, NodeKind.GROUP, label, cluster=cluster))
+        self.nodes.append(FigureNode(id, NodeKind.GROUP, counted(count, "operation"), cluster=cluster))
 
 
 def _add_side(ports: _Ports, side: str, body: Body) -> None:
@@ -131,7 +130,7 @@ def _add_side(ports: _Ports, side: str, body: Body) -> None:
 
 
 class _LoopPorts(_Ports):
-    """The port map of a loop on its way to a figure."""
+    """Nodes and edges of the port map of a loop."""
 
     def __init__(self, loop: LoopPath) -> None:
         super().__init__(loop)

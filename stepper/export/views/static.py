@@ -9,7 +9,7 @@ from stepper.export.figures.builder import FigureBuilder, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
 from stepper.export.figures.loop_paths import LoopPath, loops_of
-from stepper.ir.excerpts import excerpt
+from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import Model
 
 NO_LIMIT: Final = 2**63 - 1
@@ -23,7 +23,7 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
     name = excerpt(model.name) or "the model"
     loops = [loop for loop in loops_of(model) if loop.layer.is_loop]
     description = (
-        f"The graph of {name}: {len(model.graph.layers)} layers, {_count(len(loops), 'loop')}. "
+        f"The graph of {name}: {len(model.graph.layers)} layers, {counted(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
     )
     return Figure(f"Model {name}", description, tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters))
@@ -39,7 +39,7 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
     if kind_of(loop.layer) is NodeKind.BRANCH:
         parts.clusters[0] = Cluster(cluster, NodeKind.BRANCH, loop_label(loop.layer))
     description = (
-        f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {_count(backs, 'back edge')}, which are "
+        f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {counted(backs, 'back edge')}, which are "
         f"dashed and lead from a Result to the Parameter that gets its value in the next iteration. {'; '.join(facts)}."
     )
     return Figure(
@@ -90,7 +90,7 @@ def _limit(trip_count: ControlOrigin | None, most: str) -> str:
         return "no limit on iterations"
     if count is None:
         return f"{most}as many iterations as {_named(trip_count)} says"
-    return f"{most}{_count(int(count), 'iteration')}"
+    return f"{most}{counted(int(count), 'iteration')}"
 
 
 def _truth(condition: ControlOrigin) -> str:
@@ -102,7 +102,3 @@ def _named(origin: ControlOrigin) -> str:
     output = "" if origin.output is None else f", output {origin.output}"
     value = "" if origin.value is None else f" = {str(origin.value).lower()}"
     return f"{excerpt(origin.layer.name)} ({origin.layer.type}{output}){value}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -18,7 +18,7 @@ from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
-from stepper.ir.excerpts import excerpt
+from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.axes import shape_text
 
@@ -56,7 +56,7 @@ def iteration_figures(trace: LoopTrace, content: FigureContent, facts: tuple[str
 
 
 class _Unrolled:
-    """One trace on its way to a figure."""
+    """Conversion of one trace to a figure."""
 
     def __init__(self, trace: LoopTrace, content: FigureContent, facts: tuple[str, ...]) -> None:
         self.trace, self.content, self.facts = trace, content, (trace.ended, *facts)
@@ -197,7 +197,7 @@ class _Unrolled:
     def _add_end(self) -> None:
         """Add the reason for the end, and the value that was it."""
         self.parts.nodes.append(
-            FigureNode("end", NodeKind.END, f"after {_iterations(self.trace.count)}", (_short(self.trace),))
+            FigureNode("end", NodeKind.END, f"after {counted(self.trace.count, 'iteration')}", (_short(self.trace),))
         )
         if not self.stages:
             return
@@ -213,7 +213,7 @@ class _Unrolled:
     def _add_stage(self, stage: _Stage) -> None:
         if stage.trace is None:
             count = stage.end - stage.begin
-            label = f"⋯ {_iterations(count)} left out: {_range(stage.begin, stage.end)}"
+            label = f"⋯ {counted(count, 'iteration')} left out: {_range(stage.begin, stage.end)}"
             self.parts.clusters.append(Cluster(stage.id, NodeKind.ELLIPSIS, label))
             return
         highlight = self.content.highlight
@@ -254,10 +254,6 @@ def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:
     source = before.id if before.trace is None else f"{before.id}.n{edge.tail}"
     target = after.id if after.trace is None else f"{after.id}.n{edge.head}"
     return FigureEdge(source, target, EdgeKind.CARRIED, edge.name, back_edge=f"{edge.result}>{edge.parameter}")
-
-
-def _iterations(count: int) -> str:
-    return f"{count:,} iteration{'' if count == 1 else 's'}"
 
 
 def _range(begin: int, end: int) -> str:

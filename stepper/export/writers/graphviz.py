@@ -23,7 +23,7 @@ from stepper.export.writers.styles import Palette, palette
 INSTALL: Final = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
 
 MOST_AROUND: Final = 150
-"""Boxes of iterations round which Graphviz leads lines in a second; of more it takes longer than a reader waits."""
+"""Nodes at positions round which Graphviz routes edges within a second; more take much longer."""
 
 CELL: Final = 6.0
 ROW: Final = 12.0
@@ -84,7 +84,7 @@ def placed_dot(figure: Figure, drawing: FigureLayout, theme: Theme) -> str:
 
 
 class _Placed:
-    """A drawing on its way to DOT; y runs upwards there."""
+    """Conversion of a layout to DOT, where y runs upwards."""
 
     def __init__(self, figure: Figure, drawing: FigureLayout, colours: Palette) -> None:
         self.figure, self.drawing, self.colours = figure, drawing, colours
