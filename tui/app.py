@@ -27,7 +27,7 @@ from tui.keys.key_files import Chosen
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
 from tui.messages import Changed, Fault, Found, Made, Progress, Refused, Reply
-from tui.paint.listing import Folding
+from tui.paint.folding import Folding
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen

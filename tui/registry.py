@@ -31,7 +31,7 @@ VIEWS: Final = {
         View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value"),
         View(
             "timeline",
-            "tui.screens.timeline.screen:TimelineScreen",
+            "tui.screens.timeline.chart:TimelineScreen",
             "all iterations: watches, what is carried, anomalies",
         ),
         View(
@@ -52,22 +52,22 @@ VIEWS: Final = {
         ),
         View(
             "breakpoints",
-            "tui.screens.lists.breakpoints_screen:BreakpointsScreen",
+            "tui.screens.lists.breakpoints:BreakpointsScreen",
             "breakpoints: what each waits for, hits",
         ),
         View(
             "watches",
-            "tui.screens.lists.watches_screen:WatchesScreen",
+            "tui.screens.lists.watches:WatchesScreen",
             "watched expressions now, before and over the iterations",
         ),
         View(
             "events",
-            "tui.screens.lists.events_screen:EventsScreen",
+            "tui.screens.lists.events:EventsScreen",
             "the log: what was done, what stopped the run, what failed",
         ),
         View(
             "variables",
-            "tui.screens.lists.variables_screen:VariablesScreen",
+            "tui.screens.lists.variables:VariablesScreen",
             "variables of the model, values of the frame",
         ),
         View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct, field
 
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.list_views import MarkView, VariableView
 from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import HistoryView
@@ -18,7 +19,7 @@ from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
-from tui.worker.lists import NO_LISTS, Lists
+from tui.worker.event_log import Entry
 
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
@@ -52,6 +53,18 @@ class FirstPlace(NamedTuple):
 
     layer: Layer
     iteration: int | None
+
+
+class Lists(Struct, frozen=True, eq=False):
+    """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing."""
+
+    variables: tuple[VariableView, ...] = ()
+    marks: tuple[MarkView, ...] = ()
+    expected: tuple[str, ...] = ()
+    log: tuple[Entry, ...] = ()
+
+
+NO_LISTS: Final = Lists()
 
 
 class Running(Struct, frozen=True):

@@ -10,9 +10,9 @@ from stepper.debug.debugger import Debugger
 from stepper.export.figures.drawn_graph import drawn_graph
 from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import chain_loop, wide_loop
-from tui.paint.drawing import Drawing, body_of
-from tui.paint.neighbourhood import MOST_BOXES, REACHES, Surroundings
-from tui.screens.main.graph import DrawnGraph
+from tui.screens.graph.drawing import Drawing, body_of
+from tui.screens.graph.neighbourhood import MOST_BOXES, REACHES, Surroundings
+from tui.screens.graph.pane import DrawnGraph
 from tui.theme import Look
 
 LINKS = 1_203

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from tests.tui.driven import DECODER, Driven, drive
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
-from tui.screens.main.graph import BodyGraph
+from tui.screens.graph.pane import BodyGraph
 from tui.state import State
 from tui.theme import Look
 

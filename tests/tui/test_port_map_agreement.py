@@ -14,7 +14,7 @@ from stepper.debug.inspection.views import InputView, ScanView
 from tests.debug.debugged import at_iteration, opened
 from tests.engine.twins import chunks
 from tests.models import Graph, joined, sliced
-from tui.paint.axis_picture import Picture
+from tui.screens.ports.axis_picture import Picture
 from tui.screens.ports.rows import Port, Side, port_pairs
 
 EXTENT = 12

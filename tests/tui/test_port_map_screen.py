@@ -10,7 +10,7 @@ from stepper.engine.loops import slice_walk
 from stepper.engine.rules import Rules
 from stepper.ir.model import Slicing
 from tests.tui.driven import DECODER, Driven, drive
-from tui.paint.axis_picture import picture_of_scan, picture_of_slice
+from tui.screens.ports.axis_picture import picture_of_scan, picture_of_slice
 from tui.screens.ports.port_map import PortMap
 from tui.screens.ports.rows import Port, Side
 from tui.screens.value.screen import ValueScreen

@@ -6,9 +6,9 @@ from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
 from tui.screens.inputs.choices import InputChoices
-from tui.screens.inputs.inputs_table import InputsTable
 from tui.screens.inputs.open_dimensions import OpenDimensions, set_size
 from tui.screens.inputs.screen import InputsScreen
+from tui.screens.inputs.table import InputsTable
 
 
 def _screen_of(app: Application) -> InputsScreen:

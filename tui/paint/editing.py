@@ -1,10 +1,13 @@
-"""EditingPane: a pane in which a line can be typed in place. Enter keeps it, Esc forgets it, Tab completes."""
+"""EditingPane: a pane in which a line can be typed in place. Enter keeps it, Esc forgets it, Tab completes.
+
+Textual's Input is a widget of its own, with a style, a cursor that blinks and messages of its own: it cannot stand in a
+cell of a row that a pane paints. The prompt, which has a line of the screen, is one (tui/screens/prompt.py).
+"""
 
 from __future__ import annotations
 
 from textual import events
 
-from tui.paint.line_editor import LineEditor
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 
@@ -87,3 +90,45 @@ class EditingPane(Pane):
         rest = after[1:][: max(width - len(before) - 1, 0)]
         blank = " " * max(width - len(before) - 1 - len(rest), 0)
         return [(before, tone), (here, "now"), (rest, tone), (blank, tone)]
+
+
+MOST: int = 100_000
+"""Characters of a line."""
+
+
+class LineEditor:
+    """A text and the place in it at which one types."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.place = len(text)
+
+    def put(self, text: str) -> None:
+        """Another text."""
+        self.text, self.place = text, len(text)
+
+    def insert(self, text: str) -> None:
+        """Type or paste."""
+        clean = "".join(letter for letter in text if letter.isprintable())
+        self.text = (self.text[: self.place] + clean + self.text[self.place :])[:MOST]
+        self.place = min(self.place + len(clean), len(self.text))
+
+    def press(self, event: events.Key) -> bool:
+        """A key; whether it was one for the line."""
+        key = event.key
+        if key == "backspace":
+            self.text = self.text[: max(self.place - 1, 0)] + self.text[self.place :]
+            self.place = max(self.place - 1, 0)
+        elif key == "delete":
+            self.text = self.text[: self.place] + self.text[self.place + 1 :]
+        elif key in ("left", "right"):
+            self.place = max(0, min(self.place + (1 if key == "right" else -1), len(self.text)))
+        elif key in ("home", "end"):
+            self.place = 0 if key == "home" else len(self.text)
+        elif key == "ctrl+u":
+            self.put("")
+        elif event.character and event.is_printable:
+            self.insert(event.character)
+        else:
+            return False
+        return True

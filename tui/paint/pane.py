@@ -21,7 +21,7 @@ from textual import events
 from textual.color import Color
 
 from tui.keys.keymap import Keymap
-from tui.paint.listing import Folding
+from tui.paint.folding import Folding
 from tui.paint.painter import FaultReporter, PaintedWidget
 from tui.paint.rows import Cell, Row, spread
 from tui.state import State

@@ -17,11 +17,11 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from tui.keys.keymap import Dispatcher
-from tui.paint.lines import AnswerLine, KeysLine, TopBar
 from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
-from tui.screens.main.prompt import Prompt
+from tui.screens.bars import AnswerLine, KeysLine, TopBar
+from tui.screens.prompt import Prompt
 from tui.state import State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for

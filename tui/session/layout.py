@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.application import Application
-from tui.paint.lines import Tabs
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
+from tui.screens.bars import Tabs
 
 _MOST_LINES: Final = 200
 _LONGEST: Final = 200

@@ -30,7 +30,6 @@ from stepper.session.keeper import EVERY
 from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
 from tui.state import Running
 from tui.worker.event_log import EventLog, Kind
-from tui.worker.lists import ListsTaker
 from tui.worker.requests import Adjustment, Asked, Command, Question, Request, name_of
 from tui.worker.snapshot import Pictures
 
@@ -103,7 +102,7 @@ class Driver:
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
-        self._pictures = Pictures(debugger, self._interpreter.session, self._name, ListsTaker(debugger, self.log))
+        self._pictures = Pictures(debugger, self._interpreter.session, self._name, self.log)
         debugger.breakpoints.sink = self._hear
         self.is_open = True
 

@@ -12,6 +12,7 @@ from stepper.debug.causes.cause import Trigger
 from stepper.debug.causes.texts import stop_sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import frame_views
+from stepper.debug.inspection.list_views import Variables, mark_views
 from stepper.debug.inspection.run_views import break_views, watch_views
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import IterationStatistics
@@ -20,8 +21,8 @@ from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
 from stepper.ir.lowering import without_loops
-from tui.state import Happening, State, TimelineEvent
-from tui.worker.lists import ListsTaker
+from tui.state import Happening, Lists, State, TimelineEvent
+from tui.worker.event_log import EventLog
 from tui.worker.requests import (
     Adjustment,
     CompareWith,
@@ -62,12 +63,13 @@ def _course(debugger: Debugger) -> _Course:
 class Pictures:
     """Takes pictures of a debugger; lives in the worker."""
 
-    def __init__(self, debugger: Debugger, session: Session, name: str, lists: ListsTaker) -> None:
+    def __init__(self, debugger: Debugger, session: Session, name: str, log: EventLog) -> None:
         self._debugger = debugger
         self._without_loops = without_loops(debugger.model)
         self._session = session
         self._name = name
-        self._lists = lists
+        self._log = log
+        self._variables = Variables(debugger.machine.compiled)
         self.statistics = IterationStatistics(debugger.timeline)
         self._comparer: StopComparer | None = None
         self._is_comparing: bool | None = None
@@ -209,7 +211,12 @@ class Pictures:
             cells=self._window(depth if loop_depth is None else loop_depth),
             sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
             breaks=break_views(debugger.breakpoints),
-            lists=self._lists.take(),
+            lists=Lists(
+                self._variables.views(debugger.machine.states),
+                mark_views(debugger),
+                debugger.breakpoints.exceptions,
+                self._log.entries(),
+            ),
             watches=watch_views(debugger.watches, None if loop is None else loop.level.run),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,

@@ -13,7 +13,7 @@ from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, WITHIN, DifferenceGr
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView, Tile
 from stepper.element_types import Array
-from tui.paint.listing import Entry
+from tui.paint.folding import Entry
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, number
 from tui.screens.grid.columns import NUMBERED

@@ -9,7 +9,7 @@ from msgspec import Struct
 from stepper.compare.stops.grid import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
 from tui.paint.columns import Column
-from tui.paint.listing import Entry
+from tui.paint.folding import Entry
 from tui.paint.names import marked_name
 from tui.paint.rows import Row, clip, number, padded, short_count
 from tui.state import State

@@ -13,12 +13,12 @@ from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
-from tui.paint.listing import Entry, Listing
+from tui.paint.folding import Entry, Listing
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, happenings
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
-from tui.screens.timeline.timeline import outside_text
+from tui.screens.timeline.bar import outside_text
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowCells

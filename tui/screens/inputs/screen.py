@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
-from tui.paint.lines import TopBar
+from stepper import element_types
+from stepper.ops.axes import shape_text
+from stepper.plain_values import storable
 from tui.paint.painter import Horizontal
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip, elements, padded, printable, width_of
+from tui.screens.bars import TopBar
 from tui.screens.base import DebugScreen
-from tui.screens.inputs.given_inputs import GivenInputs
-from tui.screens.inputs.input_detail import InputDetail
-from tui.screens.inputs.inputs_table import InputsTable
+from tui.screens.inputs.detail import InputDetail
 from tui.screens.inputs.open_dimensions import OpenDimensions
+from tui.screens.inputs.table import InputsTable
+
+
+class GivenInputs(Pane):
+    """Names, types, elements."""
+
+    DEFAULT_CSS = "GivenInputs { height: 1fr; margin-top: 1; }"
+    kind: ClassVar[str] = "card"
+    title = "inputs"
+    note = "given when the run began "
+    help_text: ClassVar[str] = "The inputs of a session, or of a program that has opened the screen, are as they are."
+
+    def rows(self, width: int) -> list[Row]:
+        """One an input."""
+        given = self.host.driver.given
+        room = min(max((len(name) for name, _ in given), default=0), 24)
+        rows: list[Row] = []
+        for name, value in given:
+            kind = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+            head: Row = [(f"  {padded(clip(printable(name), room), room)}  ", "strong"), (f"{kind:<18}  ", "dim")]
+            rows.append([*head, (elements(storable(value), width - width_of(head) - 1), "bar")])
+        return rows or [[("  the model has no inputs", "dim")]]
+
 
 STARTS: Final = "the run starts when all are"
 _OFTEN: Final = 0.1

@@ -15,6 +15,7 @@ from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_end, clip_head, elements, padded, printable
+from tui.screens.list_screen import ListScreen
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -153,3 +154,10 @@ class VariableList(ListPane[Line]):
         if item.layer is None or frame is None:
             return f"print-variable {item.variable}"
         return f"print id={item.layer}"
+
+
+class VariablesScreen(ListScreen):
+    """The variables of the model, and the values of the frame."""
+
+    view_name = "variables"
+    pane_class = VariableList

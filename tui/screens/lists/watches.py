@@ -1,9 +1,9 @@
-"""The watches: an expression, what it is now and was one iteration before, and its course over the iterations."""
+"""The watches: an expression, what it is now and was one iteration before; below them, each over all iterations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from stepper import element_types
 from stepper.debug.inspection.run_views import WatchView
@@ -12,7 +12,11 @@ from stepper.debug.readings import Reading
 from stepper.ops.axes import shape_text
 from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
+from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, elements, number, printable, spark
+from tui.screens.list_screen import ListScreen
+from tui.screens.lists.topic import topic_rows
+from tui.screens.timeline.chart import TimelineChart
 from tui.screens.timeline.track_values import measured, number_in, value_of
 from tui.theme import GLYPHS
 
@@ -127,3 +131,29 @@ def reading_text(reading: Reading | None, room: int) -> str:
         return clip(printable(reading.text.splitlines()[0] if reading.text else ""), room)
     head = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)} " if value.ndim else ""
     return clip(head + elements(value, room - len(head)), room)
+
+
+class WatchChart(TimelineChart):
+    """The timeline of the watches alone."""
+
+    title = "over the iterations"
+    bands: ClassVar[tuple[str, ...]] = ("watch",)
+
+    def heading(self, width: int) -> list[Row]:
+        """None where there is nothing to draw."""
+        return super().heading(width) if self.state.watches else []
+
+    def rows(self, width: int) -> list[Row]:
+        """The bands."""
+        return super().rows(width) if self.state.watches else topic_rows("expressions", width)
+
+
+class WatchesScreen(ListScreen):
+    """The watches, with what they are and were."""
+
+    view_name = "watches"
+    pane_class = WatchList
+
+    def more_about(self, listed: Any) -> Pane:
+        """Each over all iterations."""
+        return WatchChart(self.host, id="chart")

@@ -9,7 +9,7 @@ import numpy as np
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
-from tui.paint.listing import Entry, Listing
+from tui.paint.folding import Entry, Listing
 from tui.paint.names import layer_name, marked_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of

@@ -12,20 +12,20 @@ from textual.app import ComposeResult
 
 from stepper.debug.stop import Reason
 from tui.keys.keymap import key_for
-from tui.paint.lines import Tabs
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
+from tui.screens.bars import Tabs
 from tui.screens.base import DebugScreen
+from tui.screens.graph.pane import BodyGraph
 from tui.screens.main.back_edges import BackEdges
 from tui.screens.main.cards import AnswerCard, StopCard, is_stop
 from tui.screens.main.end_card import EndCard, has_ended
 from tui.screens.main.frames import Frames
-from tui.screens.main.graph import BodyGraph
 from tui.screens.main.loop_card import LoopCard
 from tui.screens.main.operations import Operations
-from tui.screens.main.scans import ScanGrowth
+from tui.screens.main.outputs import ScanGrowth
 from tui.screens.main.value import ValueStrip
-from tui.screens.timeline.timeline import TimelineBar
+from tui.screens.timeline.bar import TimelineBar
 from tui.state import State
 
 TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}

@@ -12,10 +12,10 @@ from typing import ClassVar, Final, NamedTuple
 from textual import events
 from textual.message import Message
 
-from tui.paint.axis_picture import Picture
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
+from tui.screens.ports.axis_picture import Picture
 from tui.screens.ports.rows import End, Pair, Port, Side, port_pairs
 from tui.state import State
 

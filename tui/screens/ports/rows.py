@@ -27,11 +27,11 @@ from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import Layer, Slicing
 from stepper.tensors.statistics import number_of
-from tui.paint.axis_picture import Picture, picture_of_scan, picture_of_slice
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
 from tui.screens.main.back_edges import by_parameter, line_of
 from tui.screens.main.frames import COUNTED
+from tui.screens.ports.axis_picture import Picture, picture_of_scan, picture_of_slice
 from tui.theme import GLYPHS
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from rich.style import Style
+from textual.app import ComposeResult
 
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
 from stepper.element_types import Array
@@ -15,11 +16,11 @@ from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
 from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
-from tui.paint.scrubbed import ScrubbedPane
+from tui.screens.base import DebugScreen
 from tui.screens.main.back_edges import collects
 from tui.screens.main.frames import COUNTED
-from tui.screens.timeline.time_span import STEPS, TimeSpan
-from tui.screens.timeline.timeline import HAPPENINGS, outside_text
+from tui.screens.timeline.bar import HAPPENINGS, outside_text
+from tui.screens.timeline.time_axis import STEPS, ScrubbedPane, TimeSpan
 from tui.screens.timeline.track_values import carried_value, measured, value_of
 from tui.state import State
 from tui.theme import GLYPHS
@@ -395,3 +396,13 @@ class TimelineChart(ScrubbedPane):
 
 def _name_of(track: TrackView) -> str:
     return printable(track.name) if track.parameter is None else carried_name(track.parameter)
+
+
+class TimelineScreen(DebugScreen):
+    """All iterations of the loop."""
+
+    view_name = "timeline"
+
+    def body(self) -> ComposeResult:
+        """The one pane."""
+        yield TimelineChart(self.host, id="chart")

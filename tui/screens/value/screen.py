@@ -8,11 +8,11 @@ from textual.app import ComposeResult
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
+from tui.screens.value.facts import ElementCard, HowOften, InNumbers, OverIterations, Summary
 from tui.screens.value.inquiries import Inquiries
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.selection import Subject, frame_of
 from tui.screens.value.tensor import Companion, TensorPane
-from tui.screens.value.tensor_facts import ElementCard, HowOften, InNumbers, OverIterations, Summary
 from tui.state import State
 
 

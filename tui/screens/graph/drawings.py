@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
-from tui.paint.drawing import Drawing, Drawings, draw
-from tui.paint.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 from tui.paint.pane import Host
+from tui.screens.graph.drawing import Drawing, Drawings, draw
+from tui.screens.graph.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 
 MOST_AT_ONCE: Final = 200
 """Boxes that are laid out while one waits; more of them are laid out by the worker."""

@@ -1,4 +1,4 @@
-"""The lines across the screen: where one is and how it stands, above; the last answer and the keys, below."""
+"""What stands around the panes of a screen: where one is, above; answers, keys and tabs, below."""
 
 from __future__ import annotations
 

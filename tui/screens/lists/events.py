@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from tui.paint.columns import Column, written
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import Row, clip_end, clip_head, printable
+from tui.screens.list_screen import ListScreen
 from tui.theme import GLYPHS
 from tui.worker.event_log import Entry, Kind
 
@@ -96,3 +97,10 @@ def _command(item: Entry, width: int) -> Row:
 def _place_text(place: str) -> str:
     """Without the words that every place begins with."""
     return printable(place.removeprefix("model > ").replace(" > ", " › "))
+
+
+class EventsScreen(ListScreen):
+    """The log of the session."""
+
+    view_name = "events"
+    pane_class = EventList

@@ -8,8 +8,8 @@ from typing import ClassVar
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
 from tui.screens.inputs.choices import InputChoices, Source, described
-from tui.screens.inputs.inputs_table import loading_text
 from tui.screens.inputs.near_files import Near
+from tui.screens.inputs.table import loading_text
 
 
 class InputDetail(Pane, can_focus=False):

@@ -12,9 +12,9 @@ from stepper.debug.labels import label_of
 from stepper.debug.readings import Reading
 from tui.paint.names import carried_name, expression_name, layer_name
 from tui.paint.rows import Row, clip, number, padded, printable, short_count, spark, spread
-from tui.paint.scrubbed import ScrubbedPane
 from tui.screens.main.back_edges import collects
 from tui.screens.main.frames import COUNTED
+from tui.screens.timeline.time_axis import ScrubbedPane
 from tui.screens.timeline.track_values import carried_value, measured, number_in, value_of
 from tui.state import Happening, State, TimelineEvent
 from tui.theme import GLYPHS

@@ -15,7 +15,7 @@ from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.model import LayoutEdge
-from tui.paint.drawing import Drawing, body_of, drawn, label_of
+from tui.screens.graph.drawing import Drawing, body_of, drawn, label_of
 from tui.theme import GLYPHS
 
 MOST_WHOLE: Final = 1_000

@@ -14,13 +14,13 @@ from textual import events
 from textual.strip import Strip
 
 from stepper.engine.program import Program
-from tui.paint.drawing import HEIGHTS, Drawing
 from tui.paint.names import operation_names
-from tui.paint.neighbourhood import REACHES, usual_reach
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, spread
-from tui.screens.main.graph_cells import Painter, Rows
-from tui.screens.main.graph_drawings import BodyDrawings, is_large
+from tui.screens.graph.cells import Painter, Rows
+from tui.screens.graph.drawing import HEIGHTS, Drawing
+from tui.screens.graph.drawings import BodyDrawings, is_large
+from tui.screens.graph.neighbourhood import REACHES, usual_reach
 from tui.state import State
 from tui.theme import GLYPHS, in_ascii
 
