@@ -15,7 +15,7 @@ from stepper import collector
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
-from tui.launch import Keeping, open_application
+from tui.launch import SessionOptions, open_application
 from tui.registry import VIEWS
 
 ROOT = Path(__file__).parents[1]
@@ -91,7 +91,7 @@ def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPat
         return 0
 
     monkeypatch.setattr(StepperApp, "run", run)
-    assert open_application(sample("for_loop"), keeping=Keeping(keep=False)) == 0
+    assert open_application(sample("for_loop"), keeping=SessionOptions(keep=False)) == 0
     assert frozen[0] > 10_000 and gc.get_freeze_count() == 0 and gc.isenabled()
 
 

@@ -23,10 +23,10 @@ from stepper.errors import StepperError, UsageError
 from stepper.session.keeper import Keeper
 from tui.actions.main import actions
 from tui.command_line import CommandLine
-from tui.keys.key_files import Chosen
+from tui.keys.key_files import ChosenKeys
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
-from tui.messages import Changed, Fault, Found, Made, Progress, Refused, Reply
+from tui.messages import Answered, FaultFound, InputLoaded, InputsRefused, Reply, RunProgress, StateChanged
 from tui.paint.folding import Folding
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
@@ -38,7 +38,7 @@ from tui.session.manager import Reopen, SessionManager
 from tui.state import State
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
-from tui.worker.event_log import EventLog, Kind
+from tui.worker.event_log import EventLog, LogKind
 from tui.worker.python_prompt import PythonPrompt
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
@@ -68,7 +68,7 @@ class StepperApp(App[int]):
         lines: Sequence[str] = (),
         *,
         light: bool = False,
-        keys: Chosen | None = None,
+        keys: ChosenKeys | None = None,
         keeper: Keeper | None = None,
         reopen: Reopen | None = None,
         choosing: Callable[[], Opening] | None = None,
@@ -155,7 +155,7 @@ class StepperApp(App[int]):
         for line in self._lines:
             self.driver.execute(line)
         for conflict in self._conflicts:
-            self.driver.log.add(Kind.REFUSED, f"keys: {conflict}")
+            self.driver.log.add(LogKind.REFUSED, f"keys: {conflict}")
         if self._conflicts:
             more = f" (and {len(self._conflicts) - 1} more: E)" if len(self._conflicts) > 1 else ""
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
@@ -171,7 +171,7 @@ class StepperApp(App[int]):
 
     # --- what the driver tells -----------------------------------------------------------------------------------
 
-    def on_changed(self, message: Changed) -> None:
+    def on_state_changed(self, message: StateChanged) -> None:
         """A new picture; the first one after inputs were chosen opens the main screen."""
         if self.driver.is_closed:
             return  # there may be no screen any more
@@ -196,13 +196,13 @@ class StepperApp(App[int]):
         if reply is not None and reply.ended:
             self.leave()
 
-    def on_progress(self, message: Progress) -> None:
+    def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""
         if self.driver.is_busy:
             self.state = replace(self.state, running=message.running)
             self.front.show_running(self.state)
 
-    def on_found(self, message: Found) -> None:
+    def on_answered(self, message: Answered) -> None:
         """The answer to a question of a pane."""
         if message.error:
             self.say(message.error, "bad")
@@ -212,7 +212,7 @@ class StepperApp(App[int]):
         except Exception as error:  # a fault in a pane must not end the session
             self.report_fault(f"what is shown of {message.question}", error)
 
-    def on_fault(self, message: Fault) -> None:
+    def on_fault_found(self, message: FaultFound) -> None:
         """Something is wrong in the program itself."""
         kept = self.session.keeper is not None
         self._tells_fault = False  # of two the later one is told
@@ -221,11 +221,11 @@ class StepperApp(App[int]):
         if kept:
             self.session.save(say=False)
 
-    def on_refused(self, message: Refused) -> None:
+    def on_inputs_refused(self, message: InputsRefused) -> None:
         """The model cannot be run on the inputs that were chosen."""
         self.chooser.refuse(message.text)
 
-    def on_made(self, message: Made) -> None:
+    def on_input_loaded(self, message: InputLoaded) -> None:
         """The value of an input is made, or will not be."""
         from tui.screens.inputs.screen import InputsScreen
 
@@ -239,8 +239,8 @@ class StepperApp(App[int]):
         if text not in self._faults:
             self._faults.add(text)
             self.log.error(text)
-            self.driver.log.add(Kind.FAULT, text)
-            self.post_message(Fault(where, repr(error)))
+            self.driver.log.add(LogKind.FAULT, text)
+            self.post_message(FaultFound(where, repr(error)))
 
     def _answer(self, reply: Reply) -> None:
         if not reply.lines:

@@ -32,7 +32,7 @@ SIGNALLED = 128
 """Exit codes above this one are those of signals."""
 
 
-class Keeping(Struct, frozen=True):
+class SessionOptions(Struct, frozen=True):
     """How the session is kept: in `file`, else by model; `fresh`: what was kept is not put back, `only_stops`: all but
     the place. `keep` False: not at all. `keys` is a preset or a file of keys. `starts_up`: where no session is put back
     the user's start-up file is carried out."""
@@ -45,7 +45,7 @@ class Keeping(Struct, frozen=True):
     starts_up: bool = False
 
 
-class Given(Struct, frozen=True):
+class InputOptions(Struct, frozen=True):
     """What the command line says of a model's inputs: `texts` and `shapes` by position; `make` a debugger on others."""
 
     texts: Mapping[int, str]
@@ -63,10 +63,10 @@ def open_application(
     debugger: Debugger,
     lines: Sequence[str] = (),
     *,
-    given: Given | None = None,
+    given: InputOptions | None = None,
     ascii: bool = False,
     light: bool = False,
-    keeping: Keeping | None = None,
+    keeping: SessionOptions | None = None,
     reopen: Reopen | None = None,
 ) -> int:
     """Run until the user leaves; the exit code. `given`: other inputs can be chosen."""
@@ -83,11 +83,11 @@ def _run(
     *,
     ascii: bool,
     light: bool,
-    keeping: Keeping | None,
+    keeping: SessionOptions | None,
     reopen: Reopen | None,
     choosing: Callable[[], Opening] | None,
 ) -> int:
-    keeping = Keeping() if keeping is None else keeping
+    keeping = SessionOptions() if keeping is None else keeping
     keys = chosen_keys(keeping.keys)
     look = Look.of_environment(ascii=ascii)
     file = None if keeping.file is None else Path(keeping.file)
@@ -128,12 +128,12 @@ def _tell(sentence: str) -> None:
 
 def open_inputs(
     model: Model,
-    given: Given,
+    given: InputOptions,
     lines: Sequence[str] = (),
     *,
     ascii: bool = False,
     light: bool = False,
-    keeping: Keeping | None = None,
+    keeping: SessionOptions | None = None,
 ) -> int:
     """The same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}

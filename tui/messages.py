@@ -11,7 +11,7 @@ from textual.message import Message
 from tui.state import Running, State
 
 if TYPE_CHECKING:
-    from tui.screens.inputs.loading import Load, Outcome
+    from tui.screens.inputs.loading import Load, LoadOutcome
 
 
 class Reply(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Reply(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Changed(Message):
+class StateChanged(Message):
     """The run stands somewhere, or more is known of it; with the reply to the command that did it, if one did."""
 
     def __init__(self, state: State, reply: Reply | None = None) -> None:
@@ -35,7 +35,7 @@ class Changed(Message):
         self.reply = reply
 
 
-class Progress(Message):
+class RunProgress(Message):
     """A movement is under way; at most 30 of these a second."""
 
     def __init__(self, running: Running) -> None:
@@ -43,7 +43,7 @@ class Progress(Message):
         self.running = running
 
 
-class Found(Message):
+class Answered(Message):
     """The answer to a question that was asked of the debugger; an error is a text."""
 
     def __init__(self, question: str, then: Callable[[Any], None], answer: Any, error: str = "") -> None:
@@ -54,7 +54,7 @@ class Found(Message):
         self.error = error
 
 
-class Fault(Message):
+class FaultFound(Message):
     """A fault of the program itself, told and survived."""
 
     def __init__(self, where: str, text: str) -> None:
@@ -63,7 +63,7 @@ class Fault(Message):
         self.text = text
 
 
-class Refused(Message):
+class InputsRefused(Message):
     """The model cannot be run on the inputs that were chosen."""
 
     def __init__(self, text: str) -> None:
@@ -71,10 +71,10 @@ class Refused(Message):
         self.text = text
 
 
-class Made(Message):
+class InputLoaded(Message):
     """The value of an input is made, or will not be."""
 
-    def __init__(self, load: Load, outcome: Outcome) -> None:
+    def __init__(self, load: Load, outcome: LoadOutcome) -> None:
         super().__init__()
         self.load = load
         self.outcome = outcome

@@ -19,7 +19,7 @@ from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
-from tui.worker.event_log import Entry
+from tui.worker.event_log import LogEntry
 
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
@@ -61,7 +61,7 @@ class Lists(Struct, frozen=True, eq=False):
     variables: tuple[VariableView, ...] = ()
     marks: tuple[MarkView, ...] = ()
     expected: tuple[str, ...] = ()
-    log: tuple[Entry, ...] = ()
+    log: tuple[LogEntry, ...] = ()
 
 
 NO_LISTS: Final = Lists()

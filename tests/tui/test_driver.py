@@ -14,10 +14,10 @@ from stepper.debug.stop import Reason
 from tests.debug.pausing import pause_after
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.wide_models import wide_loop
-from tui.messages import Fault
+from tui.messages import FaultFound
 from tui.paint.rows import Row
 from tui.screens.main.operations import Operations
-from tui.worker.event_log import Kind
+from tui.worker.event_log import LogKind
 
 
 def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost() -> None:
@@ -101,7 +101,7 @@ def test_a_fault_in_a_pane_is_told_and_the_others_go_on() -> None:
         driven.pane("operations").__class__ = Broken
         await driven.press("n")
         assert "ZeroDivisionError" in driven.text("operations")
-        assert [one.text for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT]
+        assert [one.text for one in driven.app.driver.log.entries() if one.kind is LogKind.FAULT]
         assert "a fault in Broken" in driven.text("answer")
         iteration = driven.state.iteration
         await driven.press("right_square_bracket")
@@ -114,10 +114,10 @@ def test_a_fault_stays_on_the_line_until_the_user_does_something() -> None:
     async def script(driven: Driven) -> None:
         app = driven.app
         app.perform("step")  # answered after the fault
-        app.on_fault(Fault("somewhere", "ZeroDivisionError()"))
+        app.on_fault_found(FaultFound("somewhere", "ZeroDivisionError()"))
         await driven.settle()
         assert driven.state.view.tick == 1 and "a fault in somewhere" in driven.text("answer")
-        app.on_fault(Fault("elsewhere", "ZeroDivisionError()"))
+        app.on_fault_found(FaultFound("elsewhere", "ZeroDivisionError()"))
         assert "a fault in elsewhere" in driven.text("answer"), "the newest one"
         await driven.press("s")
         assert "tick 2" in driven.text("answer")

@@ -7,7 +7,7 @@ import pytest
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring
 from tui.theme import Look
-from tui.worker.event_log import Kind
+from tui.worker.event_log import LogKind
 
 FAULTY = "`__module.n.v/aten::linear/Add`"
 
@@ -78,10 +78,9 @@ def test_a_branch_that_is_renamed_taken_back_and_deleted_is_followed_by_the_scre
         await driven.type("branch delete better")
         await driven.type("continue")
         assert driven.state.branch == "original" and "9 in all" in " ".join(driven.text("end").split())
-        faults = [one for one in driven.app.driver.log.entries() if one.kind is Kind.FAULT]
-        assert not faults and [one.command for one in driven.app.driver.log.entries() if one.kind is Kind.EDITED] == [
-            "branch trial", "set trip-count = 2", "undo", "branch original"
-        ]  # fmt: skip
+        faults = [one for one in driven.app.driver.log.entries() if one.kind is LogKind.FAULT]
+        edits = [one.command for one in driven.app.driver.log.entries() if one.kind is LogKind.EDITED]
+        assert not faults and edits == ["branch trial", "set trip-count = 2", "undo", "branch original"]
 
     drive("nested_loop", script, size=(200, 60))
 

@@ -20,7 +20,7 @@ from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
-from tui.screens.inputs.choices import InputChoices, Opening, Source
+from tui.screens.inputs.choices import InputChoices, InputSource, Opening
 from tui.screens.inputs.screen import InputsScreen
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
@@ -110,7 +110,7 @@ def test_each_way_to_choose_by_keys_then_runs_to_the_outputs_of_stepper_run(mode
 def test_all_choices_are_in_sight(model: Model, size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.press("down", "down", "down", "enter")
-        assert all(f"{source}" in driven.text("inputs") for source in Source)
+        assert all(f"{source}" in driven.text("inputs") for source in InputSource)
         driven.golden(f"inputs_{size[0]}x{size[1]}", "top", "inputs", "dimensions", "detail", "answer", "keys")
 
     options = ("--input tokens=[[8,6,1]]", "--input h0=zeros", "--input mask=ones", "--input memory=runs/memory.np")
@@ -228,7 +228,10 @@ def test_the_mouse_chooses(model: Model) -> None:
         line = next(at for at, row in enumerate(text) if " h0 " in row)
         await driven.pilot.click("#inputs", offset=(text[line].index("zeros") + 1, line))
         await driven.settle()
-        assert choices_of(driven).choices[1].source is Source.ZEROS and choices_of(driven).outcome(1).array is not None
+        assert (
+            choices_of(driven).choices[1].source is InputSource.ZEROS
+            and choices_of(driven).outcome(1).array is not None
+        )
 
     drive(opening(model), script)
 

@@ -8,7 +8,7 @@ from tests.tui.driven import DECODER, Driven, drive
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import spark
 from tui.theme import Look
-from tui.worker.event_log import Kind
+from tui.worker.event_log import LogKind
 
 STOPS = (
     f"run-to {DECODER}@0",
@@ -208,7 +208,7 @@ def test_the_log_keeps_what_happened_and_leads_back_to_it() -> None:
         await driven.press("c")
         await driven.type("nonsense")
         kinds = [entry.kind for entry in driven.state.lists.log]
-        assert kinds == [Kind.SET, Kind.STOPPED, Kind.MOVED, Kind.REFUSED]
+        assert kinds == [LogKind.SET, LogKind.STOPPED, LogKind.MOVED, LogKind.REFUSED]
         await driven.press("E")
         assert listed(driven).cursor == 3
         await driven.press("up", "up", "enter")
@@ -219,7 +219,7 @@ def test_the_log_keeps_what_happened_and_leads_back_to_it() -> None:
 
 def test_lines_of_logpoints_keep_the_place_at_which_they_were_written() -> None:
     async def script(driven: Driven) -> None:
-        written = [entry for entry in driven.state.lists.log if entry.kind is Kind.LOGGED]
+        written = [entry for entry in driven.state.lists.log if entry.kind is LogKind.LOGGED]
         assert [entry.text for entry in written] == [f"at {count}" for count in range(len(written))]
         assert len(written) > 3
         assert [entry.place.rpartition("#")[2] for entry in written] == [str(count) for count in range(len(written))]

@@ -12,7 +12,7 @@ from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import chain_loop, wide_loop
 from tui.screens.graph.drawing import Drawing, body_of
 from tui.screens.graph.neighbourhood import MOST_BOXES, REACHES, Surroundings
-from tui.screens.graph.pane import DrawnGraph
+from tui.screens.graph.pane import BodyGraph
 from tui.theme import Look
 
 LINKS = 1_203
@@ -24,9 +24,9 @@ def chain(at: str = "link_600", iteration: int = 3) -> Debugger:
     return debugger
 
 
-def graph_of(driven: Driven) -> DrawnGraph:
+def graph_of(driven: Driven) -> BodyGraph:
     pane = driven.pane("graph")
-    assert isinstance(pane, DrawnGraph)
+    assert isinstance(pane, BodyGraph)
     return pane
 
 

@@ -18,13 +18,13 @@ from stepper.tensors.differences import signed_differences
 from stepper.tensors.planes import plane_of
 from stepper.tensors.surveys import finish
 from tests.tui.driven import DECODER, debugger_of_sample
-from tui.messages import Changed, Found
+from tui.messages import Answered, StateChanged
 from tui.screens.value.inquiries import FindNonFinite, LargestMagnitudes
 from tui.session.manager import SaveSession
 from tui.state import State
 from tui.worker.driver import Driver
 from tui.worker.python_prompt import EvaluatePython, PythonPrompt
-from tui.worker.requests import Asked, Command, Request, ShowCells, ShowStatistic, ShowTime, name_of
+from tui.worker.requests import Asked, ExecuteLine, Request, ShowCells, ShowStatistic, ShowTime, name_of
 
 
 class _NoTimer(Timer):
@@ -56,7 +56,7 @@ class Heard:
         end = time.monotonic() + 10
         with self._news:
             while time.monotonic() < end:
-                states = [message.state for message in self.messages if isinstance(message, Changed)]
+                states = [message.state for message in self.messages if isinstance(message, StateChanged)]
                 if (found := next((state for state in states if holds(state)), None)) is not None:
                     return found
                 self._news.wait(0.1)
@@ -92,7 +92,7 @@ def test_an_answer_or_what_stands_against_it_goes_to_whoever_asked() -> None:
     driver.ask(EvaluatePython(python, "1 / 0", 0), lambda _lines: None)
     driver.ask(EvaluatePython(python, "it", 0), lambda _lines: None)
     end = time.monotonic() + 10
-    while len(found := [one for one in heard.messages if isinstance(one, Found)]) < 3 and time.monotonic() < end:
+    while len(found := [one for one in heard.messages if isinstance(one, Answered)]) < 3 and time.monotonic() < end:
         time.sleep(0.01)
     driver.close()
     assert [(one.answer, one.error) for one in found] == [
@@ -105,8 +105,8 @@ def test_an_answer_or_what_stands_against_it_goes_to_whoever_asked() -> None:
 @pytest.mark.parametrize(
     ("request_", "name"),
     [
-        (Command("next 3"), "next"),
-        (Command(""), "again"),
+        (ExecuteLine("next 3"), "next"),
+        (ExecuteLine(""), "again"),
         (ShowStatistic("max"), "ShowStatistic"),
         (Asked(FindNonFinite(np.zeros(1), 0, False), print), "FindNonFinite"),  # type: ignore[arg-type]
     ],

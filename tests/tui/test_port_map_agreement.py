@@ -14,8 +14,8 @@ from stepper.debug.inspection.views import InputView, ScanView
 from tests.debug.debugged import at_iteration, opened
 from tests.engine.twins import chunks
 from tests.models import Graph, joined, sliced
-from tui.screens.ports.axis_picture import Picture
-from tui.screens.ports.rows import Port, Side, port_pairs
+from tui.screens.ports.axis_picture import AxisPicture
+from tui.screens.ports.rows import PortArrow, PortSide, port_pairs
 
 EXTENT = 12
 X = np.arange(EXTENT, dtype=np.float32)
@@ -44,17 +44,17 @@ def negated_slices(start: int, end: int, stride: int, part: int | None, *, rever
 
 def cells(picture: object, extent: int) -> list[str]:
     """One letter for each place of the axis."""
-    assert isinstance(picture, Picture)
+    assert isinstance(picture, AxisPicture)
     text = "".join(part for part, _style in picture.row(200))
     return list(text[:: len(text) // extent])
 
 
-def port(debugger: Debugger, side: Side, role: str) -> Port:
+def port(debugger: Debugger, side: PortSide, role: str) -> PortArrow:
     pairs = port_pairs(debugger.loop())
     return next(port for pair in pairs for port in pair if port is not None and (port.side, port.role) == (side, role))
 
 
-def check_input(entry: InputView, drawn: Port, read: list[list[int]], iteration: int) -> None:
+def check_input(entry: InputView, drawn: PortArrow, read: list[list[int]], iteration: int) -> None:
     """`read` are the elements that each iteration gets."""
     now = read[iteration]
     assert entry.inner.array is not None and entry.inner.array.tolist() == now
@@ -67,7 +67,9 @@ def check_input(entry: InputView, drawn: Port, read: list[list[int]], iteration:
     assert cells(drawn.below, EXTENT) == expected
 
 
-def check_output(scan: ScanView, drawn: Port, read: list[list[int]], iteration: int, *, reversed_output: bool) -> None:
+def check_output(
+    scan: ScanView, drawn: PortArrow, read: list[list[int]], iteration: int, *, reversed_output: bool
+) -> None:
     """Piece k lies at place k, or at the same distance from the end."""
     count, so_far = len(read), read[: iteration + 1]
     pieces = so_far[::-1] if reversed_output else so_far
@@ -98,8 +100,8 @@ def test_engine_sentences_and_screen_say_the_same(
     for iteration in range(len(read)):
         at_iteration(debugger, iteration)
         loop = debugger.loop()
-        check_input(loop.inputs[0], port(debugger, Side.IN, "slice"), read, iteration)
-        drawn = port(debugger, Side.OUT, "piece")
+        check_input(loop.inputs[0], port(debugger, PortSide.IN, "slice"), read, iteration)
+        drawn = port(debugger, PortSide.OUT, "piece")
         check_output(loop.scans[0], drawn, read, iteration, reversed_output=reversed_output)
 
 

@@ -12,7 +12,7 @@ from stepper.ir.model import Slicing
 from tests.tui.driven import DECODER, Driven, drive
 from tui.screens.ports.axis_picture import picture_of_scan, picture_of_slice
 from tui.screens.ports.port_map import PortMap
-from tui.screens.ports.rows import Port, Side
+from tui.screens.ports.rows import PortArrow, PortSide
 from tui.screens.value.screen import ValueScreen
 from tui.theme import Look
 
@@ -26,7 +26,7 @@ def map_of(driven: Driven) -> PortMap:
     return pane
 
 
-def port_called(driven: Driven, side: Side, role: str) -> Port:
+def port_called(driven: Driven, side: PortSide, role: str) -> PortArrow:
     return next(port for port in map_of(driven).ports if (port.side, port.role) == (side, role))
 
 
@@ -59,10 +59,10 @@ def test_each_iteration_names_the_slice_and_the_place_that_the_specification_giv
         for iteration in range(8):
             assert driven.state.iteration == iteration
             place = 7 - iteration
-            assert port_called(driven, Side.IN, "slice").words[0] == f"piece {place} of 0–7, axis 1, stride -1"
-            written = port_called(driven, Side.OUT, "piece").words[0]
+            assert port_called(driven, PortSide.IN, "slice").words[0] == f"piece {place} of 0–7, axis 1, stride -1"
+            written = port_called(driven, PortSide.OUT, "piece").words[0]
             assert written == f"will be place {place}, axis 1, backward"
-            cells = text_of(port_called(driven, Side.IN, "slice").below)
+            cells = text_of(port_called(driven, PortSide.IN, "slice").below)
             assert cells == "".join(2 * ("█" if at == place else "▒" if at > place else "░") for at in range(8))
             if iteration < 7:
                 await driven.press("right_square_bracket")
@@ -87,11 +87,11 @@ def test_it_follows_the_moment_and_says_what_is_known_already() -> None:
     async def script(driven: Driven) -> None:
         assert "not yet" in driven.text("ports")
         await driven.press("n", "n")
-        edge = port_called(driven, Side.OUT, "carried")
+        edge = port_called(driven, PortSide.OUT, "carried")
         assert edge.outer.name == "later_return@4" and edge.outer.type == "f32[1,1,1]"
         assert "not yet" not in driven.text("ports")
         await driven.press("G", "f")
-        assert port_called(driven, Side.OUT, "carried").words[0] == "no iteration follows"
+        assert port_called(driven, PortSide.OUT, "carried").words[0] == "no iteration follows"
 
     drive("reverse", script, lines=REVERSED)
 
@@ -114,9 +114,9 @@ def test_arrows_choose_an_entry_which_is_explained_and_enter_opens_its_value() -
         await driven.press("J")
         assert not driven.text("tensor").startswith("▌reward"), "another selection shows another value"
         await driven.press("right_square_bracket", "q")
-        assert map_of(driven).chosen is port_called(driven, Side.IN, "slice")
+        assert map_of(driven).chosen is port_called(driven, PortSide.IN, "slice")
         await driven.press("right")
-        assert map_of(driven).chosen is port_called(driven, Side.OUT, "piece")
+        assert map_of(driven).chosen is port_called(driven, PortSide.OUT, "piece")
         await driven.press("escape", "q")
         assert not driven.app.screen.query(PortMap)
 
@@ -127,16 +127,16 @@ def test_the_mouse_chooses_an_entry() -> None:
     async def script(driven: Driven) -> None:
         await driven.pilot.click("#ports", offset=(150, 6))
         await driven.settle()
-        assert map_of(driven).chosen is port_called(driven, Side.OUT, "piece")
+        assert map_of(driven).chosen is port_called(driven, PortSide.OUT, "piece")
 
     drive("reverse", script, lines=REVERSED, size=(160, 40))
 
 
 def test_trip_count_condition_and_iteration_number_have_their_arrows() -> None:
     async def script(driven: Driven) -> None:
-        assert port_called(driven, Side.IN, "count").words == ("the number 4",)
-        assert port_called(driven, Side.IN, "limit").words[0] == "10 iterations"
-        assert port_called(driven, Side.OUT, "condition").words[0] == "true: there is another"
+        assert port_called(driven, PortSide.IN, "count").words == ("the number 4",)
+        assert port_called(driven, PortSide.IN, "limit").words[0] == "10 iterations"
+        assert port_called(driven, PortSide.OUT, "condition").words[0] == "true: there is another"
 
     drive("for_loop", script, lines=("run-to years@4", "view ports"))
 

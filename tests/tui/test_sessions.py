@@ -21,7 +21,7 @@ from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
 from tests.tui.sessions import session
 from tui.screens.main.operations import Operations
-from tui.worker.event_log import Kind
+from tui.worker.event_log import LogKind
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +216,7 @@ def test_an_operation_that_fails_in_a_loop_is_shown_with_stack_and_shapes_and_on
         card = driven.text("stop")
         for part in ("Loop 'walk' #1", "Reshape 'cut'", "[4]", "error of the run"):
             assert part in card, card
-        assert driven.state.lists.log[-1].kind is Kind.FAILED
+        assert driven.state.lists.log[-1].kind is LogKind.FAILED
         tick = driven.state.view.tick
         await driven.press("N")
         assert driven.state.view.tick == tick - 1 and not driven.state.failure
@@ -258,7 +258,7 @@ def test_a_pane_that_raises_is_reported_the_session_goes_on_and_is_saved(monkeyp
         await driven.pilot.click("#operations", offset=(3, 3))
         await driven.press("n")
         assert driven.state.view.tick == 3
-        assert any(entry.kind is Kind.FAULT for entry in driven.app.driver.log.entries())
+        assert any(entry.kind is LogKind.FAULT for entry in driven.app.driver.log.entries())
         assert list(sessions_folder().glob("*.session"))
 
     session(script)

@@ -6,7 +6,7 @@ from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
 from tui.screens.ports.port_map import PortMap
-from tui.screens.ports.rows import Side
+from tui.screens.ports.rows import PortSide
 from tui.screens.value.selection import Subject
 
 
@@ -32,7 +32,7 @@ def _open_port(app: Application, _text: str) -> None:
     frame = state.frames[state.loop_depth]
     if port.layer not in frame.layers:
         app.open_value(Subject(frame.program, state.cursor or 0, 0, port.layer))
-    elif port.side is Side.OUT and state.depth == state.loop_depth:
+    elif port.side is PortSide.OUT and state.depth == state.loop_depth:
         app.select(frame.layers.index(port.layer))
         app.perform("open")
     else:

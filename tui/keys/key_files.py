@@ -38,7 +38,7 @@ _KNOWN: Final = frozenset(str(key.value) for key in KnownKeys) | frozenset(NAMES
 PANES: Final = tuple(sorted({pane for key in KEYS for pane in key.panes}))
 
 
-class Chosen(Struct, frozen=True):
+class ChosenKeys(Struct, frozen=True):
     """Keys, and sentences on what is in conflict among them."""
 
     keymap: Keymap
@@ -50,19 +50,19 @@ def default_file() -> Path:
     return config_folder() / "keys.toml"
 
 
-def chosen_keys(said: str | None = None) -> Chosen:
+def chosen_keys(said: str | None = None) -> ChosenKeys:
     """The keys of a preset, or of a file; by default of default_file() if there is one. UsageError."""
     if said is None:
         path = default_file()
-        return read_keys(path) if path.is_file() else Chosen(KEYS)
+        return read_keys(path) if path.is_file() else ChosenKeys(KEYS)
     if said in PRESETS:
-        return Chosen(_with(KEYS, PRESETS[said], (), f"preset {said}"))
+        return ChosenKeys(_with(KEYS, PRESETS[said], (), f"preset {said}"))
     if not Path(said).is_file() and Path(said).suffix != ".toml":
         raise UsageError(f"there are no keys called '{said}'; presets are {', '.join(PRESETS)}, or name a .toml file")
     return read_keys(Path(said))
 
 
-def read_keys(path: Path) -> Chosen:
+def read_keys(path: Path) -> ChosenKeys:
     """The keys of a file. UsageError, with the place, for what is wrong in it."""
     content = _content(path)
     preset = content.pop("preset", "default")
@@ -81,7 +81,7 @@ def read_keys(path: Path) -> Chosen:
                 raise UsageError(f"{path}: there is no pane '{pane}' with keys; there are {', '.join(PANES)}")
             conflicts += _spelled_twice(bindings, f"{path}, [keys.{pane}]")
             keymap = _with(keymap, bindings, (pane,), f"{path}, [keys.{pane}]")
-    return Chosen(keymap, (*conflicts, *_hidden(keymap, general), *_unreachable(keymap), *_without_key(keymap)))
+    return ChosenKeys(keymap, (*conflicts, *_hidden(keymap, general), *_unreachable(keymap), *_without_key(keymap)))
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tui.paint.rows import Row, Token, padded
 Item = TypeVar("Item")
 
 
-class Column(Struct, Generic[Item], frozen=True):
+class TableColumn(Struct, Generic[Item], frozen=True):
     """A column. `cells` writes an item into exactly so many cells.
 
     `width` is in cells, of the width of the whole table where it depends on that (0: the column is not shown); None
@@ -25,14 +25,14 @@ class Column(Struct, Generic[Item], frozen=True):
     right: bool = False
 
 
-def widths_of(columns: Sequence[Column[Item]], width: int, least: int = 10) -> list[int]:
+def widths_of(columns: Sequence[TableColumn[Item]], width: int, least: int = 10) -> list[int]:
     """Return how wide each column of a table is; `least` is for one that takes what the others leave."""
     fixed = [one.width(width) if callable(one.width) else one.width for one in columns]
     rest = max(width - sum(cells for cells in fixed if cells is not None), least)
     return [rest if cells is None else cells for cells in fixed]
 
 
-def headings(columns: Sequence[Column[Item]], width: int) -> Row:
+def headings(columns: Sequence[TableColumn[Item]], width: int) -> Row:
     """Return the line above a table; empty if no column has a heading."""
     if not any(one.heading for one in columns):
         return []
@@ -40,7 +40,7 @@ def headings(columns: Sequence[Column[Item]], width: int) -> Row:
     return [(padded(one.heading, cells, right=one.right), "") for one, cells in shown if cells]
 
 
-def cells_of(columns: Sequence[Column[Item]], item: Item, width: int) -> Row:
+def cells_of(columns: Sequence[TableColumn[Item]], item: Item, width: int) -> Row:
     """Return the row of an item."""
     shown = zip(columns, widths_of(columns, width), strict=True)
     return [cell for one, cells in shown if cells for cell in one.cells(item, cells)]

@@ -11,7 +11,7 @@ from stepper.export.figures.folding import shape_groups
 from tui.paint.rows import printable
 
 
-class Entry(Struct, frozen=True):
+class OperationEntry(Struct, frozen=True):
     """A row: one operation by its index, or a folded group, which stands where its first operation does."""
 
     indices: tuple[int, ...]
@@ -27,7 +27,7 @@ class Listing(Struct, frozen=True, eq=False):
     """All rows of a program; `row_of` says in which an operation is, `groups` which operations fold together."""
 
     program: Program
-    entries: tuple[Entry, ...]
+    entries: tuple[OperationEntry, ...]
     row_of: dict[int, int]
     groups: tuple[tuple[int, ...], ...]
 
@@ -68,18 +68,18 @@ def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
     ]
     groups = tuple(group for group in found if len(group) > 1)
     folded = {index: number for number, group in enumerate(groups) if number not in open_groups for index in group}
-    entries: list[Entry] = []
+    entries: list[OperationEntry] = []
     row_of: dict[int, int] = {}
     seen: dict[int, int] = {}
     for index in range(len(program.operations)):
         number = folded.get(index)
         if number is None:
             row_of[index] = len(entries)
-            entries.append(Entry((index,)))
+            entries.append(OperationEntry((index,)))
             continue
         if number not in seen:
             seen[number] = len(entries)
-            entries.append(Entry(groups[number], _title(program, groups[number])))
+            entries.append(OperationEntry(groups[number], _title(program, groups[number])))
         row_of[index] = seen[number]
     return Listing(program, tuple(entries), row_of, groups)
 

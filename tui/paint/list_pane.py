@@ -3,7 +3,7 @@
 class Marks(ListPane[MarkView]):
     kind = "marks"
     def entries(self): return self.state.lists.marks
-    def columns(self): return Column("name", None, lambda mark, width: written(mark.name, width)),
+    def columns(self): return TableColumn("name", None, lambda mark, width: written(mark.name, width)),
     def name_of(self, mark): return mark.name          # stands for {row} in the keys of the pane
     def line_to_open(self, mark): return f"goto '{mark.name}"
 """
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from textual import events
 
-from tui.paint.columns import Column, cells_of, headings
+from tui.paint.columns import TableColumn, cells_of, headings
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, width_of
 from tui.state import State
@@ -42,7 +42,7 @@ class ListPane(Pane, Generic[Item]):
         """What is listed."""
         raise NotImplementedError
 
-    def columns(self) -> Sequence[Column[Item]]:
+    def columns(self) -> Sequence[TableColumn[Item]]:
         """Return the columns, without the first cell."""
         return ()
 

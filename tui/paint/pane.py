@@ -1,4 +1,4 @@
-"""Pane: the base of every widget that shows something. Line API: only the rows that are visible are built.
+"""Pane: the base of every widget that shows something. BarPane API: only the rows that are visible are built.
 
 A subclass says what it shows as rows of (text, token), as a pure function of `self.state`:
 
@@ -253,7 +253,7 @@ class Pane(PaintedWidget, can_focus=True):
         return f"{text:>{width}}"[:width], style
 
 
-class Line(Pane, can_focus=False):
+class BarPane(Pane, can_focus=False):
     """One line across the screen."""
 
-    DEFAULT_CSS = "Line { height: 1; background: $surface; }"
+    DEFAULT_CSS = "BarPane { height: 1; background: $surface; }"

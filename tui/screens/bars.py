@@ -10,7 +10,7 @@ from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, footer
 from tui.keys.keys import KEYS
 from tui.paint.names import layer_name, operation_names
-from tui.paint.pane import Host, Line
+from tui.paint.pane import BarPane, Host
 from tui.paint.rows import Cell, Row, cell_len, clip, printable, spread, width_of
 from tui.screens.main.frames import limit_text
 from tui.state import State
@@ -25,7 +25,7 @@ _REASONS: Final = {
 }
 
 
-class TopBar(Line):
+class TopBar(BarPane):
     """Model, loop and iteration, operation, view; at the right the state, the tick, what computes."""
 
     shows_running: ClassVar[bool] = True
@@ -98,7 +98,7 @@ class TopBar(Line):
         return word, "dim"
 
 
-class AnswerLine(Line):
+class AnswerLine(BarPane):
     """The last answer in one line."""
 
     follows_selection: ClassVar[bool] = False
@@ -123,7 +123,7 @@ class AnswerLine(Line):
         ]
 
 
-class KeysLine(Line):
+class KeysLine(BarPane):
     """Six to eight keys of the focused pane, help always; what was typed of a command that is not complete."""
 
     follows_selection: ClassVar[bool] = False
@@ -151,7 +151,7 @@ class KeysLine(Line):
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 
-class Tabs(Line):
+class Tabs(BarPane):
     """Where there is room for one pane only: which there are, and which is shown."""
 
     follows_selection: ClassVar[bool] = False

@@ -11,12 +11,12 @@ from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
-from tui.messages import Made
+from tui.messages import InputLoaded
 from tui.session.manager import SessionHost, SessionManager
 
 if TYPE_CHECKING:
     from tui.screens.inputs.choices import InputChoices, Opening
-    from tui.screens.inputs.loading import Load, Outcome
+    from tui.screens.inputs.loading import Load, LoadOutcome
 
 
 def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:
@@ -58,7 +58,7 @@ class InputChooser:
         from tui.screens.inputs.choices import InputChoices
         from tui.screens.inputs.loading import Loader
 
-        return InputChoices(opening, Loader(lambda load, outcome: self._host.post_message(Made(load, outcome))))
+        return InputChoices(opening, Loader(lambda load, outcome: self._host.post_message(InputLoaded(load, outcome))))
 
     def begin(self, inputs: Mapping[int, Array]) -> None:
         """Run the model on these inputs, by position; the main screen opens when the run stands at its start."""
@@ -85,7 +85,7 @@ class InputChooser:
         self._host.drive(None)
         self._host.say(problem, "bad")
 
-    def take(self, load: Load, outcome: Outcome) -> None:
+    def take(self, load: Load, outcome: LoadOutcome) -> None:
         """Keep the value of an input that is made, or why there is none."""
         if self.choices is not None:
             self.choices.take(load, outcome)

@@ -19,7 +19,7 @@ from stepper.session.keeper import Keeper, RestoreResult
 from tui.paint.pane import Host
 from tui.state import State
 from tui.worker.driver import Driver, Receiver
-from tui.worker.event_log import EventLog, Kind
+from tui.worker.event_log import EventLog, LogKind
 
 Reopen = Callable[[], Debugger]
 """Reads the model and its inputs once more."""
@@ -192,7 +192,7 @@ class SessionManager:
 
     def _tell(self, sentence: str, tone: str = "dim") -> None:
         self._host.say(sentence, tone)
-        self._host.driver.log.add(Kind.SESSION, sentence)
+        self._host.driver.log.add(LogKind.SESSION, sentence)
 
     # --- anew ----------------------------------------------------------------------------------------------------
 

@@ -27,11 +27,11 @@ from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.session.keeper import EVERY
-from tui.messages import Changed, Fault, Found, Progress, Refused, Reply
+from tui.messages import Answered, FaultFound, InputsRefused, Reply, RunProgress, StateChanged
 from tui.state import Running
-from tui.worker.event_log import EventLog, Kind
-from tui.worker.requests import Adjustment, Asked, Command, Question, Request, name_of
-from tui.worker.snapshot import Pictures
+from tui.worker.event_log import EventLog, LogKind
+from tui.worker.requests import Adjustment, Asked, ExecuteLine, Question, Request, name_of
+from tui.worker.snapshot import Snapshots
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Driver:
 
     _debugger: Debugger
     _interpreter: Interpreter
-    _pictures: Pictures
+    _pictures: Snapshots
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Driver:
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
-        self._pictures = Pictures(debugger, self._interpreter.session, self._name, self.log)
+        self._pictures = Snapshots(debugger, self._interpreter.session, self._name, self.log)
         debugger.breakpoints.sink = self._hear
         self.is_open = True
 
@@ -115,7 +115,7 @@ class Driver:
 
     def execute(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line of the command language; `Changed` says what came of it."""
-        self._put(Command(line, echo))
+        self._put(ExecuteLine(line, echo))
 
     def ask(
         self,
@@ -215,7 +215,7 @@ class Driver:
         command = self._command
         if command:
             seen = glance(self._debugger.machine)
-            self._app.post_message(Progress(Running(command, seen, self._rate.of(seen))))
+            self._app.post_message(RunProgress(Running(command, seen, self._rate.of(seen))))
 
     # --- the worker ----------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Driver:
                 with self._debugger.working():  # so that a pause is heeded from before it can be asked for
                     self._carry_out(job)
             except Exception as error:  # a fault in a command must not end the session
-                self._app.post_message(Fault(name_of(job), repr(error)))
+                self._app.post_message(FaultFound(name_of(job), repr(error)))
             finally:
                 with self._lock:
                     self._waiting -= 1
@@ -262,10 +262,10 @@ class Driver:
         try:
             trouble, self._is_due = self._keep(self._debugger, due)
         except Exception as error:  # the worker must not die of it
-            self._app.post_message(Fault("saving the session", repr(error)))
+            self._app.post_message(FaultFound("saving the session", repr(error)))
             return
         if trouble:
-            self._app.post_message(Found("saving the session", lambda _answer: None, None, trouble))
+            self._app.post_message(Answered("saving the session", lambda _answer: None, None, trouble))
 
     def _made(self) -> bool:
         """Make the debugger; whether that went well."""
@@ -273,9 +273,9 @@ class Driver:
         try:
             self._open(self._make())
         except (StepperError, MemoryError) as error:
-            self._app.post_message(Refused(str(error) or "there is not enough memory"))
+            self._app.post_message(InputsRefused(str(error) or "there is not enough memory"))
         except Exception as error:
-            self._app.post_message(Refused(f"a fault in the program: {error!r}"))
+            self._app.post_message(InputsRefused(f"a fault in the program: {error!r}"))
         return self.is_open
 
     def _carry_out(self, job: Request) -> None:
@@ -289,27 +289,27 @@ class Driver:
                 self._stand()
                 self._show(None)
             return
-        if isinstance(job, Command):
+        if isinstance(job, ExecuteLine):
             self._show(self._reply(job))
             return
         self._pictures.adjust(job)
         self._show(None)
 
-    def _found(self, asked: Asked) -> Found:
+    def _found(self, asked: Asked) -> Answered:
         with self._lock:
             self._rate.begin()
             self._command = asked.title
         try:
-            return Found(name_of(asked), asked.then, asked.question.answer(self._debugger))
+            return Answered(name_of(asked), asked.then, asked.question.answer(self._debugger))
         except StepperError as error:
-            return Found(name_of(asked), asked.then, None, str(error))
+            return Answered(name_of(asked), asked.then, None, str(error))
         finally:
             with self._lock:
                 self._command = ""
                 if asked.title:
                     self._debugger.machine.request_pause(wanted=False)
 
-    def _reply(self, job: Command) -> Reply:
+    def _reply(self, job: ExecuteLine) -> Reply:
         with self._lock:
             self._rate.begin()
             self._command = job.line or "again"
@@ -344,7 +344,7 @@ class Driver:
         self._logged.append(line)
         machine = self._debugger.machine
         self.log.stand(machine.tick, self._debugger.branches.name, place(machine.stack))
-        self.log.add(Kind.LOGGED, line, self._command)
+        self.log.add(LogKind.LOGGED, line, self._command)
 
     def _take_log(self) -> tuple[str, ...]:
         lines = tuple(self._logged)
@@ -355,9 +355,9 @@ class Driver:
         try:
             state = self._pictures.take()
         except Exception as error:
-            self._app.post_message(Fault("picture", repr(error)))
+            self._app.post_message(FaultFound("picture", repr(error)))
             return
-        self._app.post_message(Changed(state, reply))
+        self._app.post_message(StateChanged(state, reply))
 
     def _rest(self) -> None:
         with self._lock:
@@ -376,7 +376,7 @@ class Driver:
         except StepperError:
             return False
         except Exception as error:  # the worker must not die of it
-            self._app.post_message(Fault("histories", repr(error)))
+            self._app.post_message(FaultFound("histories", repr(error)))
             return False
         finally:
             with self._lock:

@@ -23,7 +23,7 @@ _SETTING: Final = tuple([word] for word in ("break", "b", "change", "delete", "e
                                             "session"))  # fmt: skip
 
 
-class Kind(Enum):
+class LogKind(Enum):
     """What an entry is; the value is the word for it."""
 
     MOVED = "moved"
@@ -37,14 +37,14 @@ class Kind(Enum):
     FAULT = "fault"
 
 
-class Entry(Struct, frozen=True):
+class LogEntry(Struct, frozen=True):
     """Something that happened: at which tick of which branch, in which place of the run, and in words.
 
     `command` is the line that did it.
     """
 
     number: int
-    kind: Kind
+    kind: LogKind
     tick: int
     branch: str
     place: str
@@ -56,24 +56,24 @@ class EventLog:
     """Entries in their order. Both threads add; each addition is one step that needs no lock."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
+        self._entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
         self._numbers = itertools.count(1)
-        self._seen: tuple[int, tuple[Entry, ...]] = (0, ())
+        self._seen: tuple[int, tuple[LogEntry, ...]] = (0, ())
         self._tick, self._branch, self._place = 0, "", ""
 
     def stand(self, tick: int, branch: str, place: str) -> None:
         """From now on things happen here."""
         self._tick, self._branch, self._place = tick, branch, place
 
-    def add(self, kind: Kind, text: str, command: str = "") -> None:
+    def add(self, kind: LogKind, text: str, command: str = "") -> None:
         """Something has happened."""
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        entry = Entry(
+        entry = LogEntry(
             next(self._numbers), kind, self._tick, self._branch, self._place, command[:_LONGEST], first[:_LONGEST]
         )
         self._entries.append(entry)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LogEntry, ...]:
         """All that are kept, the newest last; the same tuple as long as nothing is added."""
         newest = self._entries[-1].number if self._entries else 0
         if newest != self._seen[0]:
@@ -87,17 +87,17 @@ class EventLog:
         """
         text = lines[0] if lines else ""
         if failed or refused:
-            self.add(Kind.FAILED if failed else Kind.REFUSED, text, line)
+            self.add(LogKind.FAILED if failed else LogKind.REFUSED, text, line)
         elif after is not before:
             cause = after.cause
             if cause is not None and cause.trigger is Trigger.BREAKPOINT:
-                self.add(Kind.STOPPED, stop_sentences((cause,))[0], line)
+                self.add(LogKind.STOPPED, stop_sentences((cause,))[0], line)
             else:
                 self._moved(after, line)
         elif line.split()[:1] in _SETTING:
-            self.add(Kind.SET, "" if line.split()[0] in _LISTING else text, line)
+            self.add(LogKind.SET, "" if line.split()[0] in _LISTING else text, line)
 
     def _moved(self, after: Stop, line: str) -> None:
-        kind = Kind.EDITED if line.split()[:1] in _EDITS else Kind.MOVED
+        kind = LogKind.EDITED if line.split()[:1] in _EDITS else LogKind.MOVED
         done = "" if after.done is None else f"after {after.done.layer.type} '{after.done.layer.name}'"
         self.add(kind, done if after.reason in (Reason.MOVED, Reason.BREAK) else str(after.reason), line)

@@ -4,7 +4,7 @@
     ! x = np.sort(vals["h"])     what is assigned stays for the next line
     ! it                         the iteration of the loop around it, None outside
 
-Only what the user types comes here: scripts, sessions and models have no way to. Values cannot be written to.
+Only what the user types comes here: scripts, sessions and models have no way to. FrameValues cannot be written to.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Interrupted(Exception):
     """The user wants the line to end."""
 
 
-class Values(Mapping[str, Array]):
+class FrameValues(Mapping[str, Array]):
     """The values of a frame by the names of its layers; of layers with several outputs also as NAME:1."""
 
     def __init__(self, frame: FrameView | None) -> None:
@@ -86,7 +86,7 @@ class PythonPrompt:
         frames = frame_views(stack)
         loop = innermost_loop(stack[: depth + 1])
         self._names["it"] = None if loop is None else iteration_of(stack[loop])
-        self._names["vals"] = Values(frames[min(depth, len(frames) - 1)] if frames else None)
+        self._names["vals"] = FrameValues(frames[min(depth, len(frames) - 1)] if frames else None)
         printed = _Bounded()
         self._names["print"] = partial(print, file=printed)
         with self._running():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 
-class Command(Struct, frozen=True):
+class ExecuteLine(Struct, frozen=True):
     """A line for the interpreter; `echo`: its answer is to be shown."""
 
     line: str
@@ -80,11 +80,11 @@ class ForgetComparison(Struct, frozen=True):
 
 
 Adjustment = ShowStatistic | ShowCells | ShowTime | CompareWith | CompareWithin | ForgetComparison
-Request = Command | Asked | Adjustment
+Request = ExecuteLine | Asked | Adjustment
 
 
 def name_of(request: Request) -> str:
     """Return the name of a request, for a message about it."""
-    if isinstance(request, Command):
+    if isinstance(request, ExecuteLine):
         return request.line.split(maxsplit=1)[0] if request.line.strip() else "again"
     return type(request.question if isinstance(request, Asked) else request).__name__

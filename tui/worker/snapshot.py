@@ -60,7 +60,7 @@ def _course(debugger: Debugger) -> _Course:
     return _Course(debugger.branches.name, tuple((tick, len(edits[tick])) for tick in sorted(edits)))
 
 
-class Pictures:
+class Snapshots:
     """Takes pictures of a debugger; lives in the worker."""
 
     def __init__(self, debugger: Debugger, session: Session, name: str, log: EventLog) -> None:

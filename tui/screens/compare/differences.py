@@ -19,10 +19,10 @@ _LOWEST: Final = -8
 """The exponent of ten at the left end of the scale."""
 
 
-class Differences(Pane):
+class OperationDifferences(Pane):
     """A row an operation that the reference has a value of."""
 
-    DEFAULT_CSS = "Differences { height: 1fr; width: 1fr; }"
+    DEFAULT_CSS = "OperationDifferences { height: 1fr; width: 1fr; }"
     kind: ClassVar[str] = "differences"
     title = "op by op"
     help_text: ClassVar[str] = (

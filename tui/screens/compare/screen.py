@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from tui.paint.painter import Horizontal
 from tui.screens.base import DebugScreen
 from tui.screens.compare.carried_differences import CarriedDifferences
-from tui.screens.compare.differences import Differences
+from tui.screens.compare.differences import OperationDifferences
 from tui.screens.compare.first_difference import FirstDifferencePane
 
 
@@ -29,5 +29,5 @@ class CompareScreen(DebugScreen):
         """Verdict above, operations and carried values below."""
         yield FirstDifferencePane(self.host, id="first")
         with Horizontal(id="low"):
-            yield Differences(self.host, id="differences")
+            yield OperationDifferences(self.host, id="differences")
             yield CarriedDifferences(self.host, id="carried")

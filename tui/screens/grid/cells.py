@@ -13,7 +13,7 @@ from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, WITHIN, DifferenceGr
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView, Tile
 from stepper.element_types import Array
-from tui.paint.folding import Entry
+from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, number
 from tui.screens.grid.columns import NUMBERED
@@ -44,7 +44,7 @@ class GridPart:
         self.left, self.columns, self.codes, self.numbers = left, columns, codes, numbers
 
     @staticmethod
-    def of_numbers(cells: CellsView | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
+    def of_numbers(cells: CellsView | None, entries: Sequence[OperationEntry], left: int, columns: int) -> GridPart:
         """The statistic of each value; unknown where there is nothing."""
         tile = _tile(cells, _operations(entries), left, columns)
         return _part(
@@ -52,17 +52,19 @@ class GridPart:
         )
 
     @staticmethod
-    def of_differences(cells: DifferenceGrid | None, entries: Sequence[Entry], left: int, columns: int) -> GridPart:
+    def of_differences(
+        cells: DifferenceGrid | None, entries: Sequence[OperationEntry], left: int, columns: int
+    ) -> GridPart:
         """How far each value is from the reference's."""
         codes, distances = _difference_codes(cells, _operations(entries), left, columns)
         return _part(entries, left, columns, codes, distances)
 
 
-def _operations(entries: Sequence[Entry]) -> Array:
+def _operations(entries: Sequence[OperationEntry]) -> Array:
     return np.array([index for entry in entries for index in entry.indices], np.int64)
 
 
-def _part(entries: Sequence[Entry], left: int, columns: int, codes: Array, numbers: Array) -> GridPart:
+def _part(entries: Sequence[OperationEntry], left: int, columns: int, codes: Array, numbers: Array) -> GridPart:
     rows: list[list[int]] = []
     values: list[list[float]] = []
     at = 0

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from stepper.compare.stops.grid import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
-from tui.paint.columns import Column
-from tui.paint.folding import Entry
+from tui.paint.columns import TableColumn
+from tui.paint.folding import OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.rows import Row, clip, number, padded, short_count
 from tui.state import State
@@ -21,19 +21,19 @@ class GridRow(Struct, frozen=True, eq=False):
 
     state: State
     frame: FrameView
-    entry: Entry
+    entry: OperationEntry
     chosen: int | None
 
 
-def columns(state: State) -> tuple[Column[GridRow], ...]:
+def columns(state: State) -> tuple[TableColumn[GridRow], ...]:
     """Return the columns before the iterations: a new one is a line here, and a function that writes it."""
     found = [
-        Column("", 1, _now),
-        Column("", 1, _break),
-        Column("", _name_width, _name),
+        TableColumn("", 1, _now),
+        TableColumn("", 1, _break),
+        TableColumn("", _name_width, _name),
     ]
     if state.comparison is not None:
-        found.append(Column("difference", 12, _difference))
+        found.append(TableColumn("difference", 12, _difference))
     return tuple(found)
 
 

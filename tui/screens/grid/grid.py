@@ -13,7 +13,7 @@ from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
-from tui.paint.folding import Entry, Listing
+from tui.paint.folding import Listing, OperationEntry
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, happenings
@@ -272,7 +272,7 @@ class Grid(Pane):
         if self._shown is None or self._shown[0] != key:
             listing, state, frame = self.listing(), self.state, self.frame
             program = None if frame is None else frame.program
-            entries: tuple[Entry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
+            entries: tuple[OperationEntry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
             if self.shows_differences and state.comparison is not None:
                 compared = state.comparison.grid
                 fits = compared is not None and compared.program is program

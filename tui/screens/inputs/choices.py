@@ -21,10 +21,10 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from tui.paint.rows import printable
-from tui.screens.inputs.loading import STOPPED, Load, Loader, Outcome
+from tui.screens.inputs.loading import STOPPED, Load, Loader, LoadOutcome
 
 
-class Source(StrEnum):
+class InputSource(StrEnum):
     """Where a value comes from."""
 
     FILE = "file"
@@ -36,12 +36,12 @@ class Source(StrEnum):
     @property
     def is_filled(self) -> bool:
         """Whether it makes a tensor of whatever shape is asked for."""
-        return self in (Source.RANDOM, Source.ZEROS, Source.ONES)
+        return self in (InputSource.RANDOM, InputSource.ZEROS, InputSource.ONES)
 
     @property
     def is_typed(self) -> bool:
         """Whether something is to be typed for it."""
-        return self not in (Source.ZEROS, Source.ONES)
+        return self not in (InputSource.ZEROS, InputSource.ONES)
 
 
 _LETTERS: Final = "TSRQPNMLKJHGFEDCBA"
@@ -62,8 +62,8 @@ class Choice(Struct):
     """What was chosen for one input; `texts` keeps what was typed for each source."""
 
     parameter: Layer
-    source: Source | None = None
-    texts: dict[Source, str] = field(default_factory=lambda: {Source.RANDOM: "0"})
+    source: InputSource | None = None
+    texts: dict[InputSource, str] = field(default_factory=lambda: {InputSource.RANDOM: "0"})
 
     @property
     def text(self) -> str:
@@ -75,7 +75,7 @@ class Choice(Struct):
         """The words of the command line for it; empty for none."""
         if self.source is None:
             return ""
-        if self.source is Source.RANDOM:
+        if self.source is InputSource.RANDOM:
             return f"rand:{self.text}"
         return self.text if self.source.is_typed else str(self.source)
 
@@ -101,14 +101,14 @@ class InputChoices:
         self._loader = loader
         self.choices = [Choice(parameter) for parameter in opening.model.graph.parameters]
         self.dimensions = list(_open_dimensions(self.choices))
-        self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], Outcome]] = {}
+        self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], LoadOutcome]] = {}
         for position, text in opening.texts.items():
             self.put(position, text)
         for position, shape in opening.shapes.items():
             for dimension in self.of(position):
                 dimension.size = shape[dimension.axis] if dimension.axis < len(shape) else None
         for position, value in opening.values.items():
-            self._outcomes[position] = (self.choices[position].spec, self._to_fill(position)[0]), Outcome(value)
+            self._outcomes[position] = (self.choices[position].spec, self._to_fill(position)[0]), LoadOutcome(value)
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -117,18 +117,18 @@ class InputChoices:
         choice, text = self.choices[position], spec.strip()
         self._again(position)
         word, _, rest = text.partition(":")
-        if text in (Source.ZEROS, Source.ONES):
-            choice.source = Source(text)
+        if text in (InputSource.ZEROS, InputSource.ONES):
+            choice.source = InputSource(text)
         elif word in ("rand", "random"):
-            choice.source = Source.RANDOM
-            choice.texts[Source.RANDOM] = rest or "0"
+            choice.source = InputSource.RANDOM
+            choice.texts[InputSource.RANDOM] = rest or "0"
         else:
-            choice.source = Source.FILE if ".np" in text else Source.LITERAL
+            choice.source = InputSource.FILE if ".np" in text else InputSource.LITERAL
             choice.texts[choice.source] = text
 
     def turn(self, position: int, by: int) -> None:
         """The next source, or the one before."""
-        sources, choice = list(Source), self.choices[position]
+        sources, choice = list(InputSource), self.choices[position]
         at = -1 if choice.source is None and by > 0 else 0 if choice.source is None else sources.index(choice.source)
         choice.source = sources[(at + by) % len(sources)]
 
@@ -136,7 +136,7 @@ class InputChoices:
         """What is typed for the present source; of an input without one, that which the text looks like."""
         choice = self.choices[position]
         if choice.source is None or not choice.source.is_typed:
-            choice.source = Source.LITERAL
+            choice.source = InputSource.LITERAL
         choice.texts[choice.source] = text
         self._again(position)
 
@@ -169,14 +169,14 @@ class InputChoices:
 
     # --- what comes of it ----------------------------------------------------------------------------------------
 
-    def outcome(self, position: int) -> Outcome:
+    def outcome(self, position: int) -> LoadOutcome:
         """What comes of the choice for an input; made once for each choice."""
         choice = self.choices[position]
         if choice.source is None:
-            return Outcome(None)
+            return LoadOutcome(None)
         shape, problem = self._to_fill(position)
         if problem:
-            return Outcome(None, problem)
+            return LoadOutcome(None, problem)
         key = choice.spec, shape
         known = self._outcomes.get(position)
         if known is None or known[0] != key:
@@ -190,19 +190,19 @@ class InputChoices:
         source = self.choices[position].source
         return self._shape(position) if source is not None and source.is_filled else (None, "")
 
-    def _made(self, position: int, shape: tuple[int, ...] | None) -> Outcome:
+    def _made(self, position: int, shape: tuple[int, ...] | None) -> LoadOutcome:
         choice = self.choices[position]
         if not choice.spec:
-            return Outcome(None, f"type a {'path' if choice.source is Source.FILE else choice.source}")
-        if choice.source is Source.FILE and not is_file(choice.spec):
-            return Outcome(None, "no such file")
+            return LoadOutcome(None, f"type a {'path' if choice.source is InputSource.FILE else choice.source}")
+        if choice.source is InputSource.FILE and not is_file(choice.spec):
+            return LoadOutcome(None, "no such file")
         load = Load(position, choice.parameter, choice.spec, shape)
         if self._loader is None or load.is_small:
             return load.outcome()
         self._loader.begin(load)
-        return Outcome(None, loading=load)
+        return LoadOutcome(None, loading=load)
 
-    def take(self, load: Load, outcome: Outcome) -> None:
+    def take(self, load: Load, outcome: LoadOutcome) -> None:
         """A value is made; it counts if nothing else was chosen since."""
         known = self._outcomes.get(load.position)
         if known is not None and known[1].loading is load:
@@ -218,7 +218,7 @@ class InputChoices:
         loads = self.loads
         for load in loads:
             load.reading.stopped = True
-            self.take(load, Outcome(None, STOPPED))
+            self.take(load, LoadOutcome(None, STOPPED))
         return bool(loads)
 
     def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
-from tui.screens.inputs.choices import InputChoices, Source, described
+from tui.screens.inputs.choices import InputChoices, InputSource, described
 from tui.screens.inputs.near_files import Near
 from tui.screens.inputs.table import loading_text
+
+_WANTED: Final[Mapping[InputSource | None, str]] = {
+    InputSource.FILE: "a path to a .npy, or FILE.npz:KEY",
+    InputSource.RANDOM: "a seed: a whole number",
+    InputSource.LITERAL: "as in JSON: 3, [1,2], [[1],[2]]",
+}
+"""By source: how it is typed."""
 
 
 class InputDetail(Pane, can_focus=False):
@@ -54,12 +62,7 @@ class InputDetail(Pane, can_focus=False):
     def _about(self, choices: InputChoices, width: int) -> list[Row]:
         choice, outcome = choices.choices[self.at], choices.outcome(self.at)
         if self.typing is not None:
-            wanted = (
-                "a path to a .npy, or FILE.npz:KEY"
-                if choice.source is Source.FILE
-                else "as in JSON: 3, [1,2], [[1],[2]]"
-            )
-            return [[("  ", ""), (wanted if choice.source is not Source.RANDOM else "a seed: a whole number", "dim")]]
+            return [[("  ", ""), (_WANTED.get(choice.source, _WANTED[InputSource.LITERAL]), "dim")]]
         if outcome.array is not None:
             row: Row = [("  ", ""), (described(outcome.array), "")]
             if outcome.span is not None:

@@ -26,7 +26,7 @@ _MOST_COMPARED: Final = 10**6
 STOPPED: Final = "stopped; Enter, Enter reads it"
 
 
-class Outcome(Struct, frozen=True, eq=False):
+class LoadOutcome(Struct, frozen=True, eq=False):
     """What comes of a choice: the tensor and its least and greatest value (None: not looked for), or why there is none
     (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
 
@@ -53,7 +53,7 @@ class Load(Struct, eq=False):
             return shape is None or math.prod(shape) <= SMALL
         return all(_size(path) <= SMALL for path in (Path(self.spec), Path(self.spec.rpartition(":")[0])))
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> LoadOutcome:
         """What comes of it, however long it takes."""
         parameter, reading = self.parameter, self.reading
         reading.check = lambda shape: ensure_shape(parameter, shape)
@@ -64,19 +64,19 @@ class Load(Struct, eq=False):
             if element_type is not None and array.dtype != element_type.dtype:
                 reading.begin(array.shape, array.nbytes)  # converting makes copies of all of it
             array = converted(parameter, array)
-            return Outcome(array, span=_span(array))
+            return LoadOutcome(array, span=_span(array))
         except ReadingStopped:
-            return Outcome(None, STOPPED)
+            return LoadOutcome(None, STOPPED)
         except MemoryError:
-            return Outcome(None, "there is not enough memory")
+            return LoadOutcome(None, "there is not enough memory")
         except StepperError as error:
-            return Outcome(None, short_problem(str(error), parameter.name))
+            return LoadOutcome(None, short_problem(str(error), parameter.name))
 
 
 class Loader:
     """Makes values in a thread; `tell` is called there with each load and what came of it."""
 
-    def __init__(self, tell: Callable[[Load, Outcome], object]) -> None:
+    def __init__(self, tell: Callable[[Load, LoadOutcome], object]) -> None:
         self._tell = tell
         self._loads: deque[Load] = deque()
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Loader:
             try:
                 outcome = load.outcome()
             except Exception as error:  # a fault must not leave an input that loads for ever
-                outcome = Outcome(None, f"a fault in the program: {error!r}")
+                outcome = LoadOutcome(None, f"a fault in the program: {error!r}")
             self._tell(load, outcome)
 
 

@@ -106,7 +106,7 @@ class InputsScreen(DebugScreen):
         self.query_one(InputsTable).changed()
         self.chosen()
 
-    def on_inputs_table_moved(self) -> None:
+    def on_inputs_table_cursor_moved(self) -> None:
         """Another input, or another choice for it."""
         self.chosen()
 

@@ -10,13 +10,13 @@ from textual.message import Message
 from tui.paint.editing import EditingPane
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_head, padded, printable, width_of
-from tui.screens.inputs.choices import InputChoices, Source
+from tui.screens.inputs.choices import InputChoices, InputSource
 from tui.screens.inputs.loading import Load
 from tui.screens.inputs.near_files import Near, near_files, near_literals
 
 WIDE: Final = 140
 """Cells from which on an input has one line."""
-_RADIO: Final = sum(len(source) + 6 for source in Source)
+_RADIO: Final = sum(len(source) + 6 for source in InputSource)
 
 
 class InputsTable(EditingPane):
@@ -31,7 +31,7 @@ class InputsTable(EditingPane):
         "random numbers of a seed, zeros or ones. → ← choose, Enter types, F5 runs when all are ready."
     )
 
-    class Moved(Message):
+    class CursorMoved(Message):
         """Another input, another choice, or another text."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
@@ -77,7 +77,7 @@ class InputsTable(EditingPane):
             return
         choice = choices.choices[self.at]
         if choice.source is None:
-            choice.source = Source.FILE
+            choice.source = InputSource.FILE
         if choice.source.is_typed:
             self.begin(choice.text)
         self._tell()
@@ -88,9 +88,9 @@ class InputsTable(EditingPane):
         if choices is None:
             return
         choice = choices.choices[self.at]
-        if choice.source is Source.FILE:
+        if choice.source is InputSource.FILE:
             self.near = near_files(choice.parameter, text, choices.opening.model.path.parent)
-        elif choice.source is Source.LITERAL:
+        elif choice.source is InputSource.LITERAL:
             self.near = near_literals(choice.parameter, text)
         self._tell()
 
@@ -116,13 +116,13 @@ class InputsTable(EditingPane):
         if choices is not None and choices.choices and self.editor is None:
             choice, outcome = choices.choices[self.at], choices.outcome(self.at)
             self.near = []
-            if choice.source is Source.FILE and outcome.array is None and outcome.loading is None:
+            if choice.source is InputSource.FILE and outcome.array is None and outcome.loading is None:
                 self.near = near_files(choice.parameter, choice.text, choices.opening.model.path.parent)
-            elif choice.source is Source.LITERAL and outcome.array is None and choice.text:
+            elif choice.source is InputSource.LITERAL and outcome.array is None and choice.text:
                 self.near = near_literals(choice.parameter, choice.text)
         self._keep_in_sight()
         self.changed()
-        self.post_message(self.Moved())
+        self.post_message(self.CursorMoved())
 
     def _keep_in_sight(self) -> None:
         tall = self.tall
@@ -141,7 +141,7 @@ class InputsTable(EditingPane):
         begin = self._radio_begins() if self.is_wide else 4
         if line == (0 if self.is_wide else 1):
             place = event.x - 1 - begin
-            for source in Source:
+            for source in InputSource:
                 if 0 <= place < len(source) + 4:
                     choices.choices[at].source = source
                 place -= len(source) + 6
@@ -214,9 +214,9 @@ class InputsTable(EditingPane):
         second: Row = [("    ", under.strip()), *self._radio(choice.source, under), *value]
         return [_filled([*head, *tail], width, under), _filled(second, width, under)]
 
-    def _radio(self, chosen: Source | None, under: str) -> Row:
+    def _radio(self, chosen: InputSource | None, under: str) -> Row:
         row: Row = []
-        for source in Source:
+        for source in InputSource:
             on = source is chosen
             row.append((f"{'(•)' if on else '( )'} {source}  ", f"{'accent' if on else 'dim'}{under}"))
         return row
@@ -225,12 +225,12 @@ class InputsTable(EditingPane):
         choice = choices.choices[position]
         if self.editor is not None and position == self.at:
             return [*self.edited(room - 1, under.strip()), (" ", under.strip())]
-        if choice.source is Source.RANDOM:
+        if choice.source is InputSource.RANDOM:
             return [(padded(f"seed {choice.text}", room), under.strip())]
         text = printable(choice.text)
         if choice.source is None or not choice.source.is_typed or not text:
             return [(padded("–", room), f"faint{under}")]
-        shown = clip_head(text, room - 1) if choice.source is Source.FILE else clip(text, room - 1)
+        shown = clip_head(text, room - 1) if choice.source is InputSource.FILE else clip(text, room - 1)
         return [(padded(shown, room), under.strip())]
 
     def _ready(self, choices: InputChoices, position: int, under: str) -> Row:

@@ -9,14 +9,14 @@ from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.breakpoints.checks import place_text
 from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
 from stepper.debug.inspection.run_views import BreakView
-from tui.paint.columns import Column, written
+from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, Token, cell_len, clip, clip_end, printable, width_of, wrapped
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.theme import GLYPHS, break_glyph
-from tui.worker.event_log import Kind
+from tui.worker.event_log import LogKind
 
 _KINDS: Final = {BreakKind.AT: "stop", BreakKind.WHEN: "when", BreakKind.LOG: "log"}
 
@@ -43,15 +43,15 @@ class BreakpointList(ListPane[BreakView]):
         self.note = f"{len(breaks)} set{f', {off} off' if off else ''} " if breaks else ""
         return super().heading(width)
 
-    def columns(self) -> Sequence[Column[BreakView]]:
+    def columns(self) -> Sequence[TableColumn[BreakView]]:
         """Glyph, number, kind, target and condition, hits."""
         return (
-            Column("", 2, lambda one, _width: [(f"{break_glyph(one)} ", "bad" if one.enabled else "dim")]),
-            Column("no", 4, lambda one, width: written(str(one.number), width, "strong" if one.enabled else "dim")),
-            Column("", 6, lambda one, width: written(_KINDS[one.kind], width, "dim")),
-            Column("what", None, _words),
-            Column("hits", 7, _hits, right=True),
-            Column("", 1, lambda _one, _width: []),
+            TableColumn("", 2, lambda one, _width: [(f"{break_glyph(one)} ", "bad" if one.enabled else "dim")]),
+            TableColumn("no", 4, _number),
+            TableColumn("", 6, lambda one, width: written(_KINDS[one.kind], width, "dim")),
+            TableColumn("what", None, _words),
+            TableColumn("hits", 7, _hits, right=True),
+            TableColumn("", 1, lambda _one, _width: []),
         )
 
     def footnotes(self, width: int) -> list[Row]:
@@ -74,6 +74,10 @@ class BreakpointList(ListPane[BreakView]):
         """On the dot: switch it on or off."""
         if x - self.gutter.left < 3:
             self.post_line(f"toggle-enabled {self.state.breaks[index].number}")
+
+
+def _number(item: BreakView, width: int) -> Row:
+    return written(str(item.number), width, "strong" if item.enabled else "dim")
 
 
 def _hits(item: BreakView, width: int) -> Row:
@@ -111,7 +115,7 @@ def fitted(parts: list[tuple[str, Token]], room: int) -> Row:
     return [*row, (" " * max(room - width_of(row), 0), "")]
 
 
-_WORD: Final = 13
+_FACT: Final = 13
 _MOST_PLACES: Final = 8
 
 
@@ -153,8 +157,8 @@ class BreakDetail(Pane):
         for word, lines in parts:
             begin = len(rows)
             for line in lines:
-                for part in wrapped(printable(line), max(width - _WORD - 4, 20)):
-                    rows.append([(f"  {'' if len(rows) > begin else word:<{_WORD}}", "dim"), (part, "")])
+                for part in wrapped(printable(line), max(width - _FACT - 4, 20)):
+                    rows.append([(f"  {'' if len(rows) > begin else word:<{_FACT}}", "dim"), (part, "")])
         return rows
 
     def _stops(self, chosen: BreakView) -> list[str]:
@@ -163,7 +167,7 @@ class BreakDetail(Pane):
         found = {
             (entry.branch, entry.tick): f"tick {entry.tick}   {clip_end(entry.text.removeprefix(begins), 200)}"
             for entry in self.state.lists.log
-            if entry.kind is Kind.STOPPED and entry.text.startswith(begins)
+            if entry.kind is LogKind.STOPPED and entry.text.startswith(begins)
         }
         return list(reversed(found.values())) or ["nowhere yet"]
 

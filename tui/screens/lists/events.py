@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from tui.paint.columns import Column, written
+from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import Row, clip_end, clip_head, printable
 from tui.screens.list_screen import ListScreen
 from tui.theme import GLYPHS
-from tui.worker.event_log import Entry, Kind
+from tui.worker.event_log import LogEntry, LogKind
 
 _TICK: Final = 7
 _GLYPH: Final = 4
 _WORD: Final = 9
 _GLYPHS: Final = {
-    Kind.MOVED: (GLYPHS["now"], "dim"),
-    Kind.STOPPED: (GLYPHS["break"], "bad"),
-    Kind.FAILED: ("✗", "bad"),
-    Kind.EDITED: (GLYPHS["edit"], "edit"),
-    Kind.SET: (GLYPHS["break-if"], "edit"),
-    Kind.LOGGED: ("›", "accent"),
-    Kind.REFUSED: ("✗", "dim"),
-    Kind.SESSION: ("■", "dim"),
-    Kind.FAULT: ("✗", "bad"),
+    LogKind.MOVED: (GLYPHS["now"], "dim"),
+    LogKind.STOPPED: (GLYPHS["break"], "bad"),
+    LogKind.FAILED: ("✗", "bad"),
+    LogKind.EDITED: (GLYPHS["edit"], "edit"),
+    LogKind.SET: (GLYPHS["break-if"], "edit"),
+    LogKind.LOGGED: ("›", "accent"),
+    LogKind.REFUSED: ("✗", "dim"),
+    LogKind.SESSION: ("■", "dim"),
+    LogKind.FAULT: ("✗", "bad"),
 }
 
 
-class EventList(ListPane[Entry]):
+class EventList(ListPane[LogEntry]):
     """One row an event. Enter goes back to its moment."""
 
     kind: ClassVar[str] = "events"
@@ -40,7 +40,7 @@ class EventList(ListPane[Entry]):
         "stops, errors, edits and the lines of logpoints keep the place at which they happened."
     )
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[LogEntry]:
         """All that are kept."""
         return self.state.lists.log
 
@@ -49,19 +49,19 @@ class EventList(ListPane[Entry]):
         self.note = f"{len(self.entries())} "
         return super().heading(width)
 
-    def columns(self) -> Sequence[Column[Entry]]:
+    def columns(self) -> Sequence[TableColumn[LogEntry]]:
         """Tick, kind, place, what happened, and the command that did it."""
         return (
-            Column("tick", _TICK, lambda one, width: written(str(one.tick), width, "dim", right=True), right=True),
-            Column("", _GLYPH, lambda one, _width: [(f"  {_GLYPHS[one.kind][0]} ", _GLYPHS[one.kind][1])]),
-            Column("event", _WORD, _word),
-            Column("place", _place_width, _place),
-            Column("what", None, _what),
-            Column("command", _command_width, _command),
-            Column("", 1, lambda _one, _width: []),
+            TableColumn("tick", _TICK, lambda one, width: written(str(one.tick), width, "dim", right=True), right=True),
+            TableColumn("", _GLYPH, lambda one, _width: [(f"  {_GLYPHS[one.kind][0]} ", _GLYPHS[one.kind][1])]),
+            TableColumn("event", _WORD, _word),
+            TableColumn("place", _place_width, _place),
+            TableColumn("what", None, _what),
+            TableColumn("command", _command_width, _command),
+            TableColumn("", 1, lambda _one, _width: []),
         )
 
-    def line_to_open(self, item: Entry) -> str:
+    def line_to_open(self, item: LogEntry) -> str:
         """Back to its moment."""
         if item.branch != self.state.branch:
             return f"branch {item.branch}"
@@ -76,21 +76,21 @@ def _place_width(width: int) -> int:
     return (width - _TICK - _GLYPH - _WORD - 1 - _command_width(width)) * 2 // 5
 
 
-def _word(item: Entry, width: int) -> Row:
+def _word(item: LogEntry, width: int) -> Row:
     tone = _GLYPHS[item.kind][1]
-    is_loud = tone == "bad" or item.kind is Kind.EDITED
+    is_loud = tone == "bad" or item.kind is LogKind.EDITED
     return written(item.kind.value, width, tone if is_loud else "dim")
 
 
-def _what(item: Entry, width: int) -> Row:
-    return written(clip_end(printable(item.text), width - 1), width, "dim" if item.kind is Kind.MOVED else "")
+def _what(item: LogEntry, width: int) -> Row:
+    return written(clip_end(printable(item.text), width - 1), width, "dim" if item.kind is LogKind.MOVED else "")
 
 
-def _place(item: Entry, width: int) -> Row:
+def _place(item: LogEntry, width: int) -> Row:
     return written(clip_head(_place_text(item.place), width - 1), width, "dim")
 
 
-def _command(item: Entry, width: int) -> Row:
+def _command(item: LogEntry, width: int) -> Row:
     return written(clip_end(printable(item.command), width), width, "dim")
 
 

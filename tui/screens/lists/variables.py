@@ -23,7 +23,7 @@ _TYPE: Final = 18
 _PENDING: Final = f"{GLYPHS['free']} still to come, as the iteration before left it"
 
 
-class Line(Struct, frozen=True):
+class VariableRow(Struct, frozen=True):
     """A row: a heading (`section`), a value of the frame (`index` of its operation, or `layer` of a Parameter), or a
     variable of the model (`variable`)."""
 
@@ -34,7 +34,7 @@ class Line(Struct, frozen=True):
     variable: int | None = None
 
 
-class VariableList(ListPane[Line]):
+class VariableList(ListPane[VariableRow]):
     """Sections that fold: variables of the model, what came in, what was computed in this iteration."""
 
     kind: ClassVar[str] = "variables"
@@ -48,11 +48,11 @@ class VariableList(ListPane[Line]):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._folded: set[str] = set()
-        self._built_for: tuple[Any, list[Line]] | None = None
+        self._built_for: tuple[Any, list[VariableRow]] | None = None
 
     # --- which rows ----------------------------------------------------------------------------------------------
 
-    def entries(self) -> Sequence[Line]:
+    def entries(self) -> Sequence[VariableRow]:
         """The sections that have something in them."""
         frame = self.state.frame
         key = (None if frame is None else id(frame.program), len(self.state.lists.variables), frozenset(self._folded))
@@ -60,18 +60,18 @@ class VariableList(ListPane[Line]):
             self._built_for = key, self._built(frame)
         return self._built_for[1]
 
-    def _built(self, frame: FrameView | None) -> list[Line]:
-        variables = [Line(variable=place) for place in range(len(self.state.lists.variables))]
+    def _built(self, frame: FrameView | None) -> list[VariableRow]:
+        variables = [VariableRow(variable=place) for place in range(len(self.state.lists.variables))]
         sections = [("model", "kept from one inference to the next", variables)]
         if frame is not None:
-            inputs = [Line(layer=layer.id) for layer in frame.graph.parameters]
-            outputs = [Line(index=index) for index in range(len(frame.layers))]
+            inputs = [VariableRow(layer=layer.id) for layer in frame.graph.parameters]
+            outputs = [VariableRow(index=index) for index in range(len(frame.layers))]
             sections.append(("in", "what came in", inputs))
             sections.append(("computed", "operations", outputs))
-        lines: list[Line] = []
+        lines: list[VariableRow] = []
         for name, title, rows in sections:
             if rows:
-                lines.append(Line(section=name, title=f"{title}   {len(rows)}"))
+                lines.append(VariableRow(section=name, title=f"{title}   {len(rows)}"))
                 lines += [] if name in self._folded else rows
         return lines
 
@@ -88,7 +88,7 @@ class VariableList(ListPane[Line]):
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
-    def entry(self, item: Line, width: int) -> Row:
+    def entry(self, item: VariableRow, width: int) -> Row:
         """A heading, or a name with role, type, shape and numbers."""
         if item.section:
             sign = GLYPHS["fold" if item.section in self._folded else "unfold"]
@@ -146,7 +146,7 @@ class VariableList(ListPane[Line]):
         else:
             super().open_chosen()
 
-    def line_to_open(self, item: Line) -> str:
+    def line_to_open(self, item: VariableRow) -> str:
         """An operation is selected, and its value opened."""
         if item.index is not None:
             return f"open-value {item.index}"

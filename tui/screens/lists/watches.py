@@ -10,7 +10,7 @@ from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.readings import Reading
 from stepper.ops.axes import shape_text
-from tui.paint.columns import Column, written
+from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, elements, number, printable, spark
@@ -45,15 +45,15 @@ class WatchList(ListPane[WatchView]):
         self.note = f"{len(self.state.watches)} " if self.state.watches else ""
         return super().heading(width)
 
-    def columns(self) -> Sequence[Column[WatchView]]:
+    def columns(self) -> Sequence[TableColumn[WatchView]]:
         """Glyph, number, expression, its values, bars."""
         return (
-            Column("", _GLYPH, lambda _one, _width: [(f"{GLYPHS['watch']} ", "accent")]),
-            Column("no", _NUMBER, lambda one, width: written(str(one.number), width, "strong")),
-            Column("expression", _words_width, lambda one, width: written(clip(printable(one.text), width - 1), width)),
-            Column("now", None, _now),
-            Column("before", _before_width, lambda one, width: written(self._before(one, width - 1), width, "dim")),
-            Column("iterations", _bars_width, self._bars),
+            TableColumn("", _GLYPH, lambda _one, _width: [(f"{GLYPHS['watch']} ", "accent")]),
+            TableColumn("no", _NUMBER, lambda one, width: written(str(one.number), width, "strong")),
+            TableColumn("expression", _words_width, _expression),
+            TableColumn("now", None, _now),
+            TableColumn("before", _before_width, self._earlier_value),
+            TableColumn("iterations", _bars_width, self._bars),
         )
 
     def _bars(self, item: WatchView, width: int) -> Row:
@@ -72,6 +72,9 @@ class WatchList(ListPane[WatchView]):
         sweep = self.state.sweep
         tracks = () if sweep is None else (*sweep.close, *sweep.tracks)
         return next((track for track in tracks if track.kind == "watch" and track.name == item.text), None)
+
+    def _earlier_value(self, item: WatchView, width: int) -> Row:
+        return written(self._before(item, width - 1), width, "dim")
 
     def _before(self, item: WatchView, room: int) -> str:
         """The value one iteration before, where the run has stopped there; else the number that is known of it."""
@@ -112,6 +115,10 @@ def _words_width(width: int) -> int:
 
 def _before_width(width: int) -> int:
     return (_room(width) - _words_width(width)) // 3 if width >= 89 else 0
+
+
+def _expression(item: WatchView, width: int) -> Row:
+    return written(clip(printable(item.text), width - 1), width)
 
 
 def _now(item: WatchView, width: int) -> Row:

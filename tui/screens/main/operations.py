@@ -9,7 +9,7 @@ import numpy as np
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
-from tui.paint.folding import Entry, Listing
+from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import layer_name, marked_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
@@ -100,7 +100,7 @@ class Operations(Pane):
         entry = listing.entries[index]
         return self._group_row(frame, entry, width) if entry.is_folded else self._row(frame, entry.indices[0], width)
 
-    def _group_row(self, frame: FrameView, entry: Entry, width: int) -> Row:
+    def _group_row(self, frame: FrameView, entry: OperationEntry, width: int) -> Row:
         """A folded group: what it is called, how many operations, and whether the moment is inside."""
         here = frame.moment in entry.indices
         selected = self.state.cursor in entry.indices

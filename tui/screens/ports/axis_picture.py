@@ -20,7 +20,7 @@ _TONES: Final = {DONE: "bar", NOW: "accent", FREE: "faint", OUTSIDE: "ghost"}
 _WIDEST: Final = 24
 
 
-class Picture(Struct, frozen=True):
+class AxisPicture(Struct, frozen=True):
     """Parts of an axis of `extent` elements as half-open ranges: done before, now (None: not), used at all."""
 
     extent: int
@@ -59,17 +59,17 @@ def _meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def picture_of_slice(taken: SliceView) -> Picture:
+def picture_of_slice(taken: SliceView) -> AxisPicture:
     """What an input gives to this iteration, gave before, and will give."""
     walk, now = taken.walk, taken.iteration
-    return Picture(taken.extent, walk.span(now), walk.range(now), walk.span(walk.count))
+    return AxisPicture(taken.extent, walk.span(now), walk.range(now), walk.span(walk.count))
 
 
-def picture_of_scan(slicing: Slicing, pieces: int, total: int | None, *, now: int) -> Picture:
+def picture_of_scan(slicing: Slicing, pieces: int, total: int | None, *, now: int) -> AxisPicture:
     """The places of an output: those written, and that of this iteration. Where the number of places is not known,
     those that there are."""
     count = total if total is not None else max(pieces, now + 1)
     order = in_axis_order(range(count), slicing)
     place, done = order.index(now), min(pieces, now)
     ends = sorted((order.index(0), order.index(done - 1))) if done else (0, -1)
-    return Picture(count, (ends[0], ends[1] + 1), (place, place + 1), (0, count), is_open=total is None)
+    return AxisPicture(count, (ends[0], ends[1] + 1), (place, place + 1), (0, count), is_open=total is None)

@@ -15,8 +15,8 @@ from textual.message import Message
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
-from tui.screens.ports.axis_picture import Picture
-from tui.screens.ports.rows import End, Pair, Port, Side, port_pairs
+from tui.screens.ports.axis_picture import AxisPicture
+from tui.screens.ports.rows import End, Pair, PortArrow, PortSide, port_pairs
 from tui.state import State
 
 WIDE: Final = 96
@@ -48,7 +48,7 @@ class PortMap(Pane):
     class Chosen(Message):
         """Another entry is chosen, or it shows something new."""
 
-        def __init__(self, port: Port | None) -> None:
+        def __init__(self, port: PortArrow | None) -> None:
             super().__init__()
             self.port = port
 
@@ -56,23 +56,23 @@ class PortMap(Pane):
         super().__init__(host, id=id)
         self.pairs: list[Pair] = []
         self._chosen = 0
-        self._owners: list[tuple[Port | None, Port | None]] = []
+        self._owners: list[tuple[PortArrow | None, PortArrow | None]] = []
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
     @property
-    def ports(self) -> list[Port]:
+    def ports(self) -> list[PortArrow]:
         """All entries: those that enter, then those that leave."""
         entering = [left for left, _ in self.pairs if left is not None]
         return entering + [right for _, right in self.pairs if right is not None]
 
     @property
-    def chosen(self) -> Port | None:
+    def chosen(self) -> PortArrow | None:
         """The entry that is explained."""
         ports = self.ports
         return ports[min(self._chosen, len(ports) - 1)] if ports else None
 
-    def choose(self, port: Port | None) -> None:
+    def choose(self, port: PortArrow | None) -> None:
         """Choose an entry."""
         places = [place for place, one in enumerate(self.ports) if one is port]
         if places:
@@ -167,8 +167,8 @@ class PortMap(Pane):
             for line in range(2 if tight else 3):
                 rows.append(
                     [
-                        *self._cells(left, line, columns.before, columns.enter, half, Side.IN),
-                        *self._cells(right, line, columns.after, columns.leave, columns.inside - half, Side.OUT),
+                        *self._cells(left, line, columns.before, columns.enter, half, PortSide.IN),
+                        *self._cells(right, line, columns.after, columns.leave, columns.inside - half, PortSide.OUT),
                     ]
                 )
                 self._owners.append(pair if line < 2 else (None, None))
@@ -201,14 +201,13 @@ class PortMap(Pane):
             (right, "dim"),
         ]
 
-    def _cells(self, port: Port | None, line: int, outer: int, arrow: int, inner: int, side: Side) -> Row:
+    def _cells(self, port: PortArrow | None, line: int, outer: int, arrow: int, inner: int, side: PortSide) -> Row:
         """One line of an entry: its outer end, the arrow, its end in the body."""
         wall: Cell = ("│", "dim")
         if port is None or line == 2:
             blank: Row = [(" " * (outer + arrow), "")]
-            return (
-                [("  ", ""), *blank, wall, (" " * inner, "")] if side is Side.IN else [(" " * inner, ""), wall, *blank]
-            )
+            body: Row = [(" " * inner, "")]
+            return [("  ", ""), *blank, wall, *body] if side is PortSide.IN else [*body, wall, *blank]
         on = port is self.chosen
         if line == 0:
             ends = _fitted(_end(port.outer, "strong", outer), outer), _arrow(port, arrow, on=on)
@@ -220,12 +219,12 @@ class PortMap(Pane):
             )
             name = _fitted([(port.inner.type, "dim")], inner - 1)
         mark: Cell = ("▸" if on and line == 0 else " ", "accent")
-        if side is Side.IN:
+        if side is PortSide.IN:
             return [mark, (" ", ""), *ends[0], *ends[1], wall, (" ", ""), *name]
         return [mark, *name, wall, *ends[1], *ends[0]]
 
-    def _below(self, port: Port, width: int) -> Row:
-        return port.below.row(width - 1) if isinstance(port.below, Picture) else port.below
+    def _below(self, port: PortArrow, width: int) -> Row:
+        return port.below.row(width - 1) if isinstance(port.below, AxisPicture) else port.below
 
     # --- narrow --------------------------------------------------------------------------------------------------
 
@@ -237,13 +236,13 @@ class PortMap(Pane):
         inner = width - 3 - outer - arrow
         rows: list[Row] = []
         self._owners = []
-        for number, (ports, side) in enumerate(((entering, Side.IN), (leaving, Side.OUT))):
+        for number, (ports, side) in enumerate(((entering, PortSide.IN), (leaving, PortSide.OUT))):
             rows.append(self._section(width, number))
             self._owners.append((None, None))
             for port in ports:
                 for line in range(2 if tight else 3):
                     rows.append(self._narrow_line(port, line, (outer, arrow, inner), side))
-                    self._owners.append((port, None) if side is Side.IN else (None, port))
+                    self._owners.append((port, None) if side is PortSide.IN else (None, port))
         return rows
 
     def _section(self, width: int, number: int) -> Row:
@@ -251,7 +250,7 @@ class PortMap(Pane):
         text = f" into{title}" if not number else " out of it, into the next iteration and outside "
         return [("──", "ghost"), (text, "dim"), ("─" * max(width - len(text) - 3, 0), "ghost")]
 
-    def _narrow_line(self, port: Port, line: int, widths: tuple[int, int, int], side: Side) -> Row:
+    def _narrow_line(self, port: PortArrow, line: int, widths: tuple[int, int, int], side: PortSide) -> Row:
         outer, arrow, inner = widths
         on = port is self.chosen
         if line == 2:
@@ -265,7 +264,7 @@ class PortMap(Pane):
             way = [(padded(f"    {_choose(port.words, arrow - 5)}", arrow), "dim")]
             near = [(" " * inner, "")]
         mark: Cell = ("▸" if on and line == 0 else " ", "accent")
-        ordered = [*far, *way, (" ", ""), *near] if side is Side.IN else [*near, *way, (" ", ""), *far]
+        ordered = [*far, *way, (" ", ""), *near] if side is PortSide.IN else [*near, *way, (" ", ""), *far]
         return [mark, (" ", ""), *ordered]
 
 
@@ -279,7 +278,7 @@ def _columns(width: int) -> Columns:
     return Columns(before, arrow, inside, arrow, rest - inside - before)
 
 
-def _arrow(port: Port, width: int, *, on: bool) -> Row:
+def _arrow(port: PortArrow, width: int, *, on: bool) -> Row:
     """`── ↺ carried ──────▸ `"""
     tone = "accent" if on or port.is_carried else ""
     line = "accent" if on else "faint"

@@ -31,11 +31,11 @@ from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
 from tui.screens.main.back_edges import by_parameter, line_of
 from tui.screens.main.frames import COUNTED
-from tui.screens.ports.axis_picture import Picture, picture_of_scan, picture_of_slice
+from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
 from tui.theme import GLYPHS
 
 
-class Side(Enum):
+class PortSide(Enum):
     """Which way an entry leads."""
 
     IN = auto()
@@ -49,14 +49,14 @@ class End(Struct, frozen=True):
     type: str = ""
 
 
-class Port(Struct, frozen=True, eq=False):
+class PortArrow(Struct, frozen=True, eq=False):
     """One arrow of the picture. `words` say the same at different lengths, the longest first; `below` stands under the
     outer end: text, or the picture of the axis.
 
     `layer` is what the value in the body is (to open it), `sentence` the whole of it with the rule, `entry` the XML.
     """
 
-    side: Side
+    side: PortSide
     glyph: str
     role: str
     words: tuple[str, ...]
@@ -65,12 +65,12 @@ class Port(Struct, frozen=True, eq=False):
     sentence: str
     entry: str
     line: int
-    below: Row | Picture = field(default_factory=list)
+    below: Row | AxisPicture = field(default_factory=list)
     layer: Layer | None = None
     is_carried: bool = False
 
 
-Pair = tuple[Port | None, Port | None]
+Pair = tuple[PortArrow | None, PortArrow | None]
 """What stands side by side: an entry that leads into the body, and one that leads out of it."""
 
 _WORDS: Final = {
@@ -88,7 +88,7 @@ def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list
     carried = by_parameter(histories)
     edges = {edge.parameter.layer.id: edge for edge in loop.back_edges if edge.counts and edge.parameter.layer}
     first: list[Pair] = []
-    left: list[Port] = []
+    left: list[PortArrow] = []
     for entry in sorted(loop.inputs, key=_input_order):
         port = _input(loop, entry)
         edge = edges.pop(entry.inner.layer.id, None) if entry.role is Role.MERGED and entry.inner.layer else None
@@ -117,12 +117,12 @@ def _output_order(entry: OutputView) -> int:
 # --- what comes in --------------------------------------------------------------------------------------------------
 
 
-def _input(loop: LoopView, entry: InputView) -> Port:
+def _input(loop: LoopView, entry: InputView) -> PortArrow:
     role = entry.role
     glyph, words, below = _input_words(loop, entry, role)
     outer = _outer(entry, role)
-    return Port(
-        side=Side.IN,
+    return PortArrow(
+        side=PortSide.IN,
         glyph=glyph,
         role=_WORDS[role],
         words=words,
@@ -145,7 +145,7 @@ def _outer(entry: InputView, role: Role) -> End:
     return End(layer_name(entry.outer.layer), _type(entry.outer))
 
 
-def _input_words(loop: LoopView, entry: InputView, role: Role) -> tuple[str, tuple[str, ...], Row | Picture]:
+def _input_words(loop: LoopView, entry: InputView, role: Role) -> tuple[str, tuple[str, ...], Row | AxisPicture]:
     iteration = _iteration(loop)
     if role is Role.SLICED:
         assert entry.slicing is not None, "a sliced input has a slicing"
@@ -203,7 +203,7 @@ def _slicing(entry: InputView) -> str:
     return f' axis="{found.axis}" start="{found.start}" end="{found.end}" stride="{found.stride}"{part}'
 
 
-def _controls(loop: LoopView) -> list[Port]:
+def _controls(loop: LoopView) -> list[PortArrow]:
     """What limits the loop from outside: its trip count, or the number of slices."""
     trip = loop.trip
     limit = (
@@ -215,13 +215,17 @@ def _controls(loop: LoopView) -> list[Port]:
     outer = End("trip count", "")
     below: Row = [(printable(trip.origin), "dim")]
     done = f"{trip.executed} done"
-    return [Port(Side.IN, "≤", "limit", words, outer, End("the loop", done), trip.sentence, "", loop.layer.line, below)]
+    return [
+        PortArrow(
+            PortSide.IN, "≤", "limit", words, outer, End("the loop", done), trip.sentence, "", loop.layer.line, below
+        )
+    ]
 
 
 # --- what goes out --------------------------------------------------------------------------------------------------
 
 
-def _edge(loop: LoopView, edge: BackEdgeView, histories: dict[int, CarriedHistory]) -> Port:
+def _edge(loop: LoopView, edge: BackEdgeView, histories: dict[int, CarriedHistory]) -> PortArrow:
     iteration = _iteration(loop)
     layer = edge.parameter.layer
     name = carried_name(layer) if layer is not None else "?"
@@ -233,8 +237,8 @@ def _edge(loop: LoopView, edge: BackEdgeView, histories: dict[int, CarriedHistor
         words = (f"enters {name} at {iteration + 1}", f"at {iteration + 1}")
     ends = next((one for one in loop.layer.bodies[0].back_edges if one.line == edge.line), None)
     ids = "" if ends is None else f'from-layer="{ends.from_layer}" to-layer="{ends.to_layer}"'
-    return Port(
-        side=Side.OUT,
+    return PortArrow(
+        side=PortSide.OUT,
         glyph=GLYPHS["back"],
         role="carried",
         words=words,
@@ -263,14 +267,14 @@ def _edge_below(edge: BackEdgeView, history: CarriedHistory | None, iteration: i
     return row
 
 
-def _output(loop: LoopView, entry: OutputView) -> Port:
+def _output(loop: LoopView, entry: OutputView) -> PortArrow:
     iteration = _iteration(loop)
     scan = (
         next((scan for scan in loop.scans if scan.output == entry.output), None) if entry.role.is_concatenated else None
     )
     glyph, role = "▪", "last"
     words: tuple[str, ...] = ("value of the last iteration", "the last one")
-    below: Row | Picture = _written(loop)
+    below: Row | AxisPicture = _written(loop)
     outer = End(_output_name(loop, entry.output), "" if entry.outer is None else _type(entry.outer))
     if scan is not None:
         glyph, role, words = GLYPHS["scan"], "piece", _scan_words(loop, scan, iteration)
@@ -282,8 +286,8 @@ def _output(loop: LoopView, entry: OutputView) -> Port:
     elif entry.output is None:
         glyph, role, words, below = " ", "nothing", ("leads to no output",), []
     port = -1 if entry.output is None else entry.output
-    return Port(
-        side=Side.OUT,
+    return PortArrow(
+        side=PortSide.OUT,
         glyph=glyph,
         role=role,
         words=words,

@@ -12,7 +12,7 @@ from tui.paint.rows import Row, clip, padded, printable
 from tui.screens.base import DebugScreen
 from tui.screens.main.cards import AnswerCard
 from tui.screens.ports.port_map import PortMap
-from tui.screens.ports.rows import Port, Side
+from tui.screens.ports.rows import PortArrow, PortSide
 
 
 class PortDetail(Pane, can_focus=False):
@@ -25,9 +25,9 @@ class PortDetail(Pane, can_focus=False):
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
-        self.port: Port | None = None
+        self.port: PortArrow | None = None
 
-    def put(self, port: Port | None) -> None:
+    def put(self, port: PortArrow | None) -> None:
         """Explain this entry."""
         self.port = port
         self.changed()
@@ -38,7 +38,7 @@ class PortDetail(Pane, can_focus=False):
         if port is None:
             return []
         outer, inner = clip(port.outer.name, width // 3), clip(port.inner.name, width // 3)
-        ends = (outer, inner) if port.side is Side.IN else (inner, outer)
+        ends = (outer, inner) if port.side is PortSide.IN else (inner, outer)
         self.title = f"{port.glyph} {ends[0]} → {ends[1]}"
         self.note = f"{port.role}   line {port.line} of the .xml "
         return super().heading(width)

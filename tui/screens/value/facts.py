@@ -251,10 +251,10 @@ def _series_row(seen: Inspected, width: int) -> Row:
     return [*row, (bars[now : now + 1], "accent"), (bars[now + 1 :], "bar"), (f" {iterations[-1]}", "dim")]
 
 
-class Summary(FactsPane):
+class SummaryLines(FactsPane):
     """All of that in three lines, where there is no room for more."""
 
-    DEFAULT_CSS = "Summary { height: 3; }"
+    DEFAULT_CSS = "SummaryLines { height: 3; }"
 
     def rows(self, width: int) -> list[Row]:
         """Statistics; the element; the element over iterations."""

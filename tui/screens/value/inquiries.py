@@ -23,7 +23,7 @@ from stepper.tensors.surveys import Steps, Survey, largest_magnitudes, next_wher
 from tui.worker.driver import Driver
 
 
-class Question(Protocol):
+class SteppedQuestion(Protocol):
     """Something to find out in steps: a frozen Struct."""
 
     def steps(self, debugger: Debugger, /) -> Steps[Any]:
@@ -119,18 +119,18 @@ class Inquiry(Brief, Struct):
 
     unshown: ClassVar = ("steps",)
 
-    question: Question
+    question: SteppedQuestion
     key: tuple[Any, ...]
     then: Callable[[Any], None] | None = None
     steps: Steps[Any] | None = None
 
     @property
-    def topic(self) -> type[Question]:
+    def topic(self) -> type[SteppedQuestion]:
         """The kind of question."""
         return type(self.question)
 
 
-class Outcome(Struct, frozen=True):
+class InquiryOutcome(Struct, frozen=True):
     """What an inquiry found; `problem` in words where it could not. Neither, where it left off."""
 
     answer: Any = None
@@ -144,7 +144,7 @@ class GoOn(Struct, frozen=True):
     inquiry: Inquiry
     is_wanted: Callable[[], bool]
 
-    def answer(self, debugger: Debugger) -> Outcome:
+    def answer(self, debugger: Debugger) -> InquiryOutcome:
         """Return what was found so far."""
         inquiry = self.inquiry
         try:
@@ -153,13 +153,13 @@ class GoOn(Struct, frozen=True):
             while self.is_wanted():
                 next(inquiry.steps)
         except StopIteration as end:
-            return Outcome(end.value, done=True)
+            return InquiryOutcome(end.value, done=True)
         except StepperError as error:
             inquiry.steps = None
-            return Outcome(problem=str(error), done=True) if self.is_wanted() else Outcome()
+            return InquiryOutcome(problem=str(error), done=True) if self.is_wanted() else InquiryOutcome()
         except Exception as error:  # anything else is a fault of ours, which must not be asked for again and again
-            return Outcome(problem=repr(error), done=True)
-        return Outcome()
+            return InquiryOutcome(problem=repr(error), done=True)
+        return InquiryOutcome()
 
 
 class Inquiries:
@@ -168,11 +168,11 @@ class Inquiries:
     def __init__(self, driver: Driver, news: Callable[[], None]) -> None:
         self._driver = driver
         self._news = news
-        self._wanted: dict[type[Question], Inquiry] = {}
-        self._answers: dict[type[Question], tuple[tuple[Any, ...], Outcome]] = {}
+        self._wanted: dict[type[SteppedQuestion], Inquiry] = {}
+        self._answers: dict[type[SteppedQuestion], tuple[tuple[Any, ...], InquiryOutcome]] = {}
         self._under_way: Inquiry | None = None
 
-    def find(self, question: Question, key: tuple[Any, ...]) -> Outcome:
+    def find(self, question: SteppedQuestion, key: tuple[Any, ...]) -> InquiryOutcome:
         """Return what is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
         known = self._answers.get(type(question))
         if known is not None and known[0] == key:
@@ -180,9 +180,9 @@ class Inquiries:
         wanted = self._wanted.get(type(question))
         if wanted is None or wanted.key != key:
             self._want(Inquiry(question, key))
-        return Outcome()
+        return InquiryOutcome()
 
-    def once(self, question: Question, then: Callable[[Any], None]) -> None:
+    def once(self, question: SteppedQuestion, then: Callable[[Any], None]) -> None:
         """Find something out that nobody shows; `then` is called with it, unless one of its kind is asked before."""
         self._want(Inquiry(question, (), then))
 
@@ -192,7 +192,7 @@ class Inquiries:
             self._driver.leave_off()
         self._go_on()
 
-    def last(self, topic: type[Question]) -> Any:
+    def last(self, topic: type[SteppedQuestion]) -> Any:
         """Return the newest answer to a question of this kind; None if there was none."""
         known = self._answers.get(topic)
         return None if known is None else known[1].answer
@@ -212,7 +212,7 @@ class Inquiries:
         """Called in the worker."""
         return not self._driver.is_pressed and self._wanted.get(inquiry.topic) is inquiry
 
-    def _keep(self, outcome: Outcome) -> None:
+    def _keep(self, outcome: InquiryOutcome) -> None:
         inquiry, self._under_way = self._under_way, None
         is_wanted = inquiry is not None and self._wanted.get(inquiry.topic) is inquiry
         if inquiry is not None and is_wanted and outcome.done:

@@ -14,8 +14,8 @@ from stepper.tensors.surveys import Survey, finish, survey
 from tui.screens.value.inquiries import (
     ElementSeries,
     Inquiries,
+    InquiryOutcome,
     LargestMagnitudes,
-    Outcome,
     SurveyValue,
     ValueBefore,
     difference_of,
@@ -184,30 +184,30 @@ class Inspected:
         found = self.inquiries.find(SurveyValue(array, BINS), (self._content,))
         return found.answer if found.done else None
 
-    def before(self, *, wanted: bool = False) -> Outcome:
+    def before(self, *, wanted: bool = False) -> InquiryOutcome:
         """The value of one iteration before, as an array; of a large one only where it is `wanted`."""
         array, address = self.shown.array, self.shown.address
         if self.shown.is_old:
-            return Outcome(problem="not computed yet in this iteration", done=True)
+            return InquiryOutcome(problem="not computed yet in this iteration", done=True)
         if not address or array is None:
-            return Outcome(problem="there is no iteration before", done=True)
+            return InquiryOutcome(problem="there is no iteration before", done=True)
         if self.shown.iteration is None:
-            return Outcome(problem="it is in no loop", done=True)
+            return InquiryOutcome(problem="it is in no loop", done=True)
         if self.shown.iteration == 0:
-            return Outcome(problem="this is the first iteration", done=True)
+            return InquiryOutcome(problem="this is the first iteration", done=True)
         if array.nbytes > _MOST_KEPT and not (wanted or self.against):
-            return Outcome(problem="= fetches it", done=True)
+            return InquiryOutcome(problem="= fetches it", done=True)
 
         found = self.inquiries.find(ValueBefore(address), (self._moment,))
         if found.answer is not None and found.answer.shape != array.shape:
-            return Outcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
+            return InquiryOutcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
         return found
 
-    def over_iterations(self) -> Outcome:
+    def over_iterations(self) -> InquiryOutcome:
         """The element under the cursor over the last iterations, a Series."""
         array, address, iteration = self.array, self.shown.address, self.shown.iteration
         if array is None or not address or iteration is None:
-            return Outcome(problem="it is in no loop", done=True)
+            return InquiryOutcome(problem="it is in no loop", done=True)
         furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
         last = min(furthest, iteration + _SPAN // 4)
         begin = max(0, last - _SPAN + 1)

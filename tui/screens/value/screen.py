@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
-from tui.screens.value.facts import ElementCard, HowOften, InNumbers, OverIterations, Summary
+from tui.screens.value.facts import ElementCard, HowOften, InNumbers, OverIterations, SummaryLines
 from tui.screens.value.inquiries import Inquiries
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.selection import Subject, frame_of
@@ -71,7 +71,7 @@ class ValueScreen(DebugScreen):
             with Vertical(id="facts", classes="rule"):
                 yield InNumbers(self.host, inspected, id="numbers")
                 yield ElementCard(self.host, inspected, id="element")
-        yield Summary(self.host, inspected, id="summary")
+        yield SummaryLines(self.host, inspected, id="summary")
 
     def fit(self, width: int, height: int) -> None:
         """Without the companion where it has no room."""
