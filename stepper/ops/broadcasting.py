@@ -5,7 +5,8 @@ Source: the broadcast rules of the operation sets; `pdpd` in an IR always has ax
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
@@ -21,3 +22,14 @@ def aligned(a: Array, b: Array, mode: str) -> tuple[Array, Array]:
     if mode == "pdpd" and b.ndim < a.ndim:
         return a, b.reshape(b.shape + (1,) * (a.ndim - b.ndim))
     return a, b
+
+
+def broadcasting(function: Callable[[Array, Array], Any], meaning: str) -> Callable[..., Array]:
+    """Return a function of two tensors with the attribute `auto_broadcast`; `meaning` describes it in a line."""
+
+    def applied(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+        result: Array = function(*aligned(a, b, auto_broadcast))
+        return result
+
+    applied.__name__, applied.__doc__ = function.__name__, meaning
+    return applied

@@ -8,63 +8,24 @@ from __future__ import annotations
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.ops.broadcasting import AutoBroadcast, aligned
+from stepper.ops.broadcasting import broadcasting
 from stepper.ops.registry import kernel
 
-
-@kernel("Equal", 1, direct=np.equal)
-def equal(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a = b."""
-    return np.equal(*aligned(a, b, auto_broadcast))
-
-
-@kernel("NotEqual", 1, direct=np.not_equal)
-def not_equal(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a ≠ b."""
-    return np.not_equal(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Less", 1, direct=np.less)
-def less(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a < b."""
-    return np.less(*aligned(a, b, auto_broadcast))
-
-
-@kernel("LessEqual", 1, direct=np.less_equal)
-def less_equal(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a ≤ b."""
-    return np.less_equal(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Greater", 1, direct=np.greater)
-def greater(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a > b."""
-    return np.greater(*aligned(a, b, auto_broadcast))
-
-
-@kernel("GreaterEqual", 1, direct=np.greater_equal)
-def greater_equal(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if a ≥ b."""
-    return np.greater_equal(*aligned(a, b, auto_broadcast))
-
-
-@kernel("LogicalAnd", 1, direct=np.logical_and)
-def logical_and(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if both hold."""
-    return np.logical_and(*aligned(a, b, auto_broadcast))
-
-
-@kernel("LogicalOr", 1, direct=np.logical_or)
-def logical_or(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if at least one holds."""
-    return np.logical_or(*aligned(a, b, auto_broadcast))
-
-
-@kernel("LogicalXor", 1, 2, direct=np.logical_xor)
-@kernel("Xor", 1, direct=np.logical_xor)
-def logical_xor(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return True if exactly one holds."""
-    return np.logical_xor(*aligned(a, b, auto_broadcast))
+equal = kernel("Equal", 1, direct=np.equal)(broadcasting(np.equal, "Return True if a = b."))
+not_equal = kernel("NotEqual", 1, direct=np.not_equal)(broadcasting(np.not_equal, "Return True if a ≠ b."))
+less = kernel("Less", 1, direct=np.less)(broadcasting(np.less, "Return True if a < b."))
+less_equal = kernel("LessEqual", 1, direct=np.less_equal)(broadcasting(np.less_equal, "Return True if a ≤ b."))
+greater = kernel("Greater", 1, direct=np.greater)(broadcasting(np.greater, "Return True if a > b."))
+greater_equal = kernel("GreaterEqual", 1, direct=np.greater_equal)(
+    broadcasting(np.greater_equal, "Return True if a ≥ b.")
+)
+logical_and = kernel("LogicalAnd", 1, direct=np.logical_and)(broadcasting(np.logical_and, "Return True if both hold."))
+logical_or = kernel("LogicalOr", 1, direct=np.logical_or)(
+    broadcasting(np.logical_or, "Return True if at least one holds.")
+)
+logical_xor = kernel("LogicalXor", 1, 2, direct=np.logical_xor)(
+    kernel("Xor", 1, direct=np.logical_xor)(broadcasting(np.logical_xor, "Return True if exactly one holds."))
+)
 
 
 @kernel("LogicalNot", 1, direct=np.logical_not)

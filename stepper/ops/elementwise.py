@@ -10,29 +10,16 @@ from collections.abc import Callable
 import numpy as np
 
 from stepper.element_types import F32, Array
-from stepper.ops.broadcasting import AutoBroadcast, aligned
+from stepper.ops.broadcasting import AutoBroadcast, aligned, broadcasting
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 Function = Callable[[Array, Array], Array]
 
 
-@kernel("Add", 1, direct=np.add)
-def add(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return a + b."""
-    return np.add(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Subtract", 1, direct=np.subtract)
-def subtract(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return a - b."""
-    return np.subtract(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Multiply", 1, direct=np.multiply)
-def multiply(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return a * b."""
-    return np.multiply(*aligned(a, b, auto_broadcast))
+add = kernel("Add", 1, direct=np.add)(broadcasting(np.add, "Return a + b."))
+subtract = kernel("Subtract", 1, direct=np.subtract)(broadcasting(np.subtract, "Return a - b."))
+multiply = kernel("Multiply", 1, direct=np.multiply)(broadcasting(np.multiply, "Return a * b."))
 
 
 def _by_type(of_reals: Function, of_integers: Function) -> Function:
@@ -59,16 +46,12 @@ def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pyt
     return quotient
 
 
-@kernel("Maximum", 1, direct=np.maximum)
-def maximum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return the greater of a and b; NaN where either is."""
-    return np.maximum(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Minimum", 1, direct=np.minimum)
-def minimum(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return the lesser of a and b; NaN where either is."""
-    return np.minimum(*aligned(a, b, auto_broadcast))
+maximum = kernel("Maximum", 1, direct=np.maximum)(
+    broadcasting(np.maximum, "Return the greater of a and b; NaN where either is.")
+)
+minimum = kernel("Minimum", 1, direct=np.minimum)(
+    broadcasting(np.minimum, "Return the lesser of a and b; NaN where either is.")
+)
 
 
 def _power_of_integers(a: Array, b: Array) -> Array:
@@ -87,16 +70,12 @@ def _power_of_integers(a: Array, b: Array) -> Array:
 _power = _by_type(np.power, _power_of_integers)
 
 
-@kernel("Power", 1, direct=_power)
-def power(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return a to the power of b; of integers without the fraction, so 0 for most negative exponents."""
-    return _power(*aligned(a, b, auto_broadcast))
-
-
-@kernel("Mod", 1, direct=np.fmod)
-def mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return the remainder of a / b with the sign of a."""
-    return np.fmod(*aligned(a, b, auto_broadcast))
+power = kernel("Power", 1, direct=_power)(
+    broadcasting(
+        _power, "Return a to the power of b; of integers without the fraction, so 0 for most negative exponents."
+    )
+)
+mod = kernel("Mod", 1, direct=np.fmod)(broadcasting(np.fmod, "Return the remainder of a / b with the sign of a."))
 
 
 def _floor_remainder_of_reals(a: Array, b: Array) -> Array:
@@ -108,10 +87,12 @@ def _floor_remainder_of_reals(a: Array, b: Array) -> Array:
 _floor_remainder = _by_type(_floor_remainder_of_reals, np.remainder)
 
 
-@kernel("FloorMod", 1, direct=_floor_remainder)
-def floor_mod(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
-    """Return the remainder of a / b with the sign of b; NaN by an infinite b, as in the formula a - floor(a / b) b."""
-    return _floor_remainder(*aligned(a, b, auto_broadcast))
+floor_mod = kernel("FloorMod", 1, direct=_floor_remainder)(
+    broadcasting(
+        _floor_remainder,
+        "Return the remainder of a / b with the sign of b; NaN by an infinite b, as in the formula a - floor(a / b) b.",
+    )
+)
 
 
 @kernel("SquaredDifference", 1)
