@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 def _taking_turns(method: Callable[Concatenate[Debugger, P], T]) -> Callable[Concatenate[Debugger, P], T]:
-    """A method that one thread at a time may call."""
+    """Return a method that one thread at a time may call."""
 
     @wraps(method)
     def called(self: Debugger, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -67,7 +67,7 @@ def _taking_turns(method: Callable[Concatenate[Debugger, P], T]) -> Callable[Con
 
 
 def _verb(method: Callable[Concatenate[Debugger, P], Stop]) -> Callable[Concatenate[Debugger, P], Stop]:
-    """A movement: one thread at a time, and where a pause is heeded it says so."""
+    """Return a movement: one thread at a time, and where a pause is heeded it says so."""
 
     @wraps(method)
     def called(self: Debugger, /, *arguments: P.args, **options: P.kwargs) -> Stop:
@@ -111,7 +111,7 @@ class Debugger:
 
     @classmethod
     def of(cls, machine: Machine, inputs: Sequence[Array], *, memory: int = DEFAULT_MEMORY) -> Debugger:
-        """A debugger of a machine that somebody made, with these inputs, and which stands at its start."""
+        """Return a debugger of a machine that was made elsewhere, with these inputs, and which stands at its start."""
         debugger = cls.__new__(cls)
         debugger._take(machine, inputs, memory)
         return debugger
@@ -145,24 +145,24 @@ class Debugger:
 
     @property
     def frame(self) -> Frame:
-        """The innermost frame. UsageError at the end of the run, where there is none."""
+        """Return the innermost frame. UsageError at the end of the run, where there is none."""
         if not self.machine.stack:
             raise UsageError("the run has ended; go back first (reverse-step, goto, first)")
         return self.machine.stack[-1]
 
     @property
     def depth(self) -> int:
-        """How many frames are on the stack: 1 in the model's own graph."""
+        """Return how many frames are on the stack: 1 in the model's own graph."""
         return len(self.machine.stack)
 
     @_taking_turns
     def view(self, *, differences: bool = True) -> StopView:
-        """Everything that this stop shows; without differences nothing looks through the tensors."""
+        """Return everything that this stop shows; without differences nothing looks through the tensors."""
         return inspect(self.machine, differences=differences)
 
     @_taking_turns
     def loop(self, depth: int | None = None, *, differences: bool = True) -> LoopView:
-        """The loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
+        """Return the loop at this depth of the stack (0: the model's own graph), by default the innermost one."""
         return inspect_loop(self.machine, depth, differences=differences)
 
     @_taking_turns
@@ -172,9 +172,10 @@ class Debugger:
 
     @_taking_turns
     def evaluate(self, expression: str) -> Evaluated:
-        """The value of an expression here and now, such as "max(h)": an array, or a number of Python's. Nothing moves.
+        """Return the value of an expression here and now, such as "max(h)": an array, or a number of Python's. Nothing
+        moves.
 
-        Raises ExpressionError for a text that is none, UsageError where it has no value here.
+        Raise ExpressionError for a text that is none, UsageError where it has no value here.
         """
         from stepper.debug import evaluation  # as expressions are: a run begins without any
 
@@ -182,10 +183,10 @@ class Debugger:
 
     @_taking_turns
     def value(self, address: str | Address) -> Array | Series:
-        """The value that an address names, read-only; of several iterations ("h@2:5") along a new first axis.
+        """Return the value that an address names, read-only; of several iterations ("h@2:5") along a new first axis.
 
         A `Series`, with the iterations and the array of each, where shapes change, and of a branch of an If, which does
-        not run in every iteration. Iterations still to come are computed; nothing moves. Raises UsageError where there
+        not run in every iteration. Iterations still to come are computed; nothing moves. Raise UsageError where there
         is no value, and where the run fails before the last of the iterations.
         """
         from stepper.debug import evaluation
@@ -204,7 +205,7 @@ class Debugger:
     def find(
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
-        """The moments where an expression holds: first, next, previous, last, all. The present stays."""
+        """Return the moments where an expression holds: first, next, previous, last, all. The present stays."""
         from stepper.debug.find import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
@@ -223,14 +224,20 @@ class Debugger:
     def over_iterations(
         self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:
-        """A value, a part or a statistic of it over the iterations of the loop that runs here. The present stays."""
+        """Return a value, a part or a statistic of it over the iterations of the loop that runs here.
+
+        The present stays.
+        """
         from stepper.debug.iterations.series import over_iterations
 
         return over_iterations(self.timeline, address, statistic, most=most)
 
     @_taking_turns
     def previous_value(self, address: str | Address, *, compared: bool = True) -> PreviousValue:
-        """A value now and one iteration before, and (unless not `compared`) their difference. The present stays."""
+        """Return a value now and one iteration before, and (unless not `compared`) their difference.
+
+        The present stays.
+        """
         from stepper.debug.iterations.series import previous_value
 
         return previous_value(self.timeline, address, compared=compared)
@@ -265,12 +272,12 @@ class Debugger:
         self.machine.request_pause()
 
     def working(self) -> AbstractContextManager[None]:
-        """Several verbs and questions as one: a pause within the block is for all of it. UsageError where another
-        thread is at work."""
+        """Make several verbs and questions one: a pause within the block is for all of it. UsageError where
+        another thread is at work."""
         return self._turns.taken()
 
     def paused(self, paused: Paused) -> Stop:
-        """The stop where a pause was heeded."""
+        """Return the stop where a pause was heeded."""
         searched = paused.searched if isinstance(paused, PausedSearch) else None
         return self._stopped(None, Reason.PAUSED, searched)
 
@@ -278,18 +285,18 @@ class Debugger:
 
     @_verb
     def step(self, count: int = 1) -> Stop:
-        """The next operation moment, into nested bodies."""
+        """Go to the next operation moment, into nested bodies."""
         return self._repeated(count, self._single)
 
     def _single(self) -> Event | None:
-        """One operation moment. A breakpoint there is shown, but there is nothing that it could stop."""
+        """Go on by one operation moment. A breakpoint there is shown, but there is nothing that it could stop."""
         event = self._ahead(Every.OPERATION, lambda event: True)
         is_stop = event is not None and event.kind is EventKind.STOPPED
         return event._replace(kind=EventKind.OPERATION) if event is not None and is_stop else event
 
     @_verb
     def next(self, count: int = 1) -> Stop:
-        """The next operation moment of this frame; a nested loop or branch is run as one."""
+        """Go to the next operation moment of this frame; a nested loop or branch is run as one."""
         return self._repeated(count, self._next)
 
     def _next(self) -> Event | None:
@@ -301,7 +308,7 @@ class Debugger:
 
     @_verb
     def finish(self) -> Stop:
-        """After the last iteration of this loop; where that is already, and in a branch, out to the frame around it."""
+        """Go to after the last iteration of this loop; from there, and in a branch, out to the frame around it."""
         depth, frame, begun = self.depth, self.frame, self.machine.tick
         if depth == 1:
             return self.continue_()
@@ -313,20 +320,20 @@ class Debugger:
 
     @_verb
     def next_iteration(self, count: int = 1) -> Stop:
-        """The same place in a later iteration of this loop."""
+        """Go to the same place in a later iteration of this loop."""
         count = _repeats(count)
         return self.goto_iteration(self._loop_iteration() + count)
 
     @_verb
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
-        """On to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
+        """Go on to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
         if hear is not None:
             function("hear", hear)
         return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
 
     @_verb
     def goto_tick(self, tick: int) -> Stop:
-        """The moment after exactly `tick` moves, before or behind the present; the end where the run has fewer."""
+        """Go to the moment after exactly `tick` moves, in the past or future; the end where the run has fewer."""
         if whole_number("tick", tick) < 0:
             raise UsageError(f"tick {tick} is before the start of the run, which is tick 0")
         self.timeline.goto(tick)
@@ -334,17 +341,17 @@ class Debugger:
 
     @_verb
     def first(self) -> Stop:
-        """The start of the run."""
+        """Go to the start of the run."""
         return self.goto_tick(0)
 
     @_verb
     def last(self) -> Stop:
-        """The end of the run, whatever would stop on the way."""
+        """Go to the end of the run, whatever would stop on the way."""
         return self._stopped(self._ahead(Every.END, lambda event: False, watched=False))
 
     @_verb
     def goto_iteration(self, iteration: int) -> Stop:
-        """The same place in iteration N of this loop, counted from 0; negative: from the last one that it runs.
+        """Go to the same place in iteration N of this loop, counted from 0; negative: from the last one that it runs.
 
         UsageError where the loop has no such iteration; the present then stays.
         """
@@ -379,13 +386,13 @@ class Debugger:
 
     @_verb
     def until(self, expression: str) -> Stop:
-        """On to where the expression holds, or to the next stop. UsageError for one that is wrong."""
+        """Go on to where the expression holds, or to the next stop. UsageError for one that is wrong."""
         with self.breakpoints.until(text("expression", expression)):
             return self.continue_()
 
     @_verb
     def run_to(self, address: str) -> Stop:
-        """On to the next moment at what the address names (as a breakpoint does), or to the next stop."""
+        """Go on to the next moment at what the address names (as a breakpoint does), or to the next stop."""
         with self.breakpoints.target(text("address", address)):
             return self.continue_()
 
@@ -393,14 +400,14 @@ class Debugger:
 
     @_verb
     def reverse_step(self, count: int = 1) -> Stop:
-        """The operation moment before, in nested bodies too."""
+        """Go back by an operation moment, in nested bodies too."""
         search = _search("reverse-step", count)
         found = self.timeline.backward(Every.OPERATION, lambda event: True, search, count)
         return self._stopped(None) if found else self._before_all()
 
     @_verb
     def reverse_next(self, count: int = 1) -> Stop:
-        """The operation moment before in this frame; a nested loop or branch is one."""
+        """Go back by an operation moment in this frame; a nested loop or branch is one."""
         found = self.timeline.steps_backward(_search("reverse-next", count), count, self._reverse_next)
         return self._stopped(None) if found else self._before_all()
 
@@ -417,7 +424,7 @@ class Debugger:
 
     @_verb
     def reverse_finish(self) -> Stop:
-        """The entry of this loop or branch, before its first iteration; where that is already, out to before it."""
+        """Go back to the entry of this loop or branch, before its first iteration; from there, the moment before it."""
         depth = self.depth
         if depth <= 1:
             return self.first()
@@ -425,7 +432,7 @@ class Debugger:
         return self.goto_tick(entry if self.machine.tick > entry else entry - 1)
 
     def _entry(self, depth: int) -> int:
-        """The tick at which the frame above `depth` frames was entered."""
+        """Return the tick at which the frame above `depth` frames was entered."""
         activation = self.machine.stack[depth].activation
         assert activation is not None, "only the model's own graph has none"
         if activation.entered == 0:
@@ -434,7 +441,7 @@ class Debugger:
 
     @_verb
     def previous_iteration(self, count: int = 1) -> Stop:
-        """The same place in an earlier iteration of this loop."""
+        """Go back to the same place in an earlier iteration of this loop."""
         count, iteration = _repeats(count), self._loop_iteration()
         if count > iteration:
             raise UsageError(f"the loop is in iteration {iteration}; there is none {count} before it")
@@ -442,7 +449,7 @@ class Debugger:
 
     @_verb
     def reverse_continue(self) -> Stop:
-        """Back to the last stop that a breakpoint would have made, or to the start of the run."""
+        """Go back to the last stop that a breakpoint would have made, or to the start of the run."""
         verb = "reverse-to-anomaly" if self.breakpoints.seeks_anomaly else "reverse-continue"
         if self.timeline.backward_to_stop(verb):
             return self._stopped(None, Reason.BREAK)
@@ -563,7 +570,7 @@ class Debugger:
         return self.stop
 
     def _failed(self, error: StepperError) -> Cause:
-        """The error of the run as the cause of its stop before the operation that failed."""
+        """Return the error of the run as the cause of its stop before the operation that failed."""
         from stepper.debug.causes.locations import file_of, location_of
 
         following = self.stop.next
@@ -572,7 +579,7 @@ class Debugger:
         return RunFailed(trigger=Trigger.ERROR, location=location, message=str(error))
 
     def _explained(self, causes: list[Cause]) -> tuple[Cause, ...]:
-        """The causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""
+        """Return the causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""
         if not any(isinstance(cause, NonFinite) for cause in causes):
             return tuple(causes)
         from stepper.debug.causes.why import with_origins
@@ -629,7 +636,7 @@ def _search(command: str, count: int) -> Search:
 
 
 def _iterations_run(left: Event) -> int:
-    """How many iterations the loop ran that was just left."""
+    """Return how many iterations the loop ran that was just left."""
     assert left.frame.activation is not None
     return left.frame.activation.iteration + 1
 
@@ -650,5 +657,5 @@ def _repeats(count: int) -> int:
 
 
 def open_debugger(source: ModelSource, inputs: Mapping[str | int, Any], **options: Any) -> Debugger:
-    """A debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
+    """Return a debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
     return Debugger(source, inputs, **options)

@@ -21,7 +21,10 @@ from stepper.query.expressions import parse
 
 
 def evaluate(timeline: Timeline, expression: str) -> Evaluated:
-    """The value of an expression now. Raises ExpressionError, and UsageError where something in it has no value."""
+    """Return the value of an expression now.
+
+    Raise ExpressionError, and UsageError where something in it has no value.
+    """
     value = parse(text("expression", expression)).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
     return _plain(value)
 
@@ -37,7 +40,7 @@ def _plain(value: Any) -> Evaluated:
 
 
 def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
-    """The value that an address names, now or in the iterations that it says."""
+    """Return the value that an address names, now or in the iterations that it says."""
     address = address_given(address)
     if not isinstance(address.iterations, IterationRange):
         target = resolve(address, timeline.machine.compiled, timeline.machine.program)

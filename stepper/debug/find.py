@@ -44,10 +44,10 @@ def find(
     limit: int | None = None,
     until: int | None = None,
 ) -> Found:
-    """The moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
+    """Return the moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
 
     The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
-    a pause. Raises UsageError (ExpressionError for its text) for an expression that can hold nowhere.
+    a pause. Raise UsageError (ExpressionError for its text) for an expression that can hold nowhere.
     """
     expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
     which = _which(which)
@@ -99,7 +99,7 @@ def ensure_any_iteration(targets: Sequence[Target]) -> None:
 
 
 def ensure_together(target: Target, program: Program) -> None:
-    """A value is there in the innermost graph where it belongs to that or to one around it. Raises UsageError."""
+    """A value is there in the innermost graph where it belongs to that or to one around it. Raise UsageError."""
     path = target.program.path
     if program.path[: len(path)] != path or (len(program.path) == len(path) and target.program is not program):
         raise UsageError(f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}")
@@ -127,13 +127,13 @@ class _Search:
 
     @property
     def remembers(self) -> bool:
-        """Whether values of the iteration before are needed."""
+        """True if values of the iteration before are needed."""
         return bool(self._expression.previous)
 
     # --- where ---------------------------------------------------------------------------------------------------
 
     def _spot(self) -> Spot:
-        """Where the last of the values that the expression names is computed."""
+        """Return where the last of the values that the expression names is computed."""
         ensure_no_reference(self._expression)
         targets = [self._names.target(address, self._where) for address in self._expression.addresses]
         ensure_any_iteration(targets)
@@ -196,11 +196,11 @@ class _Search:
     # --- the scope of the expression -----------------------------------------------------------------------------
 
     def value(self, address: Address, /) -> Any:
-        """The value now."""
+        """Return the value now."""
         return value_now(self._stack_of.stack, self._names.target(address, self._where))
 
     def previous(self, address: Address, /) -> Any:
-        """The value one iteration before."""
+        """Return the value one iteration before."""
         activation, iteration, values = self._before
         stack = self._stack_of.stack
         depth = innermost_loop(stack)
@@ -214,9 +214,9 @@ class _Search:
         raise UsageError(f"there is no reference run for '{address}'")
 
     def iteration(self) -> int:
-        """The iteration of the innermost loop."""
+        """Return the iteration of the innermost loop."""
         return iteration_now(self._stack_of.stack)
 
     def iteration_of(self, loop: str, /) -> int:
-        """The iteration of the loop of a name around."""
+        """Return the iteration of the loop of a name around."""
         return iteration_now(self._stack_of.stack, loop)

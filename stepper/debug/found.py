@@ -1,4 +1,4 @@
-"""What the questions of a debugger find: moments at which something holds, values over iterations."""
+"""Results of a debugger's questions: moments at which something holds, values over iterations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Moment(Struct, frozen=True):
 
 
 class Found(OneLine, Struct, frozen=True):
-    """What was found. `asked` counts the moments at which the expression was evaluated.
+    """Moments that were found. `asked` counts the moments at which the expression was evaluated.
 
     `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
     the tick that was set; empty where it did, or was not asked to. `failures` counts the moments at which the

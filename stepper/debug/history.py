@@ -40,14 +40,14 @@ class History:
 
     @property
     def bytes(self) -> int:
-        """What the snapshots hold, in bytes; tensors that several hold count once, constants not at all."""
+        """Return what the snapshots hold, in bytes; tensors that several hold count once, constants not at all."""
         return self._bytes
 
     def __len__(self) -> int:
         return len(self._snapshots)
 
     def due(self, tick: int) -> int:
-        """The tick at which the next snapshot is to be taken, for a machine that is at `tick`."""
+        """Return the tick at which the next snapshot is to be taken, for a machine that is at `tick`."""
         return (tick // self.distance + 1) * self.distance
 
     def took(self, moves: int, seconds: float, keeping: float = 0.0) -> None:
@@ -82,12 +82,12 @@ class History:
             self._thin_out()
 
     def at(self, tick: int) -> Snapshot | None:
-        """The snapshot of exactly this tick, if there is one."""
+        """Return the snapshot of exactly this tick, if there is one."""
         snapshot = self.before(tick)
         return snapshot if snapshot.tick == tick else None
 
     def before(self, tick: int) -> Snapshot:
-        """The latest snapshot whose tick is not above `tick`."""
+        """Return the latest snapshot whose tick is not above `tick`."""
         return self._snapshots[bisect.bisect_right(self._ticks, tick) - 1]
 
     def forget_after(self, tick: int) -> None:
@@ -98,7 +98,7 @@ class History:
         del self._snapshots[keep:], self._ticks[keep:]
 
     def copy(self) -> History:
-        """The same past, to go on differently from here; snapshots are shared."""
+        """Return the same past, to go on differently from here; snapshots are shared."""
         twin = History(self._snapshots[0], self.budget)
         twin.distance, twin._narrowest = self.distance, self._narrowest
         for snapshot in self._snapshots[1:]:
@@ -146,7 +146,7 @@ def _held_by_frame(frame: Frame) -> Iterator[tuple[int, int]]:
 
 
 def _buffer(value: Any) -> tuple[int, int]:
-    """The memory behind an array: that of its base, of which many views may share one."""
+    """Return the memory behind an array: that of its base, of which many views may share one."""
     if not isinstance(value, np.ndarray):
         return id(value), _SCALAR
     while isinstance(value.base, np.ndarray):

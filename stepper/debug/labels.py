@@ -37,7 +37,7 @@ class Labels:
             self._known[id(target.program), target.slot] = labels
 
     def of(self, target: Target) -> tuple[str, ...]:
-        """Those of a value; empty where it has none."""
+        """Return those of a value; empty where it has none."""
         return self._known.get((id(target.program), target.slot), ())
 
     def clear(self) -> None:
@@ -50,13 +50,13 @@ class Labels:
 
 
 def label_of(labels: tuple[str, ...], number: float) -> str:
-    """The label of a number; the number itself where it has none."""
+    """Return the label of a number; the number itself where it has none."""
     whole = int(number) if number == number and abs(number) < 2**53 else -1
     return labels[whole] if whole == number and 0 <= whole < len(labels) else f"{number:g}"
 
 
 def labelled(labels: tuple[str, ...], value: Array) -> str:
-    """The labels of a value's elements, one after another; empty where they are no whole numbers."""
+    """Return the labels of a value's elements, one after another; empty where they are no whole numbers."""
     if not labels or value.dtype.kind not in "iu":
         return ""
     shown = [f"'{label_of(labels, one)}'" for one in value.reshape(-1)[:_MOST_WRITTEN].tolist()]
@@ -64,9 +64,10 @@ def labelled(labels: tuple[str, ...], value: Array) -> str:
 
 
 def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
-    """A file of labels: a line each, or as JSON a list of texts, one text (a label a character), or text -> number.
+    """Return a file of labels: a line each, or as JSON a list of texts, one text (a label a character), or text ->
+    number.
 
-    `key` picks a part of a JSON object. Raises UsageError for a file that is none.
+    `key` picks a part of a JSON object. Raise UsageError for a file that is none.
     """
     try:
         if path.stat().st_size > LARGEST_FILE:

@@ -1,4 +1,4 @@
-"""What a watched expression was at one stop."""
+"""Reading of a watched expression at one stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepper.engine.frames import LoopRun
 
 
 class Reading(Struct, frozen=True, eq=False, weakref=True):
-    """What an expression was at one stop. `value` is kept where it is small; `text` says what it was in any case.
+    """Value of an expression at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
     `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
     `text` says why.

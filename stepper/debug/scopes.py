@@ -1,4 +1,4 @@
-"""What the names in an expression mean at a moment of a run: values of the frames on the stack."""
+"""Names of an expression at a moment of a run: values of the frames on the stack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Names:
         self._known: dict[tuple[Address, int], Target] = {}
 
     def target(self, address: Address, where: Program) -> Target:
-        """What the address means, seen from a graph. Raises ResolutionError."""
+        """Return what the address means, seen from a graph. Raise ResolutionError."""
         key = (address, id(where))
         if key not in self._known:
             self._known[key] = resolve(address, self._compiled, where)
@@ -30,24 +30,25 @@ class Names:
 
 
 def frame_of(stack: Sequence[Frame], program: Program) -> int | None:
-    """The depth of the frame that runs this program; None where none does."""
+    """Return the depth of the frame that runs this program; None where none does."""
     return next((depth for depth, frame in enumerate(stack) if frame.program is program), None)
 
 
 def is_loop(frame: Frame) -> bool:
-    """Whether this is the frame of a TensorIterator or Loop."""
+    """True if this is the frame of a TensorIterator or Loop."""
     return frame.activation is not None and isinstance(frame.activation.plan, LoopPlan)
 
 
 def innermost_loop(stack: Sequence[Frame]) -> int | None:
-    """The depth (0: the model's own graph) of the innermost frame that is a loop's; None where there is none."""
+    """Return the depth (0: the model's own graph) of the innermost frame that is a loop's; None where there is none."""
     return next((depth for depth in reversed(range(len(stack))) if is_loop(stack[depth])), None)
 
 
 def enclosing_loop(path: Sequence[Layer], name: str = "") -> int:
-    """The depth (1: directly in the model's own graph) of the loop of this name on a path; without one the innermost.
+    """Return the depth (1: directly in the model's own graph) of the loop of this name on a path; without one the
+    innermost.
 
-    A name may be cut to its end behind `/` or `.`, where that is unambiguous. Raises UsageError, which lists the loops.
+    A name may be cut to its end behind `/` or `.`, where that is unambiguous. Raise UsageError, which lists the loops.
     """
     loops = {depth: layer.name for depth, layer in enumerate(path, 1) if layer.is_loop}
     if not loops:
@@ -65,7 +66,7 @@ def enclosing_loop(path: Sequence[Layer], name: str = "") -> int:
 
 
 def iteration_now(stack: Sequence[Frame], loop: str = "") -> int:
-    """The iteration of the innermost loop, or of the one of the name. Raises UsageError where there is none."""
+    """Return the iteration of the innermost loop, or of the one of the name. Raise UsageError where there is none."""
     activation = stack[enclosing_loop(stack[-1].program.path if stack else (), loop)].activation
     if activation is None or activation.iteration < 0:
         raise UsageError("no iteration has begun")
@@ -73,7 +74,7 @@ def iteration_now(stack: Sequence[Frame], loop: str = "") -> int:
 
 
 def output_at_end(machine: Machine, target: Target) -> Value:
-    """The value of a place when the run has ended, which the model's outputs alone have. Raises UsageError."""
+    """Return the value of a place when the run has ended, which the model's outputs alone have. Raise UsageError."""
     main = machine.compiled.main
     outputs = machine.outputs or ()
     if target.program is main and target.slot in main.results:
@@ -86,7 +87,7 @@ def output_at_end(machine: Machine, target: Target) -> Value:
 
 
 def value_now(stack: Sequence[Frame], target: Target) -> Value:
-    """The present value of a place. Raises UsageError where there is none."""
+    """Return the present value of a place. Raise UsageError where there is none."""
     depth = frame_of(stack, target.program)
     if depth is None:
         raise UsageError(f"'{target.named.name}' has no value here: {target.program.name} is not running")
@@ -97,7 +98,7 @@ def value_now(stack: Sequence[Frame], target: Target) -> Value:
 
 
 def target_in(program: Program, slot: int) -> Target:
-    """The place of a slot: the layer that has it, rather than a Result that hands it out."""
+    """Return the place of a slot: the layer that has it, rather than a Result that hands it out."""
     layer, output = next(
         (program.graph.by_id[number], output)
         for (number, output), known in program.slots.items()

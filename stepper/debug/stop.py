@@ -1,4 +1,4 @@
-"""Where a run stands: a frozen description of one moment, for whoever shows or compares it."""
+"""A stop: frozen description of one moment of a run, for whoever shows or compares it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_REPR: Final = 300
 
 
 class Reason(StrEnum):
-    """Why a movement ended where it did."""
+    """Reason why a movement ended where it did."""
 
     MOVED = "moved"
     BREAK = "break"
@@ -35,7 +35,7 @@ class Reason(StrEnum):
 
 
 class SearchedRange(Struct, frozen=True):
-    """How far a search backward that was paused has looked: from `tick` on, up to where the run stands.
+    """Range in which a search backward that was paused has looked: from `tick` on, up to where the run stands.
 
     `place` and `iteration` are those of the tick; `iteration` is None where that is not in the loop in which the run
     stands. `verb` is the command that goes on from there. `passed` is how many moments of a repeat count are in the
@@ -74,7 +74,7 @@ class Stop(Struct, frozen=True):
         return f"<Stop at tick {self.tick} ({self.reason}): {self._where()}{excerpt(why, _LONGEST_REPR)}>"
 
     def _repr_html_(self) -> str:
-        """The place and the reasons, for notebooks."""
+        """Return the place and the reasons, for notebooks."""
         from html import escape  # notebooks alone need it
 
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.details)
@@ -86,7 +86,7 @@ class Stop(Struct, frozen=True):
 
     @property
     def cause(self) -> Cause | None:
-        """The first of the causes: one that somebody waited for before the aim of a movement; None without any."""
+        """Return the first of the causes: one that was waited for before the aim of a movement; None without any."""
         waited = (cause for cause in self.causes if cause.trigger is not Trigger.AIM)
         return next(waited, self.causes[0] if self.causes else None)
 
@@ -97,7 +97,7 @@ class Stop(Struct, frozen=True):
 
     @property
     def details(self) -> tuple[str, ...]:
-        """The causes in sentences."""
+        """Return the causes in sentences."""
         from stepper.debug.causes.texts import stop_sentences  # a run begins without any
 
         return stop_sentences(self.causes)
@@ -113,7 +113,7 @@ class Mark(Struct, frozen=True):
 def describe(
     machine: Machine, reason: Reason, causes: tuple[Cause, ...] = (), searched: SearchedRange | None = None
 ) -> Stop:
-    """The moment at which a machine stands now."""
+    """Return the moment at which a machine stands now."""
     if not machine.stack:
         return Stop(machine.tick, reason, "model", 0, None, None, None, False, causes, searched)
     frame = machine.stack[-1]
@@ -128,7 +128,7 @@ def describe(
 
 
 def iteration_of(frame: Frame) -> int | None:
-    """The iteration that a loop's frame is in or has just closed; None before the first, and for other frames."""
+    """Return the iteration that a loop's frame is in or has just closed; None before the first and for other frames."""
     activation = frame.activation
     if activation is None or not activation.operation.layer.is_loop or activation.iteration < 0:
         return None
@@ -141,7 +141,7 @@ def is_branch(frame: Frame) -> bool:
 
 
 def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Reason:
-    """Why a movement ended here, by its last event; `found_at` is the tick of the stop that a breakpoint made."""
+    """Return why a movement ended here, by its last event; `found_at` is the tick of a breakpoint's stop."""
     if machine.finished:
         return Reason.END
     if event is not None and event.kind is EventKind.PAUSED:
@@ -163,7 +163,7 @@ _PIECES, _PIECE = 64, 512
 
 
 def fingerprint(state: Snapshot) -> bytes:
-    """A hash of the whole state: equal at the same tick of every replay.
+    """Return a hash of the whole state: equal at the same tick of every replay.
 
     Every bit of a value counts; of one above 1 MB its type, its shape and 64 pieces that are spread over it, so that a
     stop takes no longer for all that is in its scope.

@@ -46,11 +46,11 @@ class StopWatcher(Watcher, Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to look for."""
+        """True if there is nothing to look for."""
 
     @property
     def found_at(self) -> int | None:
-        """The tick of the stop that this movement found."""
+        """Return the tick of the stop that this movement found."""
 
     def forward(self) -> None:
         """A movement forward begins at the present."""
@@ -65,7 +65,7 @@ class StopWatcher(Watcher, Protocol):
         """Look at what has been passed since the machine asked last; whether to stop."""
 
     def uncounted(self, tick: int) -> int:
-        """The tick from which on moments before `tick` are still to be counted; `tick` if there are none."""
+        """Return the tick from which on moments before `tick` are still to be counted; `tick` if there are none."""
 
     def counted(self) -> None:
         """The movement has ended."""
@@ -75,7 +75,7 @@ class StopWatcher(Watcher, Protocol):
 
     @property
     def wanted(self) -> object:
-        """What there is to look for; equal where the same moments would stop the run."""
+        """Return what there is to look for; equal where the same moments would stop the run."""
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""
@@ -247,7 +247,7 @@ class Timeline:
     def goto(self, tick: int) -> None:
         """Stand after exactly `tick` moves; at the end of the run if it has fewer.
 
-        Raises Paused; the run then stands on the way there if that is forward, otherwise where it stood.
+        Raise Paused; the run then stands on the way there if that is forward, otherwise where it stood.
         """
         if tick >= self.machine.tick:
             self._replay(tick)
@@ -313,7 +313,7 @@ class Timeline:
 
     @property
     def warnings(self) -> list[str]:
-        """What a replay found different."""
+        """Return what a replay found different."""
         self.prove()
         return self._warnings
 
@@ -413,7 +413,7 @@ class Timeline:
         return False
 
     def _taken_up(self, search: Search | None) -> _Left:
-        """What is left of a search: all of it, unless it was paused here before."""
+        """Return what is left of a search: all of it, unless it was paused here before."""
         present, left = self.machine.tick, self._left
         if search is not None:
             self._left = None
@@ -422,7 +422,7 @@ class Timeline:
         return _Left(search, present, present - 1)
 
     def _place_beside(self, present: Snapshot) -> tuple[str, int | None]:
-        """Where the run is, and the iteration where that is in the loop in which it was at a later moment."""
+        """Return where the run is, and the iteration where that is in the loop in which it was at a later moment."""
         stack = self.machine.stack
         entered = [
             frames[-1].activation.entered for frames in (stack, present.frames) if frames and frames[-1].activation
@@ -431,7 +431,7 @@ class Timeline:
         return place(stack), iteration_of(stack[-1]) if is_same else None
 
     def _last_within(self, last: int, every: Every, fits: Fits, count: int) -> Sequence[Snapshot | int]:
-        """The last moments that fit, of those after the present up to and with tick `last`: at most `count`."""
+        """Return the last moments that fit, of those after the present up to and with tick `last`: at most `count`."""
         machine = self.machine
         watcher, machine.watcher = machine.watcher, None  # it has no say in where this ends
         found: deque[Snapshot | int] = deque(maxlen=count)
@@ -448,7 +448,9 @@ class Timeline:
         return found
 
     def _last_stop_within(self, last: int, watcher: StopWatcher) -> Sequence[int]:
-        """The tick of the last stop of those after the present up to and with tick `last`; empty if there is none."""
+        """Return the tick of the last stop of those after the present up to and with tick `last`; empty if there is
+        none.
+        """
         watcher.search(last)
         if self.machine.tick < last:
             event = self._run(Every.END, lambda _event: False, last)
@@ -502,7 +504,7 @@ class Timeline:
             edit.make(self.machine)
 
     def branch(self) -> Timeline:
-        """The same run with the same past, to go another course from the present; this one stays as it is."""
+        """Return the same run with the same past, to go another course from the present; this one stays as it is."""
         self.prove()
         twin = copy.copy(self)
         twin.machine = self.machine.twin()

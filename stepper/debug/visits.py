@@ -48,11 +48,11 @@ class Spot(Struct, frozen=True, eq=False):
 
     @property
     def is_straight_body(self) -> bool:
-        """Whether this is in the body of a loop in which nothing is nested."""
+        """True if this is in the body of a loop in which nothing is nested."""
         return self.program.straight and bool(self.program.path) and self.program.path[-1].is_loop
 
     def tick_of(self, event: Event, frame: Frame) -> int | None:
-        """The tick at which the run was here, if the event tells so; `frame` is the innermost one now.
+        """Return the tick at which the run was here, if the event tells so; `frame` is the innermost one now.
 
         In a straight body each iteration is told once, when it is closed, with all its values still there.
         """
@@ -68,7 +68,7 @@ class Spot(Struct, frozen=True, eq=False):
         return event.tick if here else None
 
     def missed(self, frame: Frame, tick: int) -> int | None:
-        """The tick at which the run was here in an iteration that it did not finish."""
+        """Return the tick at which the run was here in an iteration that it did not finish."""
         is_cut_short = self.is_straight_body and frame.program is self.program and frame.phase is Phase.RUNNING
         return tick - frame.pc + self.index + 1 if is_cut_short and frame.pc > self.index else None
 
@@ -183,10 +183,10 @@ def _back_to(timeline: Timeline, depth: int, iteration: int) -> None:
 
 
 def _ticks(program: Program) -> int:
-    """The moves of one iteration of a straight body: to begin, each operation, to close."""
+    """Return the moves of one iteration of a straight body: to begin, each operation, to close."""
     return len(program.code) + 2
 
 
 def _closed(frame: Frame, tick: int) -> int:
-    """The tick at which the iteration that a straight frame is in will be (or was) closed."""
+    """Return the tick at which the iteration that a straight frame is in will be (or was) closed."""
     return tick + len(frame.program.code) - frame.pc + 1 if frame.phase is Phase.RUNNING else tick

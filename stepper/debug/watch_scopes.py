@@ -1,4 +1,4 @@
-"""What the names in an expression mean at a stop, and how a watch reads it there."""
+"""Names of an expression at a stop, and the reading of a watch there."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MOST_ELEMENTS: Final = 64
 
 
 class StopScope:
-    """What the names in an expression mean at a stop; values of other iterations are fetched by an excursion."""
+    """Names of an expression at a stop; values of other iterations are fetched by an excursion."""
 
     def __init__(self, timeline: Timeline, names: Names) -> None:
         self._timeline = timeline
         self._names = names
 
     def reading(self, expression: Expression, format: str = "") -> Reading:
-        """What the expression is now, in a format; an error is its text."""
+        """Return what the expression is now, in a format; an error is its text."""
         machine = self._timeline.machine
         stack = machine.stack
         where = place(stack) if stack else "model"
@@ -49,7 +49,7 @@ class StopScope:
         return Reading(machine.tick, where, iteration, kept, text, error=False, run=run, shown=shown)
 
     def value(self, address: Address, /) -> Any:
-        """The value now, or in the iteration that the address names."""
+        """Return the value now, or in the iteration that the address names."""
         target = self._target(address)
         asked = [iterations for iterations in target.iterations if iterations is not None]
         machine = self._timeline.machine
@@ -61,11 +61,11 @@ class StopScope:
         return value_in(self._timeline, target)
 
     def previous(self, address: Address, /) -> Any:
-        """The value one iteration before."""
+        """Return the value one iteration before."""
         return value_before(self._timeline, self._target(address))
 
     def reference(self, address: Address, /) -> Any:
-        """The value in the reference run. UsageError where there is none."""
+        """Return the value in the reference run. UsageError where there is none."""
         reference = self._timeline.reference
         if reference is None:
             raise UsageError(f"there is no reference run for '{address}'")
@@ -76,11 +76,11 @@ class StopScope:
         return value
 
     def iteration(self) -> int:
-        """The iteration of the innermost loop."""
+        """Return the iteration of the innermost loop."""
         return iteration_now(self._timeline.machine.stack)
 
     def iteration_of(self, loop: str, /) -> int:
-        """The iteration of the loop of a name around."""
+        """Return the iteration of the loop of a name around."""
         return iteration_now(self._timeline.machine.stack, loop)
 
     def _target(self, address: Address) -> Target:
@@ -89,7 +89,7 @@ class StopScope:
 
 
 def _kept(value: Any) -> Array | None:
-    """A small tensor or number as an array of its own."""
+    """Return a small tensor or number as an array of its own."""
     if isinstance(value, np.ndarray | np.generic | bool | int | float) and np.size(value) <= MOST_ELEMENTS:
         return slots.read_only(np.array(value))
     return None

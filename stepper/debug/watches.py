@@ -38,27 +38,27 @@ class Watch(Struct, eq=False):
 
     @property
     def text(self) -> str:
-        """The expression as it was written."""
+        """Return the expression as it was written."""
         return self.expression.text
 
     @property
     def title(self) -> str:
-        """The expression with its format: `max(h)/e3`."""
+        """Return the expression with its format: `max(h)/e3`."""
         text = f"({self.text})" if " " in self.text else self.text
         return f"{text}/{self.format}" if self.format else self.text
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """All that are kept, in the order of the run."""
+        """Return all that are kept, in the order of the run."""
         return tuple(self._readings[tick] for tick in sorted(self._readings))
 
     @property
     def now(self) -> Reading | None:
-        """The reading of the latest stop."""
+        """Return the reading of the latest stop."""
         return next(reversed(self._readings.values()), None)
 
     def by_iteration(self) -> dict[tuple[str, int], Reading]:
-        """The last reading of each iteration seen, by place of the loop (with the iteration) and iteration."""
+        """Return the last reading of each iteration seen, by place of the loop (with the iteration) and iteration."""
         readings = [reading for reading in self.readings if reading.iteration is not None]
         return {(reading.place, reading.iteration): reading for reading in readings if reading.iteration is not None}
 
@@ -90,11 +90,11 @@ class Watches:
         return len(self._watches)
 
     def add(self, text: str, timeline: Timeline, format: str = "") -> Watch:
-        """Watch an expression from now on. Raises ExpressionError, with the place, for a text that is none."""
+        """Watch an expression from now on. Raise ExpressionError, with the place, for a text that is none."""
         return self.put_back(self._next, text, timeline, format)
 
     def put_back(self, number: int, text: str, timeline: Timeline, format: str = "") -> Watch:
-        """The same under a number that it had before. Raises UsageError for one that is taken."""
+        """Return the same under a number that it had before. Raise UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
         from stepper.debug.watch_scopes import StopScope
@@ -113,7 +113,7 @@ class Watches:
         self._next = 1
 
     def delete(self, number: int) -> None:
-        """Watch it no longer. Raises UsageError for a number that no watch has."""
+        """Watch it no longer. Raise UsageError for a number that no watch has."""
         if self._watches.pop(number, None) is None:
             numbers = ", ".join(map(str, self._watches)) or "none"
             raise UsageError(f"there is no watch {number}; there are {numbers}")

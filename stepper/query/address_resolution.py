@@ -38,7 +38,7 @@ class ResolutionError(UsageError):
 
 
 class Target(Struct, frozen=True, eq=False):
-    """What an address means. `layer` computes the value at its output index `output`, found in `slot` of a frame.
+    """Meaning of an address. `layer` computes the value at its output index `output`, found in `slot` of a frame.
 
     `named` is the layer that the address names: the same, or a Result, which means its source. `iterations` has for
     each layer of `program.path` what the address says about its iterations (None: nothing; always so for an If).
@@ -70,9 +70,9 @@ Rule = Callable[[Program], Iterator[tuple[Layer, int | None]]]
 def resolve(
     address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
 ) -> Target:
-    """The one place that the address means, seen from the program `where` (by default the model's own graph).
+    """Return the one place that the address means, seen from the program `where` (by default the model's own graph).
 
-    Raises ResolutionError for an unknown name (with the nearest), an ambiguous one (with the candidates), a port that
+    Raise ResolutionError for an unknown name (with the nearest), an ambiguous one (with the candidates), a port that
     does not exist, a layer that no Result needs, and iterations of what is in no loop. `why_absent` says of a layer
     without a value why it has none, where that is for another reason than that no Result needs it.
     """
@@ -86,9 +86,9 @@ def resolve(
 def resolve_all(
     address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
 ) -> tuple[Target, ...]:
-    """Every place that the address may mean in the nearest graphs where it means any: for globs and expressions.
+    """Return every place that the address may mean in the nearest graphs where it means any: for globs and expressions.
 
-    Raises ResolutionError as `resolve` does, but for ambiguity.
+    Raise ResolutionError as `resolve` does, but for ambiguity.
     """
     atlas = Atlas(compiled)
     address = atlas.rejoined(address)
@@ -109,7 +109,7 @@ def resolve_all(
 
 
 def address_of(target: Target, compiled: CompiledModel) -> Address:
-    """The full address of a place; as text it can be typed in again, also in an expression."""
+    """Return the full address of a place; as text it can be typed in again, also in an expression."""
     program, atlas = target.program, Atlas(compiled)
     levels: list[Level] = []
     for depth, layer in enumerate(program.path):
@@ -139,7 +139,7 @@ def _side(layer: Layer, role: str) -> object:
 def _levels(
     address: Address, atlas: Atlas, where: Program
 ) -> tuple[list[list[Program]], list[tuple[Layer, Iterations]]]:
-    """Where to look for the operation, the nearest first, and which iterations of which loops were asked for."""
+    """Return where to look for the operation, the nearest first, and which iterations of which loops were asked for."""
     levels = list(address.levels)
     asked: list[tuple[Layer, Iterations]] = []
     if not levels:
@@ -169,7 +169,7 @@ def _refuse_iterations(level: Level, what: str) -> None:
 
 
 def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atlas) -> Layer:
-    """The loop or If that a level names."""
+    """Return the loop or If that a level names."""
     hits = _search(rings, _rules(level.name, address))
     if hits and not any(hit.layer.bodies for hit in hits):
         text = f"{hits[0].layer.type} '{excerpt(hits[0].layer.name)}'"
@@ -192,7 +192,7 @@ def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atl
 
 
 def _rules(name: Name, address: Address) -> list[Rule]:
-    """The readings of a name, the strictest first."""
+    """Return the readings of a name, the strictest first."""
     text = name.text
     match name.kind:
         case NameKind.ID:
@@ -233,7 +233,7 @@ def _tensor_rule(texts: set[str]) -> Rule:
 
 
 def _either(matches: Callable[[str], bool]) -> Rule:
-    """The layer's name, or else the names of its outputs."""
+    """Return the layer's name, or else the names of its outputs."""
 
     def rule(program: Program) -> Iterator[tuple[Layer, int | None]]:
         for layer in program.graph.layers:
@@ -248,7 +248,7 @@ def _either(matches: Callable[[str], bool]) -> Rule:
 
 
 def _search(rings: list[list[Program]], rules: list[Rule]) -> list[_Hit]:
-    """What the first rule that fits anywhere finds in the nearest ring."""
+    """Return what the first rule that fits anywhere finds in the nearest ring."""
     for rule in rules:
         for ring in rings:
             hits = [_Hit(program, layer, output) for program in ring for layer, output in rule(program)]
@@ -286,7 +286,7 @@ def _target(hit: _Hit, address: Address, asked: list[tuple[Layer, Iterations]]) 
 def _asked_of(
     program: Program, address: Address, asked: list[tuple[Layer, Iterations]], named: Layer
 ) -> tuple[Iterations | None, ...]:
-    """What the address says about the iterations of each layer of the program's path."""
+    """Return what the address says about the iterations of each layer of the program's path."""
     levels = {id(layer): iterations for layer, iterations in asked}
     found = [levels.get(id(layer)) for layer in program.path]
     if address.iterations is None:
@@ -321,7 +321,7 @@ def _unknown(name: Name, address: Address, rings: list[list[Program]], atlas: At
 
 
 def _nearest(text: str, names: list[str]) -> str:
-    """A sentence with the names that look like the text, or with all names if they are few."""
+    """Return a sentence with the names that look like the text, or with all names if they are few."""
     whole = [name for name in dict.fromkeys(names) if name and len(name) <= 200][:_MOST_COMPARED]
     known = list(dict.fromkeys([*whole, *(re.split(r"[/.]", name)[-1] or name for name in whole)]))
     import difflib

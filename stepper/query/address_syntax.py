@@ -1,4 +1,4 @@
-"""How an address is written: `LEVEL::OP:PORT@ITER[SLICE]`, any part may be left out.
+"""Syntax of addresses: `LEVEL::OP:PORT@ITER[SLICE]`, any part may be left out.
 
     h_next                   here and now
     h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all
@@ -52,11 +52,11 @@ class NotWritable(UsageError):
 
 
 class AddressError(NotWritable):
-    """What is written is no address."""
+    """Text that is no address."""
 
 
 def marked(text: str, position: int, width: int = 100) -> str:
-    """The text with a caret under the place, as two lines; of a long text the part around it."""
+    """Return the text with a caret under the place, as two lines; of a long text the part around it."""
     begin = max(0, min(position - width // 2, len(text) - width))
     part = "".join(letter if letter.isprintable() else " " for letter in text[begin : begin + width])
     before, after = "... " if begin else "", " ..." if begin + width < len(text) else ""
@@ -64,7 +64,7 @@ def marked(text: str, position: int, width: int = 100) -> str:
 
 
 class NameKind(Enum):
-    """How a name is meant."""
+    """Kind of a name."""
 
     PLAIN = auto()
     QUOTED = auto()
@@ -89,7 +89,7 @@ class Name(Struct, frozen=True):
 
 
 def exact_name(text: str) -> Name:
-    """The name that means just this text, in backquotes where an expression would read it otherwise."""
+    """Return the name that means just this text, in backquotes where an expression would read it otherwise."""
     simple = re.fullmatch(SIMPLE_NAME, text) is not None and text not in RESERVED
     return Name(NameKind.PLAIN if simple else NameKind.QUOTED, text)
 
@@ -101,7 +101,7 @@ class IterationRange(NamedTuple):
     stop: int | None
 
     def numbers(self, count: int) -> range:
-        """The iterations meant, of a loop that has run `count`."""
+        """Return the iterations meant, of a loop that has run `count`."""
         return range(count)[self.start : self.stop]
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ Index = int | Range | EllipsisType
 
 
 def numpy_index(index: Iterable[Index]) -> tuple[int | slice | EllipsisType, ...]:
-    """What numpy takes between brackets."""
+    """Return what numpy takes between brackets."""
     return tuple(slice(*item) if isinstance(item, Range) else item for item in index)
 
 
@@ -181,7 +181,7 @@ def _at(iterations: Iterations | None) -> str:
 
 
 def parse_address(text: str) -> Address:
-    """The address that is written there. Raises AddressError with the place and what was expected."""
+    """Return the address that is written there. Raise AddressError with the place and what was expected."""
     return _Reader(text).address()
 
 

@@ -1,4 +1,4 @@
-"""How the graphs of a compiled model lie in one another, and the names in them."""
+"""Nesting of the graphs of a compiled model, and the names in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepper.query.address_syntax import Address, Level, Name, NameKind
 
 
 class Atlas:
-    """How the programs of a model lie in one another."""
+    """Nesting of the programs of a model."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
@@ -23,15 +23,15 @@ class Atlas:
                 self._around[id(inner)] = program
 
     def inside(self, program: Program) -> list[Program]:
-        """The programs of the bodies of its layers."""
+        """Return the programs of the bodies of its layers."""
         return [program for layer in program.graph.layers for program in self.bodies(layer)]
 
     def bodies(self, layer: Layer) -> list[Program]:
-        """The programs of a layer's bodies, in the order of the file."""
+        """Return the programs of a layer's bodies, in the order of the file."""
         return [self._by_graph[id(body.graph)] for body in layer.bodies]
 
     def deep_inside(self, programs: Iterable[Program]) -> list[Program]:
-        """All programs inside these, at any depth."""
+        """Return all programs inside these, at any depth."""
         found: list[Program] = []
         waiting = list(programs)
         while waiting:
@@ -41,13 +41,13 @@ class Atlas:
         return found
 
     def ancestor(self, program: Program, depth: int) -> Program:
-        """The program around this one (or itself) whose path has this length."""
+        """Return the program around this one (or itself) whose path has this length."""
         while len(program.path) > depth:
             program = self._around[id(program)]
         return program
 
     def rings(self, where: Program) -> list[list[Program]]:
-        """All programs, the nearest first."""
+        """Return all programs, the nearest first."""
         around = [self.ancestor(where, depth) for depth in reversed(range(len(where.path)))]
         rings = [[where], self.deep_inside([where]), *([program] for program in around)]
         known = {id(program) for ring in rings for program in ring}
@@ -55,7 +55,9 @@ class Atlas:
         return rings
 
     def rejoined(self, address: Address) -> Address:
-        """The address with what `::` cut apart put together again where a name of the model has it (`aten::add`)."""
+        """Return the address with what `::` cut apart put together again where a name of the model has it
+        (`aten::add`).
+        """
         names = {name for program in self.compiled.programs for name in all_names(program) if "::" in name}
         if not names or not address.levels or address.operation is None:
             return address
@@ -80,7 +82,7 @@ def _is_one_name(levels: Sequence[Level], names: set[str]) -> bool:
 
 
 def all_names(program: Program) -> Iterator[str]:
-    """The names of its layers, and the tensor names of their outputs."""
+    """Yield the names of its layers, and the tensor names of their outputs."""
     for layer in program.graph.layers:
         yield layer.name
         for port in layer.outputs:

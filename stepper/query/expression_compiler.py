@@ -60,14 +60,14 @@ class Compiler:
         }
 
     def part(self, node: Node) -> Part:
-        """The code of a part. Raises ExpressionError for one that cannot be whatever the values are."""
+        """Return the code of a part. Raise ExpressionError for one that cannot be whatever the values are."""
         return self._forms[type(node)](node)
 
     def _fail(self, problem: str, position: int) -> NoReturn:
         raise ExpressionError(problem, self.text, position)
 
     def _number(self, node: Node, what: str, decode: Callable[[Value], Value] = values.numeric) -> Part:
-        """The code of a part with which something is computed."""
+        """Return the code of a part with which something is computed."""
         part = self.part(node)
         if part.kind not in (Kind.PLAIN, Kind.TENSOR):
             self._fail(f"{what} takes numbers and tensors, this is {part.kind.value}", node.position)
@@ -128,7 +128,7 @@ class Compiler:
         return Part(self._applied(function, operand.code, node.position), Kind.TENSOR)
 
     def _guarded(self, function: Callable[..., Value], position: int) -> Callable[..., Value]:
-        """The function, its complaints with the place in the text."""
+        """Return the function, its complaints with the place in the text."""
         text = self.text
 
         def guarded(*operands: Value) -> Value:
@@ -188,7 +188,7 @@ class Compiler:
         return self._chain(node, parts)
 
     def _compared(self, nodes: list[Node]) -> list[Part]:
-        """The operands of a comparison; where one is a dtype, a name such as f32 is a type and no address."""
+        """Return the operands of a comparison; where one is a dtype, a name such as f32 is a type and no address."""
         names = [_type_name(node) for node in nodes]
         parts = [self.part(node) if name is None else None for node, name in zip(nodes, names, strict=True)]
         is_typed = any(part is not None and part.kind is Kind.TYPE for part in parts)
@@ -337,7 +337,7 @@ class Compiler:
         return replace(part, kind=Kind.PLAIN) if kind is Kind.SHAPE and not isinstance(node.items[0], Slice) else part
 
     def _item(self, item: Node | Slice | None) -> Any:
-        """An index that numpy takes, or the code of one."""
+        """Return an index that numpy takes, or the code of one."""
         if item is None:
             return ...
         if not isinstance(item, Slice):
@@ -359,7 +359,7 @@ class Compiler:
 
 
 def _with_constant(operation: Operation, apply: Operation, read: Code, constant: Value) -> Code:
-    """The operation on a tensor and a number of the text: the condition that hot loops have most."""
+    """Return the operation on a tensor and a number of the text: the condition that hot loops have most."""
 
     def code(scope: Scope) -> Value:
         value = read(scope)
@@ -374,7 +374,7 @@ def _with_constant(operation: Operation, apply: Operation, read: Code, constant:
 
 
 def _type_name(node: Node) -> str | None:
-    """The element type that a bare name may mean."""
+    """Return the element type that a bare name may mean."""
     if not isinstance(node, Operand):
         return None
     text = str(node.address)
@@ -382,7 +382,7 @@ def _type_name(node: Node) -> str | None:
 
 
 def _on(operation: Operation, left: Kind, right: Kind) -> Operation:
-    """The operation for what its operands are."""
+    """Return the operation for what its operands are."""
     if left is Kind.PLAIN:
         return values.on_numbers(operation) if right is Kind.PLAIN else values.on_number_and_tensor(operation)
     return values.on_tensor_and_number(operation) if right is Kind.PLAIN else values.on_tensors(operation)

@@ -1,4 +1,4 @@
-"""What a compiled expression is made of: the scope that it reads, and the parts of its code."""
+"""Parts of a compiled expression: the scope that it reads, and the parts of its code."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from stepper.query.expression_values import Value
 
 
 class Scope(Protocol):
-    """What an expression reads. Values are ndarrays, or numpy scalars for rank 0; an address has no index here.
+    """Names that an expression reads. Values are ndarrays, or numpy scalars for rank 0; an address has no index here.
 
     A method may raise any StepperError where there is no such value (no iteration before, no reference); `and` and
     `or` do not read what they need not, so `iter > 0 and x > prev(x)` is safe in the first iteration.
     """
 
     def value(self, address: Address, /) -> Value:
-        """The value at the address, here and now where the address does not say."""
+        """Return the value at the address, here and now where the address does not say."""
 
     def previous(self, address: Address, /) -> Value:
-        """The same one iteration before."""
+        """Return the same one iteration before."""
 
     def reference(self, address: Address, /) -> Value:
-        """The same in the run that this one is compared with."""
+        """Return the same in the run that this one is compared with."""
 
     def iteration(self) -> int:
-        """The number of the innermost loop's iteration."""
+        """Return the number of the innermost loop's iteration."""
 
     def iteration_of(self, loop: str, /) -> int:
-        """That of the loop of a name around."""
+        """Return that of the loop of a name around."""
 
 
 Code = Callable[[Scope], Value]
@@ -47,7 +47,7 @@ class Moment(Enum):
 
 
 class Kind(Enum):
-    """What a part of an expression gives; PLAIN is a number of Python's."""
+    """Kind of a part's result; PLAIN is a number of Python's."""
 
     PLAIN = "a number"
     TENSOR = "a tensor"
@@ -65,10 +65,10 @@ class Part(Struct, frozen=True):
 
 
 def constant_part(value: Value) -> Part:
-    """A number of the text, or what follows from such alone."""
+    """Return a number of the text, or what follows from such alone."""
     return Part(lambda _scope: value, Kind.PLAIN, value)
 
 
 def type_part(name: str) -> Part:
-    """An element type of the text."""
+    """Return an element type of the text."""
     return Part(lambda _scope: name, Kind.TYPE, name)

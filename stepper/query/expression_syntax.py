@@ -1,4 +1,4 @@
-"""How an expression is written, and the tree that it becomes.
+"""Syntax of expressions, and the tree that one becomes.
 
     expression  := or-expression with Python's precedence:  or < and < not < comparisons < + - < * / // % < - < **
     operand     := number | true | false | nan | inf | iter | iter(LOOP) | ADDRESS
@@ -129,7 +129,7 @@ _CONSTANTS: Final = {"true": True, "false": False, "nan": float("nan"), "inf": f
 
 
 def parse_tree(text: str) -> Node:
-    """The tree of an expression. Raises ExpressionError with the place and what was expected."""
+    """Return the tree of an expression. Raise ExpressionError with the place and what was expected."""
     if len(text) > LONGEST:
         raise ExpressionError(f"an expression has at most {LONGEST} characters, this one {len(text)}", text, LONGEST)
     return _Parser(text).whole()
@@ -181,7 +181,7 @@ class _Parser:
         return node
 
     def expression(self, loosest: int) -> Node:
-        """What is built of operators that bind at least as tightly as `loosest`."""
+        """Return what is built of operators that bind at least as tightly as `loosest`."""
         self.depth += 1
         if self.depth > DEEPEST:
             self.fail(f"an expression is nested at most {DEEPEST} deep")

@@ -9,7 +9,7 @@ from stepper.query.address_syntax import ITERATIONS, QUOTED, RESERVED, SIMPLE_NA
 
 
 class ExpressionError(NotWritable):
-    """What is written is no expression, or one that cannot be evaluated; the message marks the place."""
+    """Text that is no expression, or one that cannot be evaluated; the message marks the place."""
 
 
 class Token(NamedTuple):
@@ -45,7 +45,10 @@ _HINTS: Final = {
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words and signs of a text, an end after them. Raises ExpressionError for a character that begins none."""
+    """Return the words and signs of a text, an end after them.
+
+    Raise ExpressionError for a character that begins none.
+    """
     found: list[Token] = []
     position, end = 0, len(text.rstrip())
     while position < end:

@@ -1,4 +1,4 @@
-"""What the operators and functions of expressions do with values: numpy's rules, with three additions.
+"""Operators and functions of expressions on values: numpy's rules, with three additions.
 
 A number in the text takes the type of the tensor that it meets, also of the types that numpy lacks (0.1 equals the
 bf16 nearest to 0.1). Packed codes (i4, u3, nf4 ...) count as the numbers that they stand for. A result that would be
@@ -82,9 +82,10 @@ NATIVE_SCALARS: Final = frozenset(np.dtype(kind).type for kind in "?bBhHiIlLqQef
 
 
 def numeric(value: Value) -> Value:
-    """The tensor in a type to compute with: packed codes as the numbers that they stand for, all others as they are.
+    """Return the tensor in a type to compute with: packed codes as the numbers that they stand for, all others as they
+    are.
 
-    Raises ValueFailure for texts, and for a tensor of which only statistics are known.
+    Raise ValueFailure for texts, and for a tensor of which only statistics are known.
     """
     if isinstance(value, Summary):
         raise ValueFailure(f"{value.size:,} elements would be needed, and {NOT_RECORDED}")
@@ -95,12 +96,12 @@ def numeric(value: Value) -> Value:
 
 
 def summary_or_numeric(value: Value) -> Value:
-    """The same, but a tensor of which only statistics are known as it is."""
+    """Return the same, but a tensor of which only statistics are known as it is."""
     return value if isinstance(value, Summary) else numeric(value)
 
 
 def _wide(value: Value) -> Value:
-    """A narrow float as f32, which holds it exactly; other values as they are."""
+    """Return a narrow float as f32, which holds it exactly; other values as they are."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype in FLOATING and value.dtype.itemsize < 4:
         return value.astype(np.float32)
     return value
@@ -110,7 +111,7 @@ def _wide(value: Value) -> Value:
 
 
 def on_tensors(operation: Operation) -> Operation:
-    """The operation on two tensors, broadcast as numpy does, but not beyond LARGEST_RESULT."""
+    """Return the operation on two tensors, broadcast as numpy does, but not beyond LARGEST_RESULT."""
 
     def apply(a: Value, b: Value) -> Value:
         if a.shape != b.shape:
@@ -124,7 +125,7 @@ def on_tensors(operation: Operation) -> Operation:
 
 
 def on_tensor_and_number(operation: Operation) -> Operation:
-    """The operation on a tensor and a plain number."""
+    """Return the operation on a tensor and a plain number."""
 
     def apply(a: Value, b: Value) -> Value:
         try:
@@ -138,13 +139,15 @@ def on_tensor_and_number(operation: Operation) -> Operation:
 
 
 def on_number_and_tensor(operation: Operation) -> Operation:
-    """The operation on a plain number and a tensor."""
+    """Return the operation on a plain number and a tensor."""
     swapped = on_tensor_and_number(lambda tensor, number: operation(number, tensor))
     return lambda a, b: swapped(b, a)
 
 
 def on_numbers(operation: Operation) -> Operation:
-    """The operation on plain numbers: what leaves 64 bits becomes a float, and division by zero is that of floats."""
+    """Return the operation on plain numbers: what leaves 64 bits becomes a float, and division by zero is that of
+    floats.
+    """
 
     def apply(a: Value, b: Value) -> Value:
         try:
@@ -170,7 +173,7 @@ def _bounded(result: Value) -> Value:
 
 
 def _rounded(number: Value, dtype: np.dtype[Any]) -> Value:
-    """A number as the nearest of a type that numpy does not know, unless that type has none near it.
+    """Return a number as the nearest of a type that numpy does not know, unless that type has none near it.
 
     Numpy's own types round by themselves.
     """
@@ -196,7 +199,7 @@ def _reason(a: Value, b: Value, error: Exception) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The beginning of another's message."""
+    """Return the beginning of another's message."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
@@ -225,17 +228,17 @@ _SCALARS: Final = (bool, np.bool_, int, float)
 
 
 def is_single(value: Value) -> bool:
-    """Whether a value has one element."""
+    """True if a value has one element."""
     return isinstance(value, _SCALARS) or value.size == 1
 
 
 def truth(value: Value) -> bool:
-    """The truth of a value of one element: whether it is not 0 (NaN is not)."""
+    """Return the truth of a value of one element: whether it is not 0 (NaN is not)."""
     return bool(value) if isinstance(value, _SCALARS) else bool(np.asarray(value).reshape(-1)[0])
 
 
 def combined(operation: Operation, collected: Value | None, value: Value) -> Value:
-    """Two tensors of truth values, element by element; `collected` is None for the first of several."""
+    """Return two tensors of truth values, element by element; `collected` is None for the first of several."""
     if collected is None:
         return value if value.dtype == np.bool_ else np.not_equal(value, 0)
     return on_tensors(operation)(collected, value)
@@ -284,7 +287,7 @@ def _std(x: Value) -> Value:
 
 
 def _norm(x: Value) -> Value:
-    """The l2 norm: squares are added in f64, so those of f32 and narrower cannot overflow."""
+    """Return the l2 norm: squares are added in f64, so those of f32 and narrower cannot overflow."""
     flat = _wide(_tensor(x)).reshape(-1)
     squares = 0.0
     for begin in range(0, flat.size, _CHUNK):
@@ -325,7 +328,7 @@ PLAIN_RESULTS: Final = frozenset({"any", "all", "argmax", "argmin"})
 
 
 def call(name: str) -> Callable[[Value], Value]:
-    """The function with its complaints as ValueFailure."""
+    """Return the function with its complaints as ValueFailure."""
     function = FUNCTIONS[name]
 
     def apply(x: Value) -> Value:
@@ -363,7 +366,7 @@ def _known(ask: Callable[[], Value]) -> Value:
 
 
 def element(value: Value, index: tuple[Any, ...]) -> Value:
-    """The part of a tensor."""
+    """Return the part of a tensor."""
     try:
         return value[index]
     except IndexError as error:
@@ -376,7 +379,7 @@ def element(value: Value, index: tuple[Any, ...]) -> Value:
 
 
 def as_index(value: Value) -> Any:
-    """A value between brackets: a whole number, or a mask of booleans."""
+    """Return a value between brackets: a whole number, or a mask of booleans."""
     if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.ndim:
         return value
     if isinstance(value, bool | np.bool_):

@@ -46,23 +46,23 @@ class Expression(Brief, Struct, frozen=True):
     _may_warn: bool
 
     def evaluate(self, scope: Scope) -> Any:
-        """The value: an array, a scalar of numpy or Python, a tuple of sizes for a shape, a name for a type.
+        """Return the value: an array, a scalar of numpy or Python, a tuple of sizes for a shape, a name for a type.
 
-        Raises ExpressionError for values that do not fit, and whatever the scope raises.
+        Raise ExpressionError for values that do not fit, and whatever the scope raises.
         """
         return _quietly(self._code, scope) if self._may_warn else self._code(scope)
 
     def truth(self, scope: Scope) -> bool:
-        """Whether the condition holds: the value is one element and not 0. Raises ExpressionError for an array."""
+        """True if the condition holds: the value is one element and not 0. Raise ExpressionError for an array."""
         return self.judged(self.evaluate(scope))
 
     @property
     def reading(self) -> Code:
-        """What `evaluate` does, where numpy's warnings are off already, as they are while a machine runs."""
+        """Return what `evaluate` does, where numpy's warnings are off already, as they are while a machine runs."""
         return self._code
 
     def judged(self, value: Any) -> bool:
-        """Whether a value that the expression had is true; as `truth` has it."""
+        """True if a value that the expression had is true; as `truth` has it."""
         if type(value) is np.bool_ or type(value) is bool:
             return bool(value)
         if self._kind in (Kind.SHAPE, Kind.TYPE):
@@ -77,9 +77,9 @@ class Expression(Brief, Struct, frozen=True):
 
 
 def parse(text: str) -> Expression:
-    """The expression that is written there, compiled.
+    """Return the expression that is written there, compiled.
 
-    Raises ExpressionError with the text, a caret under the place, and what was expected or is near. Whether its
+    Raise ExpressionError with the text, a caret under the place, and what was expected or is near. Whether its
     addresses exist is for `resolve` to say.
     """
     compiler = Compiler(text)

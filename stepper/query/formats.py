@@ -1,4 +1,4 @@
-"""How a displayed value is written: `x` hexadecimal, `e3` and `f2` so many digits, `b` booleans, `s` statistics."""
+"""Formats of a displayed value: `x` hexadecimal, `e3` and `f2` so many digits, `b` booleans, `s` statistics."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MEANINGS: Final = "x (hexadecimal), e3 or f3 (so many digits), b (true or false)
 
 
 def ensure_format(text: str) -> str:
-    """The text of a format, empty for none. UsageError for one that is not known."""
+    """Return the text of a format, empty for none. UsageError for one that is not known."""
     if text and _FORMAT.fullmatch(text) is None:
         raise UsageError(f"there is no format '{text[:20]}'; there are {MEANINGS}")
     return text
 
 
 def formatted(value: Any, format: str) -> str:
-    """A value in a format, in one line. UsageError where the format is for other values."""
+    """Return a value in a format, in one line. UsageError where the format is for other values."""
     array, match = np.asarray(value), _FORMAT.fullmatch(format)
     assert match is not None, "it was looked at when it was set"
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":

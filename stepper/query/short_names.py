@@ -72,14 +72,14 @@ def short_names(names: Sequence[str], others: Collection[str] = ()) -> list[str]
 
 
 def _ends(name: str) -> set[str]:
-    """The last part, and what stands behind each point in it: what an address takes for the end of the name."""
+    """Return the last part, and what stands behind each point in it: what an address takes for the end of the name."""
     last = name.rpartition("/")[2]
     pieces = last.rsplit(".", _MOST_PARTS)
     return {".".join(pieces[at:]) for at in range(len(pieces))}
 
 
 def parts_that_tell(name: str) -> list[str]:
-    """The last part; then the last part behind each earlier one, the nearest first; then longer ends."""
+    """Return the last part; then the last part behind each earlier one, the nearest first; then longer ends."""
     parts = [part for part in name.rsplit("/", _MOST_PARTS) if part] or [name]
     last = parts[-1]
     found = [last]

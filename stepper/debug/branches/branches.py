@@ -73,12 +73,12 @@ class Branches:
 
     @property
     def is_edited(self) -> bool:
-        """Whether a value was changed on the way to the present."""
+        """True if a value was changed on the way to the present."""
         return any(tick <= self._timeline.machine.tick for tick in self._timeline.edits)
 
     @property
     def title(self) -> str:
-        """The branch that goes on, and that it is edited; empty for the original, which every run begins with."""
+        """Return the branch that goes on, and that it is edited; empty for the original."""
         if self.name == ORIGINAL:
             return ""
         return f"{self.name}, edited" if self.is_edited else self.name
@@ -86,7 +86,7 @@ class Branches:
     def go(self, name: str) -> int | None:
         """Go on in the branch of this name, a new one from the present if there is none.
 
-        Returns the tick from which on it differs from the branch left; None where it does not. Raises UsageError.
+        Returns the tick from which on it differs from the branch left; None where it does not. Raise UsageError.
         """
         if name == self.name:
             return None
@@ -106,7 +106,10 @@ class Branches:
             timeline.history.limit(self._budget // len(timelines))
 
     def timeline(self, name: str) -> Timeline:
-        """The course of a branch, which goes on if that is the present one. Raises UsageError for an unknown name."""
+        """Return the course of a branch, which goes on if that is the present one.
+
+        Raise UsageError for an unknown name.
+        """
         if name == self.name:
             return self._timeline
         if name not in self._others:
@@ -114,11 +117,11 @@ class Branches:
         return self._others[name]
 
     def edits(self, name: str) -> Mapping[int, tuple[Edit, ...]]:
-        """What was changed in a branch, by tick."""
+        """Return what was changed in a branch, by tick."""
         return self.timeline(name).edits
 
     def rename(self, name: str, to: str) -> None:
-        """Give a branch another name. Raises UsageError for the original, and for a name that is taken."""
+        """Give a branch another name. Raise UsageError for the original, and for a name that is taken."""
         self.timeline(name)
         _ensure_name(to)
         if name == ORIGINAL:
@@ -137,7 +140,7 @@ class Branches:
     def delete(self, name: str, *, descendants: bool = False) -> tuple[str, ...]:
         """Forget a branch, and with `descendants` those that left it; the names of all that are gone.
 
-        Raises UsageError for the original, the one that goes on, and one that others left, unless these go, too.
+        Raise UsageError for the original, the one that goes on, and one that others left, unless these go, too.
         """
         self.timeline(name)
         gone = (name, *self._descendants(name))
@@ -167,14 +170,14 @@ class Branches:
 
     @property
     def last_edit(self) -> str:
-        """The last edit of the branch that goes on, in words; empty where there is none."""
+        """Return the last edit of the branch that goes on, in words; empty where there is none."""
         edits = self._timeline.edits
         return f"{edit_text(edits[max(edits)][-1])} (tick {max(edits)})" if edits else ""
 
     def undo(self) -> int:
         """Take back the last edit of the branch that goes on, and stand at its moment; the tick.
 
-        Raises UsageError where nothing was changed.
+        Raise UsageError where nothing was changed.
         """
         edits = self._timeline.edits
         if not edits:
@@ -184,7 +187,7 @@ class Branches:
         return tick
 
     def difference(self, a: str, b: str, *, paused: Callable[[], bool] = lambda: False) -> BranchDifference:
-        """What differs between two branches, where first, and how far; both are run to their end. UsageError.
+        """Return what differs between two branches, where first, and how far; both are run to their end. UsageError.
 
         `paused` is asked all the time; what was found until it says so is the answer.
         """
@@ -232,7 +235,7 @@ def _ensure_name(name: str) -> None:
 
 
 def edit_text(edit: Edit) -> str:
-    """An edit in words, as it is set."""
+    """Return an edit in words, as it is set."""
     if isinstance(edit, ValueEdit | ConstantEdit):
         what = "constant " if isinstance(edit, ConstantEdit) else ""
         value = np.asarray(edit.value)

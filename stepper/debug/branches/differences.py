@@ -40,7 +40,7 @@ Paused = Callable[[], bool]
 
 
 class What(StrEnum):
-    """What differs."""
+    """Kind of a difference."""
 
     VALUE = "value"
     CONSTANT = "constant"
@@ -72,7 +72,7 @@ class PlaceDifference(Struct, frozen=True):
 
 
 class DifferenceRow(Struct, frozen=True):
-    """What differs in all of the rest of the run, of one carried value, scan output, model output or loop.
+    """Difference over all of the rest of the run of one carried value, scan output, model output or loop.
 
     `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
     and the largest difference of two elements is `largest`: NaN where one side alone has a NaN, None where shapes or
@@ -108,7 +108,7 @@ class BranchDifference(OneLine, Struct, frozen=True):
 
 
 def compare_timelines(a: str, first: Timeline, b: str, second: Timeline, paused: Paused) -> BranchDifference:
-    """What differs between two courses of a run, which are run for it. UsageError for one with itself."""
+    """Return what differs between two courses of a run, which are run for it. UsageError for one with itself."""
     if a == b:
         raise UsageError(f"'{a}' is one branch; a second one is expected")
     edited = {*first.edits, *second.edits}
@@ -131,7 +131,7 @@ def compare_timelines(a: str, first: Timeline, b: str, second: Timeline, paused:
 
 
 def _state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
-    """What was set at the moment at which two machines part."""
+    """Return what was set at the moment at which two machines part."""
     if len(a.stack) != len(b.stack):
         return None
     for depth, (left, right) in enumerate(zip(a.stack, b.stack, strict=True)):
@@ -189,7 +189,7 @@ def _value_difference(
 
 
 def _element(a: Any, b: Any) -> tuple[tuple[int, ...], str, str]:
-    """The first element that differs, and what it is; of other shapes or types all of the two."""
+    """Return the first element that differs, and what it is; of other shapes or types all of the two."""
     if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.names is not None:
         return (), array_text(a, _ROOM), array_text(b, _ROOM)
     first = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
@@ -200,7 +200,9 @@ def _element(a: Any, b: Any) -> tuple[tuple[int, ...], str, str]:
 
 
 def _first_result(a: Timeline, b: Timeline, paused: Paused) -> tuple[PlaceDifference | None, str]:
-    """The first operation whose result differs, or where the two go different ways; and why it was not looked for."""
+    """Return the first operation whose result differs, or where the two go different ways; and why it was not looked
+    for.
+    """
     for _ in range(_MOST_MOVES):
         if paused():
             return None, "paused"
@@ -218,7 +220,7 @@ def _first_result(a: Timeline, b: Timeline, paused: Paused) -> tuple[PlaceDiffer
 
 
 def _moved(timeline: Timeline) -> str:
-    """One operation on; the text of the error that this met."""
+    """Return one operation on; the text of the error that this met."""
     try:
         timeline.forward(Every.OPERATION, lambda _event: True)
     except StepperError as error:
@@ -271,7 +273,7 @@ class _Closed(Struct):
 
 
 class _Tally(Struct):
-    """What is known of one value of a loop so far."""
+    """Differences of one value of a loop so far."""
 
     what: What
     name: str
@@ -295,11 +297,11 @@ class _Rest:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """How each ended: empty where it came to its end."""
+        """Return how each ended: empty where it came to its end."""
         return self._ends[0], self._ends[1]
 
     def rows(self) -> Iterator[DifferenceRow]:
-        """What differs: iterations of loops, what they carry and give, outputs of the model."""
+        """Yield what differs: iterations of loops, what they carry and give, outputs of the model."""
         left, right = self._closed(0), self._closed(1)
         one, other = next(left, None), next(right, None)
         while one is not None and other is not None:
@@ -401,7 +403,7 @@ def _order(stack: Sequence[Frame]) -> _Key:
 
 
 def _numbers(stack: Sequence[Frame]) -> tuple[int, ...]:
-    """The iterations of the loops around, from the outermost inwards."""
+    """Return the iterations of the loops around, from the outermost inwards."""
     activations = [frame.activation for frame in stack if frame.activation is not None]
     return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))
 
@@ -411,7 +413,7 @@ def _name(program: Program, slot: int) -> str:
 
 
 def _larger(largest: float | None, a: Value, b: Value) -> float | None:
-    """The largest difference of two elements so far; None of what is no number, NaN where one side has one."""
+    """Return the largest difference of two elements so far; None of what is no number, NaN where one side has one."""
     if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
         gap = abs(float(a.reshape(())) - float(b.reshape(())))
         if math.isfinite(gap):
@@ -429,7 +431,7 @@ def _larger(largest: float | None, a: Value, b: Value) -> float | None:
 
 
 def difference_lines(found: BranchDifference) -> list[str]:
-    """The difference in lines: where the two part, what differs first, and a table."""
+    """Return the difference in lines: where the two part, what differs first, and a table."""
     if found.parted is None:
         return [f"{found.a} and {found.b} do not differ"]
     lines = [f"{found.a} and {found.b} part at tick {found.parted}, {found.place}"]
@@ -474,7 +476,7 @@ def _extent(row: DifferenceRow) -> str:
 
 
 def difference_data(found: BranchDifference) -> dict[str, Any]:
-    """The same for JSON."""
+    """Return the same for JSON."""
     data: dict[str, Any] = as_data(found)
     for row in data["rows"]:
         row["largest"] = None if row["largest"] is None else json_number(row["largest"])

@@ -22,9 +22,9 @@ from stepper.query.addresses import Address, Target, address_given, numpy_index,
 
 
 def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
-    """The edit that gives the value (or the part of it) at an address, or a constant, another content.
+    """Return the edit that gives the value (or the part of it) at an address, or a constant, another content.
 
-    A number fills what is named; a tensor must have its shape. Raises UsageError for what has no value now, what is
+    A number fills what is named; a tensor must have its shape. Raise UsageError for what has no value now, what is
     about to be replaced anyway, and contents that the type cannot hold.
     """
     address = address_given(address)
@@ -39,7 +39,10 @@ def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
 
 
 def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
-    """An edit of a value or constant, made before at this moment: all of it, in its type and shape. UsageError."""
+    """Return an edit of a value or constant, made before at this moment: all of it, in its type and shape.
+
+    UsageError.
+    """
     constant = is_constant(target)
     held = constant_now(machine, target) if constant else _frame_to_edit(machine, target).values[target.slot]
     same_kind = isinstance(held, np.generic) is isinstance(value, np.generic)
@@ -65,14 +68,14 @@ def is_constant(target: Target) -> bool:
 
 
 def constant_now(machine: Machine, target: Target) -> Any:
-    """What a constant is in this branch."""
+    """Return what a constant is in this branch."""
     changed = machine.constants.get(id(target.program))
     held = target.program.template[target.slot]
     return held if changed is None else changed.values.get(target.slot, held)
 
 
 def _constant_edit(machine: Machine, target: Target, value: Any) -> ConstantEdit:
-    """The edit, tried before it is made. UsageError where what depends on the constant cannot be computed."""
+    """Return the edit, tried before it is made. UsageError where what depends on the constant cannot be computed."""
     program, slot = target.program, target.slot
     try:
         with_constant(program, machine.constants.get(id(program)), slot, value)
@@ -85,9 +88,10 @@ def _constant_edit(machine: Machine, target: Target, value: Any) -> ConstantEdit
 
 
 def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> TripCountEdit:
-    """The edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in all.
+    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in
+    all.
 
-    -1 is no limit. Raises UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
+    -1 is no limit. Raise UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
     """
     frame, activation = _loop_to_edit(machine, loop)
     name, begun = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", executed(frame)
@@ -108,9 +112,9 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> T
 
 
 def condition_edit(machine: Machine, *, holds: bool, loop: str | Program = "") -> ConditionEdit:
-    """The edit that lets a loop that runs (the innermost, or that of the name or body) end or go on.
+    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) end or go on.
 
-    In an iteration: after that, whatever its body says. Between two: now. Raises UsageError where it has no condition,
+    In an iteration: after that, whatever its body says. Between two: now. Raise UsageError where it has no condition,
     or where that would change nothing.
     """
     frame, activation = _loop_to_edit(machine, loop)
@@ -191,14 +195,14 @@ def is_still_read(machine: Machine, edit: ValueEdit | ConstantEdit) -> bool:
 
 
 class Taken(NamedTuple):
-    """What a loop that runs has taken from a value when it was entered: `trip count`, `condition` or `input N`."""
+    """Part that a loop that runs has taken from a value when it was entered: `trip count`, `condition` or `input N`."""
 
     layer: Layer
     what: str
 
 
 def taken_by(machine: Machine, edit: ValueEdit | ConstantEdit) -> Taken | None:
-    """What the loop that runs in the frame of an edit has taken from the slot; None where that is nothing."""
+    """Return what the loop that runs in the frame of an edit has taken from the slot; None where that is nothing."""
     if edit.depth >= len(machine.stack):
         return None
     activation = machine.stack[edit.depth].activation
@@ -211,7 +215,7 @@ def taken_by(machine: Machine, edit: ValueEdit | ConstantEdit) -> Taken | None:
 
 
 def _changed(held: Any, address: Address, value: Any) -> Any:
-    """What the slot holds, with the content of the part that the address names replaced."""
+    """Return what the slot holds, with the content of the part that the address names replaced."""
     changed = np.array(held)
     if changed.dtype == STRING_DTYPE or changed.dtype.names is not None or changed.dtype.kind in "SUO":
         raise UsageError(f"'{address}' is of type {name_of(changed.dtype)}, which cannot be set")

@@ -1,4 +1,4 @@
-"""What a user changed at a moment of a run: plain data, made again by every replay that comes through the moment."""
+"""Edits: changes by the user at a moment of a run, as plain data, made again by every replay of the moment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Edit(Struct, frozen=True):
 
     @property
     def depth(self) -> int:
-        """That of the frame on the stack (1: the model's own graph)."""
+        """Return that of the frame on the stack (1: the model's own graph)."""
         return len(self.program.path) + 1
 
     def frame(self, machine: Machine) -> Frame:
-        """The frame that runs the program."""
+        """Return the frame that runs the program."""
         return machine.stack[self.depth - 1]
 
     def make(self, machine: Machine) -> None:
@@ -66,7 +66,7 @@ class TripCountEdit(Edit, frozen=True):
 
 
 class ConditionEdit(Edit, frozen=True):
-    """What the condition of the loop that runs in the frame is, at the end of the iteration under way or now."""
+    """Condition of the loop that runs in the frame, as it is to be at the end of the iteration under way or now."""
 
     holds: bool
 

@@ -22,7 +22,7 @@ from stepper.ir.excerpts import excerpt
 
 
 class BreakKind(StrEnum):
-    """What a breakpoint waits for: a place of the program, something about values, or a place to write a line."""
+    """Kind of a breakpoint: it waits for a place of the program, something about values, or a place to write a line."""
 
     AT = "break"
     WHEN = "when"
@@ -58,7 +58,7 @@ class BreakDescription(Struct, frozen=True):
 
     @property
     def specification(self) -> str:
-        """What stands behind `break` or `log` to have it again; without what was to be ignored."""
+        """Return what stands behind `break` or `log` to have it again; without what was to be ignored."""
         condition = f"if {self.condition}" if self.condition else ""
         if self.kind is BreakKind.LOG:
             parts = [self.text, f'"{self.line}"', condition]
@@ -94,7 +94,7 @@ class Count:
 
     @property
     def state(self) -> Counted:
-        """What it has come to."""
+        """Return what it has come to."""
         return Counted(self.base, self.covered, self.seen, self.reached)
 
     @state.setter
@@ -109,7 +109,7 @@ class Count:
 
 
 class Counted(NamedTuple):
-    """What a count has come to, to be kept: counted after `base` up to and with `covered`, `seen` moments."""
+    """State of a count, to be kept: counted after `base` up to and with `covered`, `seen` moments."""
 
     base: int
     covered: int
@@ -160,7 +160,7 @@ class Breakpoint:
 
     @property
     def counts(self) -> tuple[Counted, Counted]:
-        """How far its hits and the moments that it ignores are counted."""
+        """Return how far its hits and the moments that it ignores are counted."""
         return self._hits.state, self._ignored.state
 
     @counts.setter
@@ -194,7 +194,7 @@ class Breakpoint:
 
     @property
     def needs_counting(self) -> bool:
-        """Whether it depends on moments before, so that none may be left out."""
+        """True if it depends on moments before, so that none may be left out."""
         waits_for_hit = self.description.hit > 0 and self._hits.reached is None
         return waits_for_hit or (self._ignored.wanted > 0 and self._ignored.reached is None)
 

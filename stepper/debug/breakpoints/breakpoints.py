@@ -55,7 +55,7 @@ class Breakpoints:
         return len(self._by_number)
 
     def __getitem__(self, number: int) -> Breakpoint:
-        """The breakpoint with this number. Raises UsageError where there is none."""
+        """Return the breakpoint with this number. Raise UsageError where there is none."""
         try:
             return self._by_number[number]
         except KeyError:
@@ -64,7 +64,7 @@ class Breakpoints:
 
     @property
     def last_number(self) -> int:
-        """The number that was given last; none is given twice, also where its breakpoint is gone."""
+        """Return the number that was given last; none is given twice, also where its breakpoint is gone."""
         return self._number
 
     @last_number.setter
@@ -73,18 +73,18 @@ class Breakpoints:
 
     @property
     def exceptions(self) -> tuple[str, ...]:
-        """The patterns of operations in which NaN and Inf are expected."""
+        """Return the patterns of operations in which NaN and Inf are expected."""
         return tuple(expected.pattern for expected in self._exceptions)
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        """The same, with the graphs from which they are seen."""
+        """Return the same, with the graphs from which they are seen."""
         return tuple(self._exceptions)
 
     # --- setting -------------------------------------------------------------------------------------------------
 
     def add(self, description: BreakDescription) -> Breakpoint:
-        """Set a breakpoint as it is described. Raises UsageError for what is wrong in it."""
+        """Set a breakpoint as it is described. Raise UsageError for what is wrong in it."""
         breakpoint = self._new(self._number + 1, description, self._where)
         breakpoint.note = self._factory.ensure_elements(description, self._where)
         self._number += 1
@@ -93,7 +93,7 @@ class Breakpoints:
         return breakpoint
 
     def put_back(self, number: int, description: BreakDescription, where: Program, counts: Counts) -> None:
-        """Set one that was there before, under its number. Raises UsageError."""
+        """Set one that was there before, under its number. Raise UsageError."""
         if number < 1 or number in self._by_number:
             raise UsageError(f"there cannot be a breakpoint {number}")
         breakpoint = self._new(number, description, where)
@@ -103,7 +103,7 @@ class Breakpoints:
         self._watch()
 
     def change(self, number: int, description: BreakDescription) -> Breakpoint:
-        """Have one wait for something else, under its number and from the present on. Raises UsageError."""
+        """Have one wait for something else, under its number and from the present on. Raise UsageError."""
         before = self[number]
         description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
         breakpoint = self._new(number, description, before.where)
@@ -113,7 +113,7 @@ class Breakpoints:
         return breakpoint
 
     def attach(self, number: int, commands: tuple[str, ...]) -> Breakpoint:
-        """Have a prompt carry these out whenever the breakpoint stops; none take them away. Raises UsageError."""
+        """Have a prompt carry these out whenever the breakpoint stops; none take them away. Raise UsageError."""
         breakpoint = self[number]
         if breakpoint.description.kind is BreakKind.LOG:
             raise UsageError(f"breakpoint {number} writes lines and never stops, so it can have no commands")
@@ -127,7 +127,7 @@ class Breakpoints:
         self.delete()
 
     def delete(self, number: int | None = None) -> None:
-        """Take a breakpoint away, or all. Raises UsageError for an unknown number."""
+        """Take a breakpoint away, or all. Raise UsageError for an unknown number."""
         if number is None:
             self._by_number.clear()
         else:
@@ -153,7 +153,7 @@ class Breakpoints:
         breakpoint.ignore(count, tick)
 
     def expect(self, pattern: str, where: Program | None = None) -> None:
-        """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raises UsageError."""
+        """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raise UsageError."""
         where = where or self._where
         self._factory.ensure_operations(pattern, where)
         self._exceptions.append(Expected(pattern, where))

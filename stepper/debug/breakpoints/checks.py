@@ -1,4 +1,4 @@
-"""What a breakpoint asks at which place of a program; the common form of everything that can stop a run."""
+"""Checks: questions of breakpoints at places of a program, the common form of everything that can stop a run."""
 
 from __future__ import annotations
 
@@ -40,50 +40,50 @@ class Check(Struct, frozen=True, eq=False):
 
 
 class Guard(Struct, frozen=True, eq=False):
-    """Whether any check among those of operations `first` to `last` can hold; False is certain."""
+    """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain."""
 
     may_hold: Callable[[Sequence[Frame], int, int], bool]
 
 
 def closed(program: Program) -> int:
-    """The place at which an iteration of this body has been closed."""
+    """Return the place at which an iteration of this body has been closed."""
     return len(program.operations)
 
 
 def is_body(program: Program) -> bool:
-    """Whether this is the body of a loop."""
+    """True if this is the body of a loop."""
     return bool(program.path) and program.path[-1].is_loop
 
 
 def body_of(layer: Layer, compiled: CompiledModel) -> Program:
-    """The program of a loop's body."""
+    """Return the program of a loop's body."""
     return next(program for program in compiled.programs if program.path and program.path[-1] is layer)
 
 
 def bodies(compiled: CompiledModel) -> list[Program]:
-    """The bodies of all loops."""
+    """Return the bodies of all loops."""
     return [program for program in compiled.programs if is_body(program)]
 
 
 def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
-    """The plan of the loop whose body this is."""
+    """Return the plan of the loop whose body this is."""
     plans = (plan for outer in compiled.programs for operation in outer.operations for plan in operation.plans)
     return next(plan for plan in plans if isinstance(plan, LoopPlan) and plan.program is program)
 
 
 def iteration_in(frame: Frame) -> int:
-    """The iteration of a loop's frame."""
+    """Return the iteration of a loop's frame."""
     assert frame.activation is not None, "a loop has one"
     return frame.activation.iteration
 
 
 def named(layer: Layer) -> str:
-    """A layer for sentences: `MatMul 'proj'`."""
+    """Return a layer for sentences: `MatMul 'proj'`."""
     return f"{layer.type} '{layer.name}'"
 
 
 def place_text(program: Program, index: int) -> str:
-    """The place of a check for sentences: `after MatMul 'proj' in Loop 'decoder'`."""
+    """Return the place of a check for sentences: `after MatMul 'proj' in Loop 'decoder'`."""
     moments = {BEGUN: "when an iteration begins", closed(program): "when an iteration is closed"}
     what = moments.get(index) or f"after {named(program.operations[index].layer)}"
     inside = " > ".join(map(named, program.path))

@@ -45,7 +45,7 @@ class StackScope:
         self._windows = windows
 
     def value(self, address: Address) -> Value:
-        """The value now."""
+        """Return the value now."""
         depth, slot = self._places[address]
         value = self.stack[depth].values[slot]
         if value is None:
@@ -53,7 +53,7 @@ class StackScope:
         return value
 
     def previous(self, address: Address) -> Value:
-        """The value one iteration before."""
+        """Return the value one iteration before."""
         depth, slot = self._places[address]
         values = self._windows[depth].past(self.stack)
         if values is None:
@@ -61,7 +61,7 @@ class StackScope:
         return values[slot]
 
     def reference(self, address: Address) -> Value:
-        """The value in the reference run."""
+        """Return the value in the reference run."""
         reference = self.timeline.reference
         value = None if reference is None else self.references[address].value(self.stack, reference)
         if value is None:
@@ -69,11 +69,11 @@ class StackScope:
         return value
 
     def iteration(self) -> int:
-        """The iteration of the innermost loop."""
+        """Return the iteration of the innermost loop."""
         return iteration_in(self.stack[self._loop])
 
     def iteration_of(self, loop: str) -> int:
-        """The iteration of the loop of a name around."""
+        """Return the iteration of the loop of a name around."""
         return iteration_in(self.stack[self.loops[loop]])
 
 
@@ -83,7 +83,7 @@ class SingleScope(StackScope):
     __slots__ = ()
 
     def value(self, address: Address) -> Value:
-        """The value now."""
+        """Return the value now."""
         depth, slot = self._places[address]
         value = self.stack[depth].values[slot]
         if value is None:
@@ -101,7 +101,7 @@ class OnlyScope(StackScope):
         self._depth, self._slot = next(iter(places.values()), (0, 0))
 
     def value(self, address: Address) -> Value:
-        """The value now."""
+        """Return the value now."""
         value = self.stack[self._depth].values[self._slot]
         if value is None:
             raise NotThere(f"{address} has no value here")
@@ -155,20 +155,20 @@ class Condition:
         self.holds = _holding(expression, self._scope)
 
     def value(self, stack: Sequence[Frame]) -> Any:
-        """What the expression is now. Raises StepperError."""
+        """Return what the expression is now. Raise StepperError."""
         self._scope.stack = stack
         return self.expression.evaluate(self._scope)
 
 
 def condition_at(text: str, timeline: Timeline, program: Program, index: int) -> Condition:
-    """The condition that is written there, for a known place. Raises UsageError with what is wrong, and where."""
+    """Return the condition that is written there, for a known place. Raise UsageError with what is wrong, and where."""
     return Condition(parse(text), timeline, program, index)
 
 
 def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
-    """The condition at the place where the last of the values that it reads is computed, seen from `where`.
+    """Return the condition at the place where the last of the values that it reads is computed, seen from `where`.
 
-    Raises UsageError with what is wrong, and for one that reads nothing that a run computes.
+    Raise UsageError with what is wrong, and for one that reads nothing that a run computes.
     """
     expression = parse(text)
     compiled = timeline.machine.compiled
@@ -188,7 +188,9 @@ def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
 
 
 def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Condition]:
-    """The same; for an expression that asks for `iter` and is seen from outside of every loop, one for each loop."""
+    """Return the same; for an expression that asks for `iter` and is seen from outside of every loop, one for each
+    loop.
+    """
     expression, compiled = parse(text), timeline.machine.compiled
     seen = [where, *(_plain(address, compiled, where).program for address in expression.addresses)]
     deepest = max(seen, key=lambda program: len(program.path))
@@ -211,7 +213,7 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
 
 
 def _has_loops(program: Program, expression: Expression) -> bool:
-    """Whether the loops are around a program of which an expression asks for the iteration."""
+    """True if the loops are around a program of which an expression asks for the iteration."""
     if expression.reads_iteration and _loop_depth(program) is None:
         return False
     try:
@@ -230,7 +232,7 @@ def _plain(address: Address, compiled: CompiledModel, where: Program) -> Target:
 
 
 def _visible(address: Address, compiled: CompiledModel, program: Program, index: int) -> Target:
-    """The target, which must have its value when operation `index` of the program has run."""
+    """Return the target, which must have its value when operation `index` of the program has run."""
     target = _plain(address, compiled, program)
     depth = len(target.program.path)
     if depth > len(program.path) or Atlas(compiled).ancestor(program, depth) is not target.program:
@@ -245,7 +247,7 @@ def _visible(address: Address, compiled: CompiledModel, program: Program, index:
 
 
 def _loop_depth(program: Program) -> int | None:
-    """The depth of the innermost loop's frame while this program runs."""
+    """Return the depth of the innermost loop's frame while this program runs."""
     depths = [depth for depth, layer in enumerate(program.path, 1) if layer.is_loop]
     return depths[-1] if depths else None
 
@@ -268,7 +270,7 @@ def _values_at(depth: int, slots: set[int]) -> Any:
 
 
 def _needs_shapes(text: str) -> bool:
-    """Whether an expression asks for elements or shapes, for which [1] is not the same as a scalar."""
+    """True if an expression asks for elements or shapes, for which [1] is not the same as a scalar."""
     return any(
         isinstance(node, Indexed) or (isinstance(node, Call) and node.function in _MEASURES)
         for node in _nodes(parse_tree(text))

@@ -1,4 +1,4 @@
-"""Whether a value has the elements that an address names: by the shape that it has, or that the file declares."""
+"""Refusal of elements that a value does not have: by the shape that it has, or that the file declares."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) ->
 
 
 def _note(target: Target, shape: str, address: Address) -> str:
-    """That a breakpoint may have nothing to compare."""
+    """Return that a breakpoint may have nothing to compare."""
     return f"'{target.named.name}' has {shape}; iterations in which '{address}' does not exist are passed over"
 
 
 def _placed(index: Sequence[int | slice | EllipsisType], rank: int) -> list[tuple[int, int | slice]]:
-    """Each number and slice with the axis that it is for."""
+    """Return each number and slice with the axis that it is for."""
     after = next((place for place, item in enumerate(index) if isinstance(item, EllipsisType)), len(index))
     behind = len(index) - after - 1
     found = []
@@ -62,7 +62,7 @@ def _placed(index: Sequence[int | slice | EllipsisType], rank: int) -> list[tupl
 
 
 def _sizes(target: Target, stack: Sequence[Frame]) -> tuple[int, ...] | None:
-    """The shape of a value, -1 where a size is open; None where not even its rank is known."""
+    """Return the shape of a value, -1 where a size is open; None where not even its rank is known."""
     depth = frame_of(stack, target.program)
     value = None if depth is None else stack[depth].values[target.slot]
     if value is not None:

@@ -24,7 +24,7 @@ from stepper.errors import StepperError, UsageError
 
 
 class Watched(NamedTuple):
-    """What a breakpoint watches: its checks, their iteration windows, and the line that it logs."""
+    """Parts of a breakpoint: its checks, their iteration windows, and the line that it logs."""
 
     checks: Sequence[Check]
     windows: Sequence[IterationWindow]

@@ -1,4 +1,4 @@
-"""What was in the iterations before: remembered while a run goes on, and fetched by a replay where it is not known.
+"""Records of the last iterations: remembered while a run goes on, and fetched by a replay where it is not known.
 
 A record belongs to one iteration of one run of a body, which is the same in every replay. So it does not matter when
 it was made, and every question has the same answer wherever the run came from.
@@ -48,11 +48,13 @@ class IterationWindow:
         self._complete_from: int | None = None
 
     def past(self, stack: Sequence[Frame], back: int = 1) -> Any:
-        """The record of `back` iterations before the present one; None where the loop has no iteration that early."""
+        """Return the record of `back` iterations before the present one; None where the loop has no iteration that
+        early.
+        """
         return self.at(stack, iteration_in(stack[self._depth]) - back)
 
     def at(self, stack: Sequence[Frame], iteration: int) -> Any:
-        """The record of an iteration before the present one; None for a negative number."""
+        """Return the record of an iteration before the present one; None for a negative number."""
         if iteration < 0:
             return None
         if stack[self._depth] is not self._frame:
@@ -80,7 +82,7 @@ class IterationWindow:
             self._records.pop(old, None)
 
     def records(self, stack: Sequence[Frame]) -> Collection[Any]:
-        """The records of the last iterations, none of them left out; there may be others among them."""
+        """Return the records of the last iterations, none of them left out; there may be others among them."""
         present = iteration_in(stack[self._depth])
         if stack[self._depth] is not self._frame:
             self._turn_to(stack)

@@ -1,4 +1,4 @@
-"""What a logpoint writes: a text with expressions in braces, such as `{iter}: loss {max(h):.3g}`; `{{` is a brace."""
+"""Text of a logpoint, with expressions in braces, such as `{iter}: loss {max(h):.3g}`; `{{` is a brace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LogLine:
         ]
 
     def text(self, stack: Sequence[Frame]) -> str:
-        """The line at this moment."""
+        """Return the line at this moment."""
         return "".join(literal + _written(condition, form, stack) for literal, condition, form in self.parts)
 
 

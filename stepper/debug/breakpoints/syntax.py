@@ -1,7 +1,7 @@
-"""How a breakpoint is written as one text: `TARGET [if EXPR] [hit N [exactly]] [once]`, or what to wait for.
+"""Syntax of a breakpoint as one text: `TARGET [if EXPR] [hit N [exactly]] [once]`, or what to wait for.
 
 h_next if max(h_next) > 2 hit 3      @7      MatMul once
-nan   cond my_loop   grow>1e3        the words of data_break_words
+nan   cond my_loop   grow>1e3        a kind of data breakpoint
 when max(h) > 2                      where an expression becomes true
 """
 
@@ -24,7 +24,10 @@ _IF: Final = re.compile(r"\sif(?:\s|$)")
 
 
 def break_description(text: str) -> BreakDescription:
-    """The breakpoint that is written there; whether its target exists is for `Breakpoints.add` to say. UsageError."""
+    """Return the breakpoint that is written there; whether its target exists is for `Breakpoints.add` to say.
+
+    UsageError.
+    """
     rest, once, hit, exactly = text.strip(), False, 0, False
     while True:
         if match := _ONCE.fullmatch(rest):

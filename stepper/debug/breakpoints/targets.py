@@ -1,4 +1,4 @@
-"""What a breakpoint names: operations by name, type, glob, expression or id; iterations; what back edges carry.
+"""Targets of breakpoints: operations by name, type, glob, expression or id; iterations; what back edges carry.
 
 h_next, lstm*, /gate_[ifo]$/, id=12    after these operations; with @7 or @2:5 only in these iterations
 MatMul, my_loop::MatMul                after all operations of a type
@@ -37,7 +37,7 @@ from stepper.query.atlas import Atlas
 
 
 class Place(Struct, frozen=True, eq=False):
-    """Where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
+    """Place where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
 
     `what` happened there with `layer`. `iterations` are (depth of the frame, iterations).
     """
@@ -50,7 +50,7 @@ class Place(Struct, frozen=True, eq=False):
     target: Target | None = None
 
     def is_now(self, stack: Sequence[Frame]) -> bool:
-        """Whether the iterations are those that were asked for."""
+        """True if the iterations are those that were asked for."""
         return all(_among(iteration_in(stack[depth]), asked) for depth, asked in self.iterations)
 
 
@@ -61,9 +61,9 @@ def _among(iteration: int, asked: int | IterationRange) -> bool:
 
 
 def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, ...]:
-    """The places that the text names, seen from the program `where`.
+    """Return the places that the text names, seen from the program `where`.
 
-    Raises AddressError for what is no address, and UsageError for what is nowhere, ambiguous, or never computed.
+    Raise AddressError for what is no address, and UsageError for what is nowhere, ambiguous, or never computed.
     """
     address = parse_address(text)
     if address.index:
@@ -110,7 +110,7 @@ def _place(target: Target) -> Place:
 
 
 def value_place(address: Address, compiled: CompiledModel, where: Program) -> Place:
-    """The place where the value at an address is new. Raises UsageError."""
+    """Return the place where the value at an address is new. Raise UsageError."""
     place = _place(resolve(replace(address, index=()), compiled, where))
     if place.iterations:
         raise UsageError(f"'{address}' names an iteration; a value is watched in all of them")
@@ -118,7 +118,7 @@ def value_place(address: Address, compiled: CompiledModel, where: Program) -> Pl
 
 
 def loop_body(address: Address, compiled: CompiledModel, where: Program) -> Program | None:
-    """The body, where the address names a loop; else None."""
+    """Return the body, where the address names a loop; else None."""
     loop = None if address.operation is None or address.index else _loop(address, compiled, where)
     return None if loop is None else body_of(loop.named, compiled)
 
@@ -157,7 +157,10 @@ def _counted(asked: int | IterationRange) -> int | IterationRange:
 def everywhere(
     address: Address, compiled: CompiledModel, where: Program, why_absent: WhyAbsent | None = None
 ) -> list[Target]:
-    """What a pattern fits in all graphs, not in the nearest alone. Raises ResolutionError where that is nothing."""
+    """Return what a pattern fits in all graphs, not in the nearest alone.
+
+    Raise ResolutionError where that is nothing.
+    """
     if address.levels:
         return list(resolve_all(address, compiled, where, why_absent))
     found: list[Target] = []
@@ -175,7 +178,7 @@ def everywhere(
 
 
 def is_type(address: Address, compiled: CompiledModel) -> bool:
-    """Whether the address is the type of operations of the model, and no layer has it for a name."""
+    """True if the address is the type of operations of the model, and no layer has it for a name."""
     name = address.operation
     if name is None or name.kind is not NameKind.PLAIN:
         return False
@@ -197,7 +200,7 @@ def _of_type(address: Address, compiled: CompiledModel, where: Program) -> list[
 
 
 def _deeper(everything: Address, targets: list[Target], compiled: CompiledModel) -> Iterator[Target]:
-    """All that is in the graphs inside those of the targets."""
+    """Yield all that is in the graphs inside those of the targets."""
     atlas = Atlas(compiled)
     for program in atlas.deep_inside({id(target.program): target.program for target in targets}.values()):
         inside = replace(everything, levels=(), iterations=None)
@@ -205,5 +208,5 @@ def _deeper(everything: Address, targets: list[Target], compiled: CompiledModel)
 
 
 def operations_of(text: str, compiled: CompiledModel, where: Program) -> frozenset[tuple[int, int]]:
-    """The operations that a pattern names, as (id of the program, index). Raises UsageError."""
+    """Return the operations that a pattern names, as (id of the program, index). Raise UsageError."""
     return frozenset((id(place.program), place.index) for place in places(text, compiled, where))

@@ -56,7 +56,7 @@ class Section:
         self.guarded = list(guarded.values())
 
     def due(self, stack: Sequence[Frame], last: int) -> list[Asked]:
-        """The checks that may hold, up to operation `last`, in the order of their moments."""
+        """Return the checks that may hold, up to operation `last`, in the order of their moments."""
         if not self.guarded:
             return self.plain
         found = list(self.plain)
@@ -82,7 +82,7 @@ class Sections:
         self.never_begun = Section(closed(program), closed(program), [one for one in asked if one[1].at_entry], ())
 
     def at(self, index: int) -> Section:
-        """The section in which a moment is."""
+        """Return the section in which a moment is."""
         place = bisect.bisect_left(self.stops, index)
         return self._sections[place] if place < len(self._sections) else self.last
 
@@ -125,7 +125,7 @@ class BreakpointWatcher:
 
     @property
     def wanted(self) -> object:
-        """The breakpoints that are asked, as they are described; equal ones stop at the same moments of a run."""
+        """Return the descriptions of the breakpoints that are asked; equal ones stop at the same moments of a run."""
         return tuple((owner.number, owner.description) for owner in self._owners)
 
     @property
@@ -135,12 +135,12 @@ class BreakpointWatcher:
 
     @property
     def found_at(self) -> int | None:
-        """The tick of the stop that this movement found."""
+        """Return the tick of the stop that this movement found."""
         return None if self.found is None else self.found.tick
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to ask about."""
+        """True if there is nothing to ask about."""
         return not self._owners
 
     def watch(self, owners: Iterable[Breakpoint]) -> None:
@@ -203,7 +203,7 @@ class BreakpointWatcher:
     # --- what the machine asks -----------------------------------------------------------------------------------
 
     def after_operation(self, frame: Frame, index: int) -> bool:
-        """An operation has run after which there is something to ask; whether to stop."""
+        """Return an operation has run after which there is something to ask; whether to stop."""
         sections = self._programs.get(id(frame.program))
         if sections is None:
             return False
@@ -216,7 +216,7 @@ class BreakpointWatcher:
         return index, self.machine.tick - index
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
-        """What to call after each iteration of this frame."""
+        """Return what to call after each iteration of this frame."""
         sections = self._programs.get(id(frame.program))
         if sections is None:
             return None
@@ -236,7 +236,7 @@ class BreakpointWatcher:
         return watch
 
     def after_iteration(self, frame: Frame) -> bool:
-        """An iteration has been closed; whether to stop."""
+        """Return an iteration has been closed; whether to stop."""
         sections = self._programs.get(id(frame.program))
         return sections is not None and self._examine(sections.last, *self._closed_now(frame))
 

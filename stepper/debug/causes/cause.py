@@ -25,7 +25,7 @@ Element = tuple[int, ...]
 
 
 class Trigger(StrEnum):
-    """What waited for it: a breakpoint, the search for the next anomaly, the aim of a movement, or the run itself."""
+    """Origin of a stop: a breakpoint, the search for the next anomaly, the aim of a movement, or the run itself."""
 
     BREAKPOINT = "breakpoint"
     ANOMALY = "anomaly"
@@ -34,7 +34,7 @@ class Trigger(StrEnum):
 
 
 class NonFiniteKind(StrEnum):
-    """What appears that is no finite number."""
+    """Number that is not finite."""
 
     NAN = "nan"
     INF = "inf"
@@ -54,7 +54,7 @@ class Enclosure(Struct, frozen=True):
 
 
 class Location(Struct, frozen=True):
-    """Where in a run: an operation (None: none in particular), the index of its output, and what is around it, from the
+    """Place in a run: an operation (None: none in particular), the index of its output, and what is around it, from the
     outside inwards.
     """
 
@@ -64,7 +64,7 @@ class Location(Struct, frozen=True):
 
     @property
     def iteration(self) -> int | None:
-        """The iteration of the innermost loop; None outside of every loop."""
+        """Return the iteration of the innermost loop; None outside of every loop."""
         return next((one.iteration for one in reversed(self.path) if one.body == "body"), None)
 
 
@@ -82,7 +82,7 @@ class TensorBrief(Struct, frozen=True):
 
 
 class ValueChange(Struct, frozen=True):
-    """How one value differs from another: `count` of `size` elements, `first` the first of them, from what to what.
+    """Difference of a value from another: `count` of `size` elements, `first` the first of them, from what to what.
 
     `first` is None where the values are compared as a whole, because there is one element or another type or shape.
     """
@@ -108,7 +108,7 @@ class Carried(Struct, frozen=True):
 
 
 class Arithmetic(StrEnum):
-    """Why an operation gives a NaN or an Inf that none of its inputs has."""
+    """Reason why an operation gives a NaN or an Inf that none of its inputs has."""
 
     DIVISION_BY_ZERO = "division by zero"
     ZERO_BY_ZERO = "0 / 0"
@@ -143,12 +143,12 @@ class OperandValue(Struct, frozen=True):
 
     @property
     def is_finite(self) -> bool:
-        """Whether no element is NaN or infinite."""
+        """True if no element is NaN or infinite."""
         return not (self.nan or self.inf)
 
 
 class LinkKind(StrEnum):
-    """What a link of a chain says of its value."""
+    """Role of a link of a chain."""
 
     COMPUTED = "computed"
     BORN = "born"
@@ -192,7 +192,7 @@ class Link(Struct, frozen=True):
 
 
 class Chain(Struct, frozen=True):
-    """Where a value comes from, link by link, back in time. `stopped` says why it ends before its beginning, if so."""
+    """Origin of a value, link by link, back in time. `stopped` says why it ends before its beginning, if so."""
 
     links: tuple[Link, ...]
     stopped: str = ""
@@ -204,7 +204,7 @@ class Chain(Struct, frozen=True):
 
     @property
     def birth(self) -> Link | None:
-        """The link at which it begins; None where that was not found."""
+        """Return the link at which it begins; None where that was not found."""
         return self.links[-1] if self.links and not self.stopped else None
 
 
@@ -212,7 +212,7 @@ class Chain(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
-    """What held at a stop, of which `kind` is the name. `number` is that of the breakpoint (0: none); `location` is
+    """Cause of a stop, of which `kind` is the name. `number` is that of the breakpoint (0: none); `location` is
     where the run stands by it.
     """
 
@@ -227,7 +227,7 @@ class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
 
 
 class What(StrEnum):
-    """What happened at a place where a breakpoint is."""
+    """Event at a place where a breakpoint is."""
 
     RAN = "ran"
     BEGAN = "an iteration began"

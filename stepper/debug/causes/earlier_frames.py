@@ -53,7 +53,7 @@ class EarlierFrames:
 
     @property
     def present(self) -> Seat:
-        """Where the run stands."""
+        """Return where the run stands."""
         return self._here
 
     def at(self, seat: Seat) -> list[Frame]:

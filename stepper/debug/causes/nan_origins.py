@@ -1,4 +1,4 @@
-"""Where a NaN or Inf in an element of an operation's output comes from: an element of an input, or the operation.
+"""Origin of a NaN or Inf in an element of an operation's output: an element of an input, or the operation.
 
 What matters is found by running the kernel again with inputs in which all but some of the NaN and Inf are replaced by
 finite numbers: so every movement, broadcast, product and reduction is followed by what the operation does, not by what
@@ -31,7 +31,7 @@ _FINITE: Final = (1.0, 0.5, 0.0)
 
 
 class NanOrigin(Struct, frozen=True):
-    """Where the NaN or Inf in an element comes from. `follows` is the operand that has it already, at its `element`.
+    """Origin of the NaN or Inf in an element. `follows` is the operand that has it already, at its `element`.
 
     None: it is born in the operation, for which `arithmetic` and `formula` give the reason. It may be both: a NaN that
     is born of an Inf follows that.
@@ -150,7 +150,9 @@ def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
 
 
 def _broadcast_element(value: Value | None, result: Array, element: Element) -> Element | None:
-    """The element of an input that goes into one of the output by numpy's broadcasting; None where shapes forbid it."""
+    """Return the element of an input that goes into one of the output by numpy's broadcasting; None where shapes forbid
+    it.
+    """
     if value is None:
         return None
     shape = value.shape
@@ -208,7 +210,7 @@ class _Search:
         )
 
     def source(self) -> tuple[int, Element] | None:
-        """The input and its element; None where the operation gives NaN or Inf for finite inputs."""
+        """Return the input and its element; None where the operation gives NaN or Inf for finite inputs."""
         same = np.isnan if self._wants_nan else np.isinf
         other = np.isinf if self._wants_nan else np.isnan
         for test in (same, other):

@@ -58,7 +58,7 @@ def number_text(value: float) -> str:
 
 
 def _operand(value: float) -> str:
-    """The same behind an operator."""
+    """Return the same behind an operator."""
     text = number_text(value)
     return f"({text})" if text.startswith("-") else text
 
@@ -75,7 +75,7 @@ def _beyond(made: Made) -> str:
 
 
 def _overflow(made: Made, formula: str) -> NanReason | None:
-    """The numbers are finite, and what is made of them is not."""
+    """Return the numbers are finite, and what is made of them is not."""
     if not isinf(made.result) or not all(map(isfinite, made.numbers)):
         return None
     return NanReason(Arithmetic.OVERFLOW, f"{formula} {_beyond(made)}")

@@ -373,6 +373,6 @@ def brief(location: Location, named: Callable[[LayerSite], str] = _name) -> str:
 
 
 def _ways(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list[str]:
-    """How a value passed the borders of bodies; of many the first and the last."""
+    """Return how a value passed the borders of bodies; of many the first and the last."""
     ways = list(dict.fromkeys(_passing(link, named) for link in chain.links if link.kind in _PASSING))
     return [ways[0], f"passed {len(ways) - 2} borders more", ways[-1]] if len(ways) > 3 else ways

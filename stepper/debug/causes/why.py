@@ -198,7 +198,7 @@ class _Walk:
         return None
 
     def _stopped(self, edges: int, laps: _Laps) -> str:
-        """Why the walk ends before the beginning; empty where it goes on."""
+        """Return why the walk ends before the beginning; empty where it goes on."""
         machine = self._timeline.machine
         if machine.pause_requested:
             machine.request_pause(wanted=False)
@@ -292,7 +292,7 @@ class _Walk:
     def _entering(
         self, spot: _Spot, activation: Activation, plan: LoopPlan, line: int
     ) -> tuple[LinkKind, int | None, int]:
-        """How a Parameter of a loop gets its value, from which slot, and the line that says so."""
+        """Return how a Parameter of a loop gets its value, from which slot, and the line that says so."""
         inputs = activation.operation.inputs
         for merged in plan.merged:
             if merged.parameter == spot.slot:
@@ -308,7 +308,7 @@ class _Walk:
         return LinkKind.NUMBER, None, line
 
     def _carried(self, link: Link, spot: _Spot, following: _Spot) -> tuple[Link, _Spot | None]:
-        """The next spot of what is handed over as it is; but for its type and rank, which a Parameter may fix."""
+        """Return the next spot of what is handed over as it is, but for type and rank, which a Parameter may fix."""
         frame = self.frames.at(following.seat)[-1]
         if frame.values[following.slot] is None:
             raise _NotKept
@@ -399,12 +399,12 @@ class _Laps:
         self._begun, self._before, self._lap = begun, said, []
 
     def links(self) -> tuple[Link, ...]:
-        """All that were not left out."""
+        """Return all that were not left out."""
         return (*self._links, *self._lap)
 
 
 def _unfollowed(link: Link, operation: Operation, spot: _Spot) -> Link:
-    """The link of an output of a loop or If that is not followed into it."""
+    """Return the link of an output of a loop or If that is not followed into it."""
     plan, output = operation.plans[0], operation.outputs.index(spot.slot)
     if isinstance(plan, BranchPlan):
         return replace(link, kind=LinkKind.BRANCH_OUTPUT)
@@ -413,7 +413,7 @@ def _unfollowed(link: Link, operation: Operation, spot: _Spot) -> Link:
 
 
 def _producer(frame: Frame, slot: int) -> tuple[Layer, int]:
-    """The layer that computes the value of a slot, and at which output."""
+    """Return the layer that computes the value of a slot, and at which output."""
     graph = frame.program.graph
     return next(
         (graph.by_id[layer], output)
@@ -423,7 +423,7 @@ def _producer(frame: Frame, slot: int) -> tuple[Layer, int]:
 
 
 def _operation(frame: Frame, slot: int) -> Operation | None:
-    """The operation that computes a slot, also one that was computed once, from constants."""
+    """Return the operation that computes a slot, also one that was computed once, from constants."""
     program = frame.program
     index = program.computed_at.get(slot)
     if index is not None:
@@ -432,6 +432,6 @@ def _operation(frame: Frame, slot: int) -> Operation | None:
 
 
 def _entry_line(frame: Frame, slot: int) -> int:
-    """The line of the `<input>` of the port map that feeds a Parameter."""
+    """Return the line of the `<input>` of the port map that feeds a Parameter."""
     parameter = frame.program.parameter(slot)
     return next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)

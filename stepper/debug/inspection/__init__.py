@@ -1,1 +1,1 @@
-"""What a stop shows: views of frames, loops, ports, values, as frozen data."""
+"""Views of a stop: those of frames, loops, ports, values, as frozen data."""

@@ -18,7 +18,7 @@ from stepper.tensors.differences import differences as differences_of
 
 
 def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences: bool) -> BackEdgeView:
-    """The back edge; `differences`: with what it changes."""
+    """Return the back edge; `differences`: with what it changes."""
     effect = _no_effect(inside, roles, edge)
     result, parameter = (_edge_end(inside, identity) for identity in (edge.from_layer, edge.to_layer))
     began = inside.activation.iteration >= 0
@@ -42,14 +42,14 @@ def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences:
 
 
 def _edge_end(inside: Inside, identity: int) -> ValueView:
-    """An end of a back edge; the file may name a layer that is none, where that has no effect."""
+    """Return an end of a back edge; the file may name a layer that is none, where that has no effect."""
     if identity in inside.body.graph.by_id and (identity, 0) in inside.frame.program.slots:
         return inside.inner(identity)
     return value_view(inside.frame, None, f"layer {identity}")
 
 
 def _no_effect(inside: Inside, roles: Roles, edge: BackEdge) -> str:
-    """Why a back edge does not count; empty where it does."""
+    """Return why a back edge does not count; empty where it does."""
     first = next(other for other in inside.body.back_edges if other.to_layer == edge.to_layer)
     if first is not edge:
         return f"has no effect: another back edge to the same Parameter comes first (line {first.line})"
@@ -61,7 +61,7 @@ def _no_effect(inside: Inside, roles: Roles, edge: BackEdge) -> str:
 
 
 def _carried(goes_out: Array | None, came_in: Array | None) -> Array | None:
-    """What a Result becomes as the next value of a Parameter, which keeps the type that it began with."""
+    """Return what a Result becomes as the next value of a Parameter, which keeps the type that it began with."""
     if goes_out is None or came_in is None or goes_out.dtype == came_in.dtype:
         return goes_out
     return slots.read_only(goes_out.astype(came_in.dtype))
@@ -74,7 +74,7 @@ def _change(came_in: Array | None, goes_out: Array | None) -> Differences | None
 
 
 def _marks(came_in: Array | None, goes_out: Array | None, *, thorough: bool) -> tuple[str, ...]:
-    """What is remarkable; `thorough`: found by looking through the tensors, too."""
+    """Return what is remarkable; `thorough`: found by looking through the tensors, too."""
     if goes_out is None or came_in is None:
         return ()
     found = []

@@ -12,7 +12,7 @@ from stepper.ir.model import InputMapping, OutputMapping
 
 
 def branch_view(inside: Inside) -> BranchView:
-    """The side of an If that runs in the frame."""
+    """Return the side of an If that runs in the frame."""
     assert isinstance(inside.activation.plan, BranchPlan)
     value = input_view(inside.outer, inside.layer, 0)
     side = inside.body.role

@@ -46,7 +46,7 @@ class _Comparison(NamedTuple):
 
 
 def condition_limit(frame: Frame) -> ConditionLimit | None:
-    """The tightest limit of the loop that runs in this frame; None where its condition has none that is certain."""
+    """Return the tightest limit of the loop in this frame; None where its condition has none that is certain."""
     activation = frame.activation
     plan = None if activation is None else activation.plan
     if activation is None or not isinstance(plan, LoopPlan) or plan.condition_result is None:
@@ -73,7 +73,7 @@ def _text(program: Program, comparison: _Comparison) -> str:
 
 
 def _conjuncts(scope: _Scope, slot: int, depth: int) -> Iterator[_Comparison]:
-    """The comparisons that must all hold for the value in this slot to be true."""
+    """Yield the comparisons that must all hold for the value in this slot to be true."""
     operation = _operation(scope, slot)
     if operation is None or not depth:
         return
@@ -120,7 +120,7 @@ def _operation(scope: _Scope, slot: int) -> Operation | None:
 
 
 def _term(scope: _Scope, at: int, depth: int) -> _Term | None:
-    """A slot as a Parameter of the body with a constant added; None where it is something else."""
+    """Return a slot as a Parameter of the body with a constant added; None where it is something else."""
     constant = _whole(scope.program.template[at])
     if constant is not None:
         return _Term(None, constant)
@@ -142,7 +142,7 @@ def _term(scope: _Scope, at: int, depth: int) -> _Term | None:
 
 
 def _whole(value: Value) -> int | None:
-    """A single whole number; None for anything else."""
+    """Return a single whole number; None for anything else."""
     if value is None:
         return None
     array = np.asarray(value)

@@ -40,12 +40,12 @@ def when(frame: Frame) -> When | None:
 
 
 def specification(layer: Layer) -> str:
-    """The name of the layer's specification, such as TensorIterator-1."""
+    """Return the name of the layer's specification, such as TensorIterator-1."""
     return f"{layer.type}-{layer.definition}"
 
 
 def no_iteration(activation: Activation) -> str:
-    """Why nothing is fed to a body that never runs."""
+    """Return why nothing is fed to a body that never runs."""
     return f"no iteration runs: {activation.ended}"
 
 
@@ -75,7 +75,7 @@ def _steps(layer: Layer, slicing: Slicing, extent: int, rules: Rules) -> str:
 
 
 def merged(layer: Layer, moment: When, input: int, result: str, edge_line: int) -> str:
-    """What a Parameter gets that a back edge feeds."""
+    """Return what a Parameter gets that a back edge feeds."""
     if moment.iteration == 0:
         initial = f"iteration 0 {moment.gets} input {input}, the initial value ({specification(layer)}, port_map)"
         return f"{initial}; each later one gets what Result '{result}' was before (back edge, line {edge_line})"
@@ -84,18 +84,18 @@ def merged(layer: Layer, moment: When, input: int, result: str, edge_line: int) 
 
 
 def invariant(layer: Layer, input: int) -> str:
-    """What a Parameter gets that has neither axis nor back edge."""
+    """Return what a Parameter gets that has neither axis nor back edge."""
     return f"every iteration gets input {input} as it is: no axis, no back edge ({specification(layer)}, port_map)"
 
 
 def current_iteration(layer: Layer, moment: When, *, marked: bool) -> str:
-    """What the Parameter of the iteration number gets."""
+    """Return what the Parameter of the iteration number gets."""
     rule = 'purpose="current_iteration"' if marked else "the one Parameter that is not mapped"
     return f"iteration {moment.iteration} {moment.gets} the number {moment.iteration} ({specification(layer)}, {rule})"
 
 
 def unfed() -> str:
-    """What a Parameter gets that no entry feeds."""
+    """Return what a Parameter gets that no entry feeds."""
     return "nothing feeds it: it is zeros, where OpenVINO leaves what the memory held"
 
 
@@ -103,7 +103,7 @@ def unfed() -> str:
 
 
 def last_value(layer: Layer, frame: Frame, result: str, without: str) -> str:
-    """What a last-value output is or will be; `without` says what it is after no iteration."""
+    """Return what a last-value output is or will be; `without` says what it is after no iteration."""
     activation = frame.activation
     assert activation is not None
     rule = f"({specification(layer)}, port_map: no axis)"
@@ -115,7 +115,7 @@ def last_value(layer: Layer, frame: Frame, result: str, without: str) -> str:
 
 
 def concatenated(layer: Layer, slicing: Slicing, axis: int, pieces: int) -> str:
-    """How the pieces of a concatenated output lie in it."""
+    """Return how the pieces of a concatenated output lie in it."""
     direction = ", the last one first" if loops.is_backward(slicing) else ""
     joined = f"the pieces of all iterations joined along axis {axis}{direction}: {order(pieces, slicing)}"
     return f"{joined} (stride {slicing.stride}; {specification(layer)}, port_map)"
@@ -133,7 +133,7 @@ def order(pieces: int, slicing: Slicing) -> str:
 
 
 def execution_condition(layer: Layer, result: str, *, counts: bool) -> str:
-    """What the body's condition is for."""
+    """Return what the body's condition is for."""
     if not counts:
         return f"Result '{result}' does not count: no condition is connected ({specification(layer)}, first draft)"
     ends = f"after each iteration Result '{result}' says whether there is another"
@@ -144,7 +144,7 @@ def execution_condition(layer: Layer, result: str, *, counts: bool) -> str:
 
 
 def total(activation: Activation) -> int | None:
-    """How many iterations the loop runs in all, where that is settled: it ended, or only its count can end it."""
+    """Return how many iterations the loop runs in all, if that is settled: it ended, or only its count can end it."""
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
     if activation.ended is not None or activation.decided is False:
@@ -159,12 +159,12 @@ def total(activation: Activation) -> int | None:
 
 
 def is_last(activation: Activation) -> bool:
-    """Whether it is settled that no iteration follows the one under way or just closed."""
+    """True if it is settled that no iteration follows the one under way or just closed."""
     return total(activation) == activation.iteration + 1
 
 
 def constant_condition(activation: Activation) -> bool | None:
-    """What the body's condition always is, where that follows from constants alone, and nobody changed them."""
+    """Return what the body's condition always is, where that follows from constants alone, and nobody changed them."""
     plan = activation.plan
     if not isinstance(plan, LoopPlan) or activation.changed & {CONDITION, CONSTANTS}:
         return None
@@ -173,7 +173,7 @@ def constant_condition(activation: Activation) -> bool | None:
 
 
 def truth(value: Value) -> bool | None:
-    """What a value says as a condition; None where it cannot be one, on which the run will stop."""
+    """Return what a value says as a condition; None where it cannot be one, on which the run will stop."""
     try:
         return loops.condition(value)
     except KernelError:
@@ -181,12 +181,14 @@ def truth(value: Value) -> bool | None:
 
 
 def _may_run_out(activation: Activation) -> bool:
-    """Whether a Loop may want more slices than there are, which is an error."""
+    """True if a Loop may want more slices than there are, which is an error."""
     return any(activation.limit is None or taken.walk.count < activation.limit for taken in activation.slices)
 
 
 def ending(layer: Layer, activation: Activation, result: str | None, bound: ConditionLimit | None = None) -> str:
-    """Why a loop ended, or what can still end it; `result` is the name of the body's condition, `bound` its limit."""
+    """Return why a loop ended, or what can still end it; `result` is the name of the body's condition, `bound` its
+    limit.
+    """
     executed = activation.iteration + 1
     if activation.ended is not None:
         return f"ended after {iterations(executed)}: {_reason(activation, result)}"
@@ -231,7 +233,7 @@ def _reason(activation: Activation, result: str | None) -> str:
 
 
 def _shortage(activation: Activation) -> str:
-    """What a Loop will meet that has fewer slices than iterations; empty if it has enough."""
+    """Return what a Loop will meet that has fewer slices than iterations; empty if it has enough."""
     if not _may_run_out(activation):
         return ""
     fewest = min(taken.walk.count for taken in activation.slices)
@@ -244,7 +246,7 @@ def iterations(count: int) -> str:
 
 
 def count(activation: Activation, bound: ConditionLimit | None = None) -> str:
-    """Where in the loop: `17 of at most 24`, `17 of 24` where nothing else can end it, `17, unlimited`.
+    """Return where in the loop: `17 of at most 24`, `17 of 24` where nothing else can end it, `17, unlimited`.
 
     `bound` is the limit that its condition sets.
     """
@@ -258,7 +260,7 @@ def count(activation: Activation, bound: ConditionLimit | None = None) -> str:
 
 
 def phase(frame: Frame) -> str:
-    """How far a frame has come, in words."""
+    """Return how far a frame has come, in words."""
     activation, operations = frame.activation, len(frame.program.operations)
     progress = f"after {frame.pc} of {operations} operations"
     if activation is None or not isinstance(activation.plan, LoopPlan):
@@ -272,7 +274,7 @@ def phase(frame: Frame) -> str:
 
 
 def shape(dimensions: tuple[int, ...] | None) -> str:
-    """A shape, unknown dimensions as `?`."""
+    """Return a shape, unknown dimensions as `?`."""
     return "?" if dimensions is None else shape_text(dimensions).replace("-1", "?")
 
 
@@ -280,7 +282,7 @@ def shape(dimensions: tuple[int, ...] | None) -> str:
 
 
 def condition(activation: Activation, *, running: bool, origin: str, upcoming: bool | None) -> str:
-    """What a Loop's condition was or is, and what follows from it."""
+    """Return what a Loop's condition was or is, and what follows from it."""
     said = f"{'true' if activation.condition else 'false'} ({origin})"
     if running:
         after = {None: "", True: "; it is true again", False: "; it is false now"}[upcoming]
@@ -291,7 +293,7 @@ def condition(activation: Activation, *, running: bool, origin: str, upcoming: b
 
 
 def carried(frame: Frame, result: str, parameter: str, line: int, absent: str) -> str:
-    """What a back edge does next."""
+    """Return what a back edge does next."""
     activation = frame.activation
     assert activation is not None
     edge = f"(back edge, line {line})"
@@ -308,6 +310,6 @@ def carried(frame: Frame, result: str, parameter: str, line: int, absent: str) -
 
 
 def branch(layer: Layer, side: str, value: ValueView, *, taken: bool) -> str:
-    """Why an If runs this side."""
+    """Return why an If runs this side."""
     says = "true" if taken else "false"
     return f"{side} runs, for the condition, {value.source}, is {says} ({specification(layer)}, input 0)"

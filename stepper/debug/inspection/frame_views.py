@@ -48,72 +48,76 @@ class FrameView(Brief, Struct, frozen=True, eq=False):
 
     @property
     def graph(self) -> Graph:
-        """The graph that runs in it."""
+        """Return the graph that runs in it."""
         return self.program.graph
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The operations in the order of execution."""
+        """Return the operations in the order of execution."""
         return self.program.layers
 
     @property
     def moment(self) -> int:
-        """The operation at which the frame stands: the one under way, else the one executed last; -1: before all."""
+        """Return the operation at which the frame stands: the one under way, else the one executed last; -1: before
+        all.
+        """
         return self.last if self.running is None else self.running
 
     def operation(self, index: int) -> OperationView:
-        """An operation with its inputs and outputs as they are now."""
+        """Return an operation with its inputs and outputs as they are now."""
         return operation_view(self._frame, index)
 
     def non_finite(self, index: int) -> NonFiniteOutput | None:
-        """What is NaN or infinite in an operation's first output, and where that comes from; quickly, for a screen."""
+        """Return what is NaN or infinite in an operation's first output, and where that comes from; quickly, for a
+        screen.
+        """
         if not self.program.operations[index].outputs or not self.is_done(index):
             return None
         return non_finite_output(self._frame, index, "", most=_QUICKLY_TRIED)
 
     def output(self, index: int, output: int = 0) -> ValueView:
-        """What an operation gave in this iteration."""
+        """Return what an operation gave in this iteration."""
         return value_view(self._frame, Source(self.program.operations[index].layer.id, output))
 
     def value(self, layer: int, output: int = 0) -> ValueView:
-        """The value of a layer's output, by the layer's id: a Parameter, a Constant or an operation."""
+        """Return the value of a layer's output, by the layer's id: a Parameter, a Constant or an operation."""
         return value_view(self._frame, Source(layer, output))
 
     def held(self, index: int, output: int = 0) -> Array | None:
-        """The value that is there: of this iteration, or of the one before where the operation has not run yet."""
+        """Return the value that is there: of this iteration, or of the one before if the operation has not run yet."""
         outputs = self.program.operations[index].outputs
         value = self._frame.values[outputs[output]] if output < len(outputs) else None
         return None if value is None else slots.read_only(value)
 
     def kept(self, layer: int, output: int = 0) -> Array | None:
-        """The same by a layer's id: what its output holds, of this iteration or still of the one before."""
+        """Return the same by a layer's id: what its output holds, of this iteration or still of the one before."""
         slot = self.program.slots.get((layer, output), -1)
         value = self._frame.values[slot] if slot >= 0 else None
         return None if value is None else slots.read_only(value)
 
     def is_done(self, index: int) -> bool:
-        """Whether the operation has run in this iteration."""
+        """True if the operation has run in this iteration."""
         return index <= self.last
 
     def is_edited(self, index: int) -> bool:
-        """Whether what the operation holds is not what it gave: the user changed it."""
+        """True if what the operation holds is not what it gave: the user changed it."""
         return bool(self.edited) and not self.edited.isdisjoint(self.program.operations[index].outputs)
 
     def address(self, index: int, compiled: CompiledModel) -> str:
-        """How the operation is written at the prompt, wherever the run stands."""
+        """Return how the operation is written at the prompt, wherever the run stands."""
         layer = self.program.operations[index].layer
         text = self.address_of(layer, 0, compiled)
         return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
 
     def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
-        """How an output of a layer of this graph is written at the prompt, wherever the run stands."""
+        """Return how an output of a layer of this graph is written at the prompt, wherever the run stands."""
         slot = self.program.slots.get((layer.id, output), -1)
         target = Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
         return str(address_of(target, compiled))
 
 
 def frame_views(stack: Sequence[Frame], edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
-    """All frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
+    """Return all frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
     made = tuple(edits)
     return tuple(_frame_view(stack, depth, made) for depth in range(len(stack)))
 

@@ -13,7 +13,7 @@ from stepper.ir.model import Body, Layer, Source
 
 
 def body_of(frame: Frame) -> Body:
-    """The body (of an If the side) that the frame of a loop or branch runs."""
+    """Return the body (of an If the side) that the frame of a loop or branch runs."""
     assert frame.activation is not None
     return next(body for body in frame.activation.operation.layer.bodies if body.graph is frame.program.graph)
 
@@ -31,27 +31,27 @@ class Inside(Struct, frozen=True):
 
     @classmethod
     def of(cls, frame: Frame, outer: Frame, level: LevelView, rules: Rules) -> Inside:
-        """What belongs to the frame of a loop or branch and the one around it."""
+        """Return what belongs to the frame of a loop or branch and the one around it."""
         assert frame.activation is not None
         return cls(frame, outer, level, rules, frame.activation, frame.activation.operation.layer, body_of(frame))
 
     @property
     def plan(self) -> LoopPlan:
-        """The loop's plan."""
+        """Return the loop's plan."""
         assert isinstance(self.activation.plan, LoopPlan)
         return self.activation.plan
 
     def inner(self, identity: int) -> ValueView:
-        """The value of a Parameter or Result of the body, by id."""
+        """Return the value of a Parameter or Result of the body, by id."""
         layer = self.body.graph.by_id[identity]
         return result_view(self.frame, layer) if layer.type == "Result" else value_view(self.frame, Source(identity, 0))
 
     def output(self, index: int | None) -> ValueView | None:
-        """The value at an output of the outer layer; None for no output."""
+        """Return the value at an output of the outer layer; None for no output."""
         return None if index is None else value_view(self.outer, Source(self.layer.id, index))
 
     def name(self, slot: int | None) -> str | None:
-        """The name of the Result in a slot."""
+        """Return the name of the Result in a slot."""
         if slot is None:
             return None
         program = self.frame.program

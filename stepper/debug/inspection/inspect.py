@@ -1,4 +1,4 @@
-"""What a stop shows: `inspect` reads a machine's frame stack and changes nothing.
+"""Inspection of a stop: `inspect` reads a machine's frame stack and changes nothing.
 
 Everything is a view of what is there; tensors are neither copied nor looked through, unless differences are asked for.
 """
@@ -20,7 +20,7 @@ from stepper.errors import UsageError
 
 
 def inspect(machine: Machine, *, differences: bool = False) -> StopView:
-    """Everything that the present moment shows. `differences`: look through what the back edges carry, too."""
+    """Return everything that the present moment shows. `differences`: look through what the back edges carry, too."""
     stack = machine.stack
     done, following = _operations(stack[-1]) if stack else (None, None)
     loop = innermost_loop(stack)
@@ -38,9 +38,10 @@ def inspect(machine: Machine, *, differences: bool = False) -> StopView:
 
 
 def inspect_loop(machine: Machine, depth: int | None = None, *, differences: bool = False) -> LoopView:
-    """The loop whose frame is at this depth of the stack (0 is the model's own graph), by default the innermost one.
+    """Return the loop whose frame is at this depth of the stack (0 is the model's own graph), by default the innermost
+    one.
 
-    Raises UsageError where there is no loop.
+    Raise UsageError where there is no loop.
     """
     found = innermost_loop(machine.stack) if depth is None else depth
     if found is None:
@@ -62,7 +63,7 @@ def _loop_at(machine: Machine, depth: int, *, differences: bool) -> LoopView:
 
 
 def _operations(frame: Frame) -> tuple[int | None, int | None]:
-    """The indices of the operation just executed in this frame and of the one that comes next."""
+    """Return the indices of the operation just executed in this frame and of the one that comes next."""
     if frame.phase is not Phase.RUNNING:
         return None, None
     return frame.pc - 1 if frame.pc else None, frame.pc if frame.pc < len(frame.program.operations) else None

@@ -1,4 +1,4 @@
-"""What stands in the lists of a session beside breakpoints and watches, as plain frozen data: variables and marks."""
+"""Views of a session's variables and marks, as plain frozen data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Variables:
                     self._users.setdefault(operation.state_key, []).append((program, operation.layer))
 
     def views(self, states: Mapping[str, Any]) -> tuple[VariableView, ...]:
-        """All of them with what a machine has for them."""
+        """Return all of them with what a machine has for them."""
         return tuple(VariableView(name, tuple(users), _shared(states.get(name))) for name, users in self._users.items())
 
 
@@ -54,7 +54,7 @@ def _shared(value: Any) -> Any:
 
 
 def mark_views(debugger: Debugger) -> tuple[MarkView, ...]:
-    """All marks, in the order of time."""
+    """Return all marks, in the order of time."""
     here = debugger.branches.name
     marks = sorted(debugger.marks.items(), key=lambda item: (item[1].tick, item[0]))
     return tuple(MarkView(name, mark.tick, mark.branch, mark.branch == here) for name, mark in marks)

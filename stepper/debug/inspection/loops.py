@@ -22,7 +22,7 @@ from stepper.ir.model import Body, InputMapping, OutputMapping
 
 
 def loop_view(inside: Inside, *, differences: bool) -> LoopView:
-    """The loop that runs in the frame."""
+    """Return the loop that runs in the frame."""
     roles = roles_of(inside.layer)
     return LoopView(
         level=inside.level,
@@ -73,7 +73,9 @@ def _trip_origin(inside: Inside) -> str:
 def _control_text(
     inside: Inside, index: int | None, absent: str, taken: Callable[[Inside, Array], str] | None = None
 ) -> str:
-    """Where trip count or condition of a Loop come from, with the value; `taken` says what the loop took from it."""
+    """Return where trip count or condition of a Loop come from, with the value; `taken` says what the loop took from
+    it.
+    """
     if index is None:
         return absent
     value = input_view(inside.outer, inside.layer, index)
@@ -90,7 +92,7 @@ def _control_text(
 
 
 def _limit_of(inside: Inside, value: Array) -> str:
-    """The trip count that the loop took, where the value that it was taken from is another now."""
+    """Return the trip count that the loop took, where the value that it was taken from is another now."""
     limit = inside.activation.limit
     return "" if loops.trip_count(value) == limit else "negative" if limit is None else str(limit)
 
@@ -122,7 +124,7 @@ def _condition(inside: Inside) -> ConditionView:
 
 
 def _inputs(inside: Inside, roles: Roles) -> list[InputView]:
-    """The entries in the order of the file, then the Parameters that no entry leads to."""
+    """Return the entries in the order of the file, then the Parameters that no entry leads to."""
     entries = inside.body.inputs
     found = [_input(inside, roles, entry, roles.role_of(entry), marked=True) for entry in entries]
     mapped = {entry.parameter for entry in entries}
@@ -150,7 +152,7 @@ def _input(inside: Inside, roles: Roles, entry: InputMapping, role: Role, *, mar
 
 
 def _why(inside: Inside, roles: Roles, entry: InputMapping, role: Role, *, marked: bool) -> str:
-    """The sentence for the present iteration."""
+    """Return the sentence for the present iteration."""
     moment, layer = explanations.when(inside.frame), inside.layer
     if role is Role.NOT_USED:
         return "has no effect: another entry for this Parameter comes first"
@@ -213,7 +215,7 @@ def _scan_index(body: Body, entry: OutputMapping) -> int:
 
 
 def _without_iterations(inside: Inside, entry: OutputMapping) -> str:
-    """What a last value is if no iteration runs, in words."""
+    """Return what a last value is if no iteration runs, in words."""
     if inside.rules is Rules.OPENVINO and outcomes.ended_by_constant(inside.activation):
         return "empty in OpenVINO, for the condition is a Constant"
     value = next(value for value in inside.plan.last_values if value.output == entry.output)

@@ -1,4 +1,4 @@
-"""What a screen shows beside a stop, as plain frozen data: breakpoints and where they sit, watches, a run under way."""
+"""Views beside a stop, as plain frozen data: breakpoints and where they sit, watches, a run under way."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class BreakView(Brief, Struct, frozen=True, eq=False):
     first_places: tuple[tuple[Program, int], ...] = ()
 
     def is_at(self, program: Program, index: int) -> bool:
-        """Whether it sits at this operation."""
+        """True if it sits at this operation."""
         return (id(program), index) in self.places
 
 
 def break_views(breakpoints: Iterable[Breakpoint]) -> tuple[BreakView, ...]:
-    """All breakpoints of a run."""
+    """Return all breakpoints of a run."""
     return tuple(_break_view(breakpoint) for breakpoint in breakpoints)
 
 
@@ -79,7 +79,7 @@ class WatchView(Struct, frozen=True, eq=False):
 
 
 def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
-    """All watches; `run` is that of the loop whose iterations are wanted."""
+    """Return all watches; `run` is that of the loop whose iterations are wanted."""
     return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
 
 
@@ -91,14 +91,14 @@ def _readings(watch: Watch, run: LoopRun | None) -> tuple[Reading, ...]:
 
 
 class Glance(Struct, frozen=True):
-    """Where a run is while it goes on: integers that were read one after another, so they may be of near moments."""
+    """Place of a run while it goes on: integers that were read one after another, so they may be of near moments."""
 
     tick: int
     iterations: tuple[int | None, ...]
 
 
 def glance(machine: Machine) -> Glance:
-    """How far a machine has come; may be asked from any thread while another one runs it, and never waits."""
+    """Return how far a machine has come; may be asked from any thread while another one runs it, and never waits."""
     return Glance(machine.tick, tuple(_iteration(frame) for frame in list(machine.stack)))
 
 

@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 def scan_views(frame: Frame, body: Body, rules: Rules) -> tuple[ScanView, ...]:
-    """All of them, in the order of the file."""
+    """Return all of them, in the order of the file."""
     activation = frame.activation
     assert activation is not None and isinstance(activation.plan, LoopPlan)
     entries = [entry for entry in body.outputs if entry.output is not None and entry.slicing is not None]
@@ -65,7 +65,10 @@ def _axis(axis: int, shape: Shape) -> int:
 
 
 def _piece_shape(plan: LoopPlan, planned: ConcatenatedOutput, scan: Scan) -> Shape:
-    """The shape of the first piece; before there is one, that which the file declares. A scalar counts as [1]."""
+    """Return the shape of the first piece; before there is one, that which the file declares.
+
+    A scalar counts as [1].
+    """
     shape = scan.piece(0).shape if scan.length else plan.program.declared(planned.result)[0]
     return shape or (1,)
 
@@ -73,7 +76,7 @@ def _piece_shape(plan: LoopPlan, planned: ConcatenatedOutput, scan: Scan) -> Sha
 def _final_shape(
     activation: Activation, plan: LoopPlan, planned: ConcatenatedOutput, scan: Scan, axis: int, now: Shape | None
 ) -> Shape | None:
-    """The shape at the end, unknown dimensions negative; None where the pieces cannot be joined."""
+    """Return the shape at the end, unknown dimensions negative; None where the pieces cannot be joined."""
     if activation.ended is not None and scan.length:
         return now
     piece = _piece_shape(plan, planned, scan)

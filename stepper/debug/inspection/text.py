@@ -1,4 +1,4 @@
-"""What a stop shows, in lines of text; each function gives the lines of one part."""
+"""Lines of text about a stop; each function gives the lines of one part."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WIDTH: Final = 80
 
 
 def stop_lines(view: StopView) -> list[str]:
-    """Everything that a stop shows."""
+    """Return everything that a stop shows."""
     if view.outputs is not None:
         outputs = [f"  output {index}: {array_text(output)}" for index, output in enumerate(view.outputs)]
         return [f"tick {view.tick}: the run has ended", *outputs]
@@ -48,7 +48,7 @@ def stop_lines(view: StopView) -> list[str]:
 
 
 def stack_lines(levels: Iterable[LevelView]) -> list[str]:
-    """The frame stack, from the model's own graph inwards."""
+    """Return the frame stack, from the model's own graph inwards."""
     return [f"  {level.depth}  {_title(level)}: {level.phase}" for level in levels]
 
 
@@ -60,7 +60,7 @@ def _title(level: LevelView) -> str:
 
 
 def operation_lines(word: str, operation: OperationView) -> list[str]:
-    """An operation with its inputs and outputs; `word` says what about it: done or next."""
+    """Return an operation with its inputs and outputs; `word` says what about it: done or next."""
     lines = [f"{word}: {operation.layer.type} '{operation.layer.name}'{by_text(operation.computed_by)}"]
     lines += [f"  input {index}: {value_text(value)}" for index, value in enumerate(operation.inputs)]
     return lines + [f"  output {index}: {value_text(value)}" for index, value in enumerate(operation.outputs)]
@@ -72,7 +72,7 @@ def by_text(computed_by: str) -> str:
 
 
 def value_text(value: ValueView) -> str:
-    """A value: what computes it, type and shape, and its numbers where they are few."""
+    """Return a value: what computes it, type and shape, and its numbers where they are few."""
     shown = value.absent if value.array is None else array_text(value.array)
     return value.source if shown == value.source else f"{value.source}: {shown}"
 
@@ -88,7 +88,7 @@ def array_text(array: Array, room: int | None = None) -> str:
 
 
 def numbers_text(array: Array, room: int) -> str:
-    """The numbers in one line: all of them, or some of the first and last, or none, as there is room."""
+    """Return the numbers in one line: all of them, or some of the first and last, or none, as there is room."""
     for edge in (_MOST_NUMBERS, 2, 1):
         threshold = 1 if edge < _MOST_NUMBERS else _MOST_NUMBERS
         text = np.array2string(
@@ -100,7 +100,7 @@ def numbers_text(array: Array, room: int) -> str:
 
 
 def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
-    """A value as `print` shows it, in lines of at most `width`: in full where it is not too large."""
+    """Return a value as `print` shows it, in lines of at most `width`: in full where it is not too large."""
     if not isinstance(value, np.ndarray | np.generic):
         return [str(value)]
     plain = storable(value)
@@ -111,7 +111,7 @@ def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
 
 
 def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
-    """A value with a title: in one line where they fit there, else with the numbers below."""
+    """Return a value with a title: in one line where they fit there, else with the numbers below."""
     joined = f"{title}  {' '.join(lines)}" if title else " ".join(lines)
     if len(joined) <= width or len(lines) == 1:
         return [joined]
@@ -119,7 +119,7 @@ def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
 
 
 def loop_lines(loop: LoopView) -> list[str]:
-    """A loop: its count and condition, its port map, back edges and scan outputs."""
+    """Return a loop: its count and condition, its port map, back edges and scan outputs."""
     lines = [f"loop: {loop.layer.type} '{loop.layer.name}', iteration {loop.level.count}"]
     lines += trip_lines(loop)
     lines += port_lines(loop)
@@ -128,7 +128,7 @@ def loop_lines(loop: LoopView) -> list[str]:
 
 
 def trip_lines(loop: LoopView) -> list[str]:
-    """How often the loop runs, and its condition."""
+    """Return how often the loop runs, and its condition."""
     trip = loop.trip
     maximum = "unlimited" if trip.maximum is None else f"at most {explanations.iterations(trip.maximum)}"
     if trip.maximum is not None and trip.total == trip.maximum:
@@ -138,7 +138,7 @@ def trip_lines(loop: LoopView) -> list[str]:
 
 
 def port_lines(loop: LoopView | BranchView) -> list[str]:
-    """The port map, two lines an entry: what it is, and what it does in this iteration."""
+    """Return the port map, two lines an entry: what it is, and what it does in this iteration."""
     lines: list[str] = []
     for entry in loop.inputs:
         lines += _input_lines(entry)
@@ -160,7 +160,7 @@ def _output_lines(entry: OutputView) -> list[str]:
 
 
 def edge_lines(edge: BackEdgeView) -> list[str]:
-    """A back edge with the values at both ends."""
+    """Return a back edge with the values at both ends."""
     lines = [f"  back edge: Result '{edge.result.name}' -> Parameter '{edge.parameter.name}'  (line {edge.line})"]
     values = (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
     shown = [f"{word} {array_text(array)}" for word, array in values if array is not None]
@@ -171,7 +171,7 @@ def edge_lines(edge: BackEdgeView) -> list[str]:
 
 
 def scan_lines(scan: ScanView) -> list[str]:
-    """A concatenated output as far as it has grown."""
+    """Return a concatenated output as far as it has grown."""
     final = explanations.shape(scan.final_shape)
     declared = " as declared" if scan.declared else ""
     now = "no piece yet" if scan.shape is None else f"{scan.pieces} pieces, now {explanations.shape(scan.shape)}"
@@ -184,6 +184,6 @@ def scan_lines(scan: ScanView) -> list[str]:
 
 
 def branch_lines(branch: BranchView) -> list[str]:
-    """A side of an If: why it runs, and its port map."""
+    """Return a side of an If: why it runs, and its port map."""
     title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
     return [title, f"  {branch.condition.sentence}", *port_lines(branch)]

@@ -10,7 +10,7 @@ from stepper.ir.model import Layer, Source
 
 
 def value_view(frame: Frame, source: Source | None, name: str = "") -> ValueView:
-    """The value of an output of a layer in this frame; known by the layer's name unless another is given."""
+    """Return the value of an output of a layer in this frame; known by the layer's name unless another is given."""
     if source is None:
         return ValueView(name, None, 0, Origin.NOTHING, "not connected", None, "not connected")
     program = frame.program
@@ -42,18 +42,18 @@ def source_text(layer: Layer, output: int) -> str:
 
 
 def result_view(frame: Frame, result: Layer) -> ValueView:
-    """The value of a Result, known by the Result's name."""
+    """Return the value of a Result, known by the Result's name."""
     return value_view(frame, frame.program.graph.sources[result.id][0], result.name)
 
 
 def input_view(frame: Frame, layer: Layer, index: int) -> ValueView:
-    """The value at an input of a layer."""
+    """Return the value at an input of a layer."""
     sources = frame.program.graph.sources[layer.id]
     return value_view(frame, sources[index] if index < len(sources) else None)
 
 
 def operation_view(frame: Frame, index: int) -> OperationView:
-    """The operation at this place in the order of the frame's graph."""
+    """Return the operation at this place in the order of the frame's graph."""
     operation: Operation = frame.program.operations[index]
     layer = operation.layer
     return OperationView(

@@ -1,4 +1,4 @@
-"""What a stop shows, as JSON has it: the views of views.py with layers and tensors as in all answers."""
+"""Views of a stop as JSON: the views of views.py with layers and tensors as in all answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stop shows, as plain frozen data. Arrays are read-only views of the run's own; nothing here changes later.
+"""Views of a stop, as plain frozen data. Arrays are read-only views of the run's own; nothing here changes later.
 
 Made by inspect.py, put into lines by text.py. A view of one moment stays true when the run goes on.
 """
@@ -24,7 +24,7 @@ from stepper.tensors.differences import Differences
 
 
 class Origin(StrEnum):
-    """Where a value comes from."""
+    """Origin of a value."""
 
     CONSTANT = "constant"
     FOLDED = "computed once, from constants"
@@ -131,17 +131,17 @@ class SliceView(OneLine, Struct, frozen=True):
 
     @property
     def axis(self) -> int:
-        """The axis along which the input is sliced."""
+        """Return the axis along which the input is sliced."""
         return self.walk.axis
 
     @property
     def begin(self) -> int:
-        """The first element of the slice."""
+        """Return the first element of the slice."""
         return self.walk.range(self.iteration)[0]
 
     @property
     def end(self) -> int:
-        """The element behind the last one of the slice."""
+        """Return the element behind the last one of the slice."""
         return self.walk.range(self.iteration)[1]
 
 
@@ -217,17 +217,17 @@ class ScanView(OneLine, Struct, frozen=True, eq=False):
 
     @property
     def slicing(self) -> Slicing:
-        """How the pieces are joined."""
+        """Return how the pieces are joined."""
         return self._entry.slicing
 
     def piece(self, iteration: int) -> Array:
-        """What one iteration gave. IndexError where there is no such piece."""
+        """Return what one iteration gave. IndexError where there is no such piece."""
         return self._scan.piece(iteration)
 
     def concatenated(self) -> Array:
-        """All pieces so far as one tensor, as the output would be if the loop ended now.
+        """Return all pieces so far as one tensor, as the output would be if the loop ended now.
 
-        Raises KernelError where the pieces cannot be joined.
+        Raise KernelError where the pieces cannot be joined.
         """
         joined: Array = outcomes.concatenated_output(
             self._plan, self._entry, self._scan, self._rules, lambda _text: None

@@ -48,11 +48,11 @@ def over_iterations(
     most: int | None = None,
     whole: bool = False,
 ) -> Series:
-    """A value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
+    """Return a value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
 
     The address says which iterations (all, if it does not) and which part; a statistic is one of FUNCTIONS. Iterations
     that are still to come are computed. With more than `most`, every second, fourth, ... is kept; with `whole` all are,
-    however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raises UsageError where no loop
+    however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raise UsageError where no loop
     that computes the value runs here, and for a part or statistic that fails.
     """
     address = address_given(address)
@@ -82,9 +82,9 @@ def over_iterations(
 
 
 def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
-    """A value and what it was in the iteration before; unless `compared`, without the change.
+    """Return a value and what it was in the iteration before; unless `compared`, without the change.
 
-    Raises UsageError where there is no iteration before.
+    Raise UsageError where there is no iteration before.
     """
     address = address_given(address)
     target = _target(timeline, address)
@@ -103,7 +103,7 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
 
 
 def value_before(timeline: Timeline, target: Target) -> Any:
-    """What a place held one iteration before. Raises UsageError where that was not computed."""
+    """Return what a place held one iteration before. Raise UsageError where that was not computed."""
     stack = timeline.machine.stack
     depth = _loop_of(timeline, target)
     frame = stack[depth]
@@ -116,7 +116,10 @@ def value_before(timeline: Timeline, target: Target) -> Any:
 
 
 def value_in(timeline: Timeline, target: Target) -> Any:
-    """What a place holds now, or in the one iteration of the innermost loop that its address names. UsageError."""
+    """Return what a place holds now, or in the one iteration of the innermost loop that its address names.
+
+    UsageError.
+    """
     if all(iterations is None for iterations in target.iterations):
         return value_now(timeline.machine.stack, target)
     depth = _loop_of(timeline, target)
@@ -127,12 +130,15 @@ def value_in(timeline: Timeline, target: Target) -> Any:
 
 
 def part_of(address: Address, value: Any) -> Array:
-    """The part of a value that an address names, read-only. UsageError where the value has no such part."""
+    """Return the part of a value that an address names, read-only. UsageError where the value has no such part."""
     return _reader(address, None, limited=False)(value)
 
 
 def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> Any:
-    """What a place holds in one iteration of the loop that runs here. Raises UsageError where it is not computed."""
+    """Return what a place holds in one iteration of the loop that runs here.
+
+    Raise UsageError where it is not computed.
+    """
     depth = _loop_of(timeline, target)
     found: list[Any] = []
     with excursion(timeline):
@@ -163,7 +169,7 @@ def _target(timeline: Timeline, address: Address) -> Target:
 
 
 def _loop_of(timeline: Timeline, target: Target) -> int:
-    """The depth of the loop that runs here over whose iterations a place has values: the innermost around it."""
+    """Return the depth of the loop that runs here over whose iterations a place has values: the innermost around it."""
     path, stack = target.program.path, timeline.machine.stack
     inner = next((level for level in reversed(range(len(path))) if path[level].is_loop), None)
     if inner is None:
@@ -177,14 +183,14 @@ def _loop_of(timeline: Timeline, target: Target) -> int:
 
 
 def _iteration_at(stack: Sequence[Frame], depth: int, frame: Frame) -> int:
-    """The iteration of the loop at this depth; `frame` itself where the loop has ended meanwhile."""
+    """Return the iteration of the loop at this depth; `frame` itself where the loop has ended meanwhile."""
     activation = stack[depth].activation if depth < len(stack) else frame.activation
     assert activation is not None
     return activation.iteration
 
 
 def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
-    """The iterations that an address names, as a half-open range; for those from the end all must be known."""
+    """Return the iterations that an address names, as a half-open range; for those from the end all must be known."""
     level = next(level for level in reversed(range(len(target.iterations))) if target.program.path[level].is_loop)
     if any(iterations is not None for iterations in target.iterations[:level]):
         raise UsageError("iterations are asked for of the innermost loop only")
@@ -200,7 +206,7 @@ def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
 
 
 def iterations_in_all(timeline: Timeline, depth: int) -> int:
-    """How many iterations the loop at this depth runs in the end; those to come are computed."""
+    """Return how many iterations the loop at this depth runs in the end; those to come are computed."""
     machine = timeline.machine
     frame = machine.stack[depth]
     last = 0
@@ -227,7 +233,7 @@ def _spot(target: Target) -> Spot:
 
 
 def _reader(address: Address, statistic: str | None, *, limited: bool = True) -> Read:
-    """What is kept of a value: the part that the address names, or one number."""
+    """Return what is kept of a value: the part that the address names, or one number."""
     if statistic is not None and statistic not in FUNCTIONS:
         raise UsageError(f"there is no statistic '{statistic}'; there are {', '.join(sorted(FUNCTIONS))}")
     index = numpy_index(address.index)

@@ -16,7 +16,7 @@ from stepper.engine.program import LoopPlan
 
 
 def is_current(frame: Frame, slot: int) -> bool:
-    """Whether what the slot holds was computed in the present iteration (or, between two, in the one just closed).
+    """True if what the slot holds was computed in the present iteration (or, between two, in the one just closed).
 
     Of an operation: once it has run. Of a Parameter: once the iteration has begun; before the first one, what the loop
     was entered with. Of a constant: always.
@@ -32,18 +32,18 @@ def is_current(frame: Frame, slot: int) -> bool:
 
 
 def current(frame: Frame, slot: int) -> Array | None:
-    """The present value of a slot as a read-only view; None where it was not computed yet."""
+    """Return the present value of a slot as a read-only view; None where it was not computed yet."""
     return read_only(frame.values[slot]) if is_current(frame, slot) else None
 
 
 def before(frame: Frame, slot: int) -> Array | None:
-    """What the slot still holds of the iteration before; None where it holds the present, or nothing."""
+    """Return what the slot still holds of the iteration before; None where it holds the present, or nothing."""
     stale = slot >= 0 and frame.values[slot] is not None and not is_current(frame, slot)
     return read_only(frame.values[slot]) if stale else None
 
 
 def why_absent(frame: Frame, slot: int) -> str:
-    """Why a slot has no present value, in words; empty where it has one."""
+    """Return why a slot has no present value, in words; empty where it has one."""
     if slot < 0:
         return "not connected"
     if is_current(frame, slot):
@@ -59,7 +59,7 @@ def why_absent(frame: Frame, slot: int) -> str:
 
 
 def read_only(value: Any) -> Array:
-    """A view that cannot be written to; of a numpy scalar an array of rank 0."""
+    """Return a view that cannot be written to; of a numpy scalar an array of rank 0."""
     view = np.asarray(value).view()
     view.flags.writeable = False
     return view

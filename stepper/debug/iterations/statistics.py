@@ -1,4 +1,4 @@
-"""What the operations of a body gave in the last iterations, one number each: kept as the run goes by, and bounded.
+"""Statistics of a body's operations over the last iterations, one number each: kept as the run goes by, and bounded.
 
 At each stop the frames are looked at: an operation's slot holds what it gave now or one iteration before, so moving on
 by iterations costs no replay. What was jumped over is filled in by an excursion, when whoever asks has time for it.
@@ -37,7 +37,7 @@ MOST_SHAPES: Final = 2**16
 
 
 class CarriedHistory(Brief, Struct, frozen=True, eq=False):
-    """What a carried Parameter was when each iteration began, as one number; `iterations` ascending, with gaps."""
+    """Values of a carried Parameter when each iteration began, as one number; `iterations` ascending, with gaps."""
 
     unshown: ClassVar = ("parameter",)
 
@@ -59,7 +59,7 @@ class HistoryView(Struct, frozen=True, eq=False):
     carried: tuple[CarriedHistory, ...]
 
     def of(self, index: int, last: int, most: int) -> list[float | None]:
-        """An operation over the iterations up to and with `last`, at most so many; None where it is not known."""
+        """Return an operation over the iterations up to and with `last`, at most so many; None if it is not known."""
         begin = max(last - most + 1, 0)
         found: list[float | None] = []
         for iteration in range(begin, last + 1):
@@ -135,7 +135,7 @@ class _Run:
         self.tiles.put(iteration, missing, self.row)
 
     def _shape(self, shape: tuple[int, ...]) -> int:
-        """A number for a shape; beyond so many, one for all others."""
+        """Return a number for a shape; beyond so many, one for all others."""
         if shape not in self.shapes and len(self.shapes) >= MOST_SHAPES:
             return MOST_SHAPES
         return self.shapes.setdefault(shape, len(self.shapes))
@@ -166,7 +166,7 @@ class IterationStatistics:
             self._run(frame).see(frame, self.statistic)
 
     def view(self, depth: int) -> HistoryView:
-        """What is known of the iterations around the present one of the run of the frame at this depth."""
+        """Return what is known of the iterations around the present one of the run of the frame at this depth."""
         frame = self._timeline.machine.stack[depth]
         run, present = self._run(frame), _iteration(frame) or 0
         first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
@@ -175,7 +175,7 @@ class IterationStatistics:
         return HistoryView(self.statistic, first, part.numbers, part.known, carried)
 
     def cells(self, depth: int, first: int, last: int) -> CellsView:
-        """What is known of these iterations of the run of the frame at this depth."""
+        """Return what is known of these iterations of the run of the frame at this depth."""
         return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
 
     def _cells(self, run: _Run, first: int, last: int) -> CellsView:
@@ -224,7 +224,7 @@ class IterationStatistics:
             run.ended = seen + 1
 
     def _present(self, depth: int) -> int | None:
-        """The iteration of the loop at this depth; None where there is none."""
+        """Return the iteration of the loop at this depth; None where there is none."""
         stack = self._timeline.machine.stack
         return iteration_of(stack[depth]) if depth < len(stack) else None
 
@@ -249,7 +249,7 @@ def _key(frame: Frame) -> tuple[int, int]:
 
 
 def _iteration(frame: Frame) -> int | None:
-    """The iteration of a loop's frame (None before the first); 0 for a graph that runs once."""
+    """Return the iteration of a loop's frame (None before the first); 0 for a graph that runs once."""
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
         return 0
     return iteration_of(frame)

@@ -85,7 +85,7 @@ def _merged(numbers: Array, counts: Array, places: Array) -> tuple[Array, Array]
 
 
 class TrackView(Brief, Struct, frozen=True, eq=False):
-    """What is known of one thing over the iterations from `first` on. `kind`: carried, condition, watch.
+    """Values of one track over the iterations from `first` on. `kind`: carried, condition, watch.
 
     A condition is 1 where it ended the loop. `first_odd` is the first iteration with NaN or Inf.
     """
@@ -100,7 +100,7 @@ class TrackView(Brief, Struct, frozen=True, eq=False):
     first_odd: int | None
 
     def spread_over(self, begin: int, end: int, cells: int) -> tuple[Array, Array]:
-        """The iterations [begin, end) in so many cells: numbers, and how many iterations each cell knows."""
+        """Return the iterations [begin, end) in so many cells: numbers, and how many iterations each cell knows."""
         numbers, counts = np.zeros(cells), np.zeros(cells, np.int64)
         bins, span = self.bins, max(end - begin, 1)
         low, high = max(begin - self.first, 0), min(end - self.first, bins.reached)
@@ -118,7 +118,7 @@ class TrackView(Brief, Struct, frozen=True, eq=False):
         return numbers, counts
 
     def at(self, iteration: int) -> float | None:
-        """The number of one iteration; None where it is not known by itself."""
+        """Return the number of one iteration; None where it is not known by itself."""
         place = iteration - self.first
         bins = self.bins
         if bins.step > 1 or not 0 <= place < bins.reached or not bins.counts[place]:
@@ -163,7 +163,7 @@ class _Sweep:
 
     @property
     def next(self) -> int:
-        """The iteration with which it goes on."""
+        """Return the iteration with which it goes on."""
         return self.begin + (self.bins[0].reached if self.bins else 0)
 
     def read(self, frame: Frame) -> None:
@@ -189,7 +189,7 @@ class _Sweep:
             fresh.clear()
 
     def next_of(self, place: int) -> int:
-        """The iteration with which a track's bins go on."""
+        """Return the iteration with which a track's bins go on."""
         return self.begin + self.bins[place].reached
 
     def views(self) -> tuple[TrackView, ...]:
@@ -213,7 +213,9 @@ class Sweeps:
         self._sweeps.clear()
 
     def view(self, depth: int, span: tuple[int, int]) -> SweepView:
-        """What is known of the loop at this depth, and closely of the iterations of the span, its end not included."""
+        """Return what is known of the loop at this depth, and closely of the iterations of the span, its end not
+        included.
+        """
         parts = [self._sweep(depth, part, 0, math.inf) for part in self._parts(depth)]
         close = [self._sweep(depth, part, *span) for part in self._close_parts(depth, span)]
         return SweepView(
@@ -233,7 +235,7 @@ class Sweeps:
         return True
 
     def is_complete(self, depth: int, span: tuple[int, int]) -> bool:
-        """Whether there is nothing to walk."""
+        """True if there is nothing to walk."""
         return self._unfinished(depth, span) is None
 
     def _unfinished(self, depth: int, span: tuple[int, int]) -> _Sweep | None:
@@ -282,7 +284,7 @@ class Sweeps:
         return [0, *(watch.number for watch in self._debugger.watches)]
 
     def _close_parts(self, depth: int, span: tuple[int, int]) -> list[int]:
-        """Those of which the bins are too coarse for the span."""
+        """Return those of which the bins are too coarse for the span."""
         if span[1] - span[0] > MOST_BINS:
             return []
         parts = self._parts(depth)
@@ -338,7 +340,7 @@ def _ending(slot: int) -> Callable[[Frame], float | None]:
 
 
 def _watched(scope: StopScope, expression: Expression) -> float | None:
-    """A watch of which the value is one number, or one number for it."""
+    """Return a watch of which the value is one number, or one number for it."""
     try:
         value = expression.evaluate(scope)
         return number_of(value) if np.size(value) else None
@@ -350,7 +352,7 @@ class _HereScope(StopScope):
     """Names as they are in an iteration that a sweep comes by: nothing is fetched from elsewhere."""
 
     def value(self, address: Address, /) -> object:
-        """The value now."""
+        """Return the value now."""
         if any(asked is not None for asked in self._target(address).iterations):
             raise UsageError(f"'{address}' is in another iteration")
         return super().value(address)

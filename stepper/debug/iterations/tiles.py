@@ -24,7 +24,7 @@ MOST_CELLS: Final = 2 * 2**20
 
 
 class Cell(NamedTuple):
-    """What one operation gave in one iteration; in the order of time."""
+    """Cell of the grid: one operation in one iteration; in the order of time."""
 
     iteration: int
     operation: int
@@ -47,7 +47,7 @@ class Tile(Struct, frozen=True, eq=False):
         return Tile(np.zeros(size), np.zeros(size, bool), np.full(size, -1, np.int32))
 
     def copy(self) -> Tile:
-        """One that does not change with this one."""
+        """Return one that does not change with this one."""
         return Tile(self.numbers.copy(), self.known.copy(), self.shapes.copy())
 
     def put(
@@ -74,7 +74,7 @@ class TileStore:
 
     @property
     def cells(self) -> int:
-        """How many there is room for in the tiles that are kept."""
+        """Return how many there is room for in the tiles that are kept."""
         return len(self._tiles) * BLOCK * self.operations
 
     def missing(self, iteration: int, begin: int, end: int) -> Array:
@@ -100,12 +100,12 @@ class TileStore:
         self._complete[block][line] = True
 
     def lacks(self, iteration: int) -> bool:
-        """Whether the iteration was not seen when it was closed, with all its values there."""
+        """True if the iteration was not seen when it was closed, with all its values there."""
         complete = self._complete.get(iteration // BLOCK)
         return complete is None or not complete[iteration % BLOCK]
 
     def view(self, first: int, last: int) -> Mapping[int, Tile]:
-        """The tiles of these iterations by block, as they are now; those of which nothing is known are left out."""
+        """Return the tiles of these iterations by block, as they are now, without those of which nothing is known."""
         found = {}
         for block in range(max(first, 0) // BLOCK, max(last, 0) // BLOCK + 1):
             tile = self._tiles.get(block)
@@ -145,7 +145,7 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
     ended: int | None
 
     def window(self, first: int, iterations: int, operations: Array | None = None) -> Tile:
-        """A part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.
+        """Return a part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.
 
         `operations` are indices, all where None.
         """
@@ -159,7 +159,7 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
         return found
 
     def number(self, cell: Cell) -> float | None:
-        """The number of a cell; None where it is not known."""
+        """Return the number of a cell; None where it is not known."""
         tile = self.tiles.get(cell.iteration // BLOCK)
         line = cell.iteration % BLOCK
         if tile is None or cell.iteration < 0 or not tile.known[line, cell.operation]:
@@ -177,7 +177,7 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
         return int((found & tile.known[line]).sum())
 
     def anomaly(self, after: Cell, *, backward: bool = False) -> Cell | None:
-        """The next cell in time where NaN or Inf appears in an operation, or its shape changes; else None.
+        """Return the next cell in time where NaN or Inf appears in an operation, or its shape changes; else None.
 
         Of what is known; a cell whose iteration before is not known counts for none.
         """
@@ -193,7 +193,7 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
 
 
 def _turns(part: Tile, is_first: bool) -> Array:
-    """Where something begins, from the second row on; what is there in iteration 0 begins there."""
+    """Return where something begins, from the second row on; what is there in iteration 0 begins there."""
     kinds = np.where(part.known, np.isnan(part.numbers) * 2 + np.isinf(part.numbers), 0)
     seen = (part.shapes[1:] >= 0) & (part.shapes[:-1] >= 0)
     begins = seen & (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0)

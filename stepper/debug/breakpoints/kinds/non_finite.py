@@ -39,7 +39,7 @@ def inf(_wanted: DataBreakpoint, setting: Setting) -> Checks:
 def non_finite_checks(
     word: NonFiniteKind, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]
 ) -> list[Check]:
-    """A check for each operation of the model but the exceptions, as (id of the program, index)."""
+    """Return a check for each operation of the model but the exceptions, as (id of the program, index)."""
     checks: list[Check] = []
     for program, given in _given(compiled):
         guard, file = _guard(program), file_of(compiled)
@@ -51,7 +51,7 @@ def non_finite_checks(
 
 
 def holds_any(word: NonFiniteKind, value: Value | None) -> bool:
-    """Whether an element is NaN (or infinite); values of types that have none have none."""
+    """True if an element is NaN (or infinite); values of types that have none have none."""
     if value is None or value.dtype not in FLOATING:
         return False
     return bool(_TESTS[word](value).any())
@@ -67,12 +67,12 @@ class Given(NamedTuple):
     at_first: frozenset[int] = frozenset()
 
     def has(self, slot: int, frame: Frame) -> bool:
-        """Whether the value in this slot now is one."""
+        """True if the value in this slot now is one."""
         return slot in self.always or (slot in self.at_first and iteration_in(frame) == 0)
 
 
 def _given(compiled: CompiledModel) -> list[tuple[Program, Given]]:
-    """What is given in each program; from the outside inwards, as what is given to a loop is given to its body."""
+    """Return what is given in each program, from the outside inwards: what a loop is given, its body is given."""
     known = {id(compiled.main): Given(frozenset(compiled.main.parameters))}
     for program in sorted(compiled.programs, key=lambda program: len(program.path)):
         for operation in program.operations:
@@ -112,7 +112,7 @@ def _guard(program: Program) -> Guard:
 
 
 def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
-    """Whether surely all of these values are finite; False may be wrong where a sum overflows."""
+    """True if surely all of these values are finite; False may be wrong where a sum overflows."""
     total = 0.0
     for slot in slots:
         value = values[slot]

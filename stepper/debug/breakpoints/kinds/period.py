@@ -98,7 +98,7 @@ def _bytes(value: Value) -> bytes:
 
 
 def _has_memory(program: Program) -> bool:
-    """Whether an operation in it, at any depth, does not depend on its inputs alone."""
+    """True if an operation in it, at any depth, does not depend on its inputs alone."""
     for operation in program.operations:
         if operation.kind is OpKind.STATEFUL or any(_has_memory(plan.program) for plan in operation.plans):
             return True
