@@ -394,7 +394,7 @@ def on_lines(text: str) -> str:
     return "\n".join(["(", *lines, f"){text[begun:]}"])
 
 
-class Written:
+class Verbatim:
     """A text that a signature shows as it is."""
 
     def __init__(self, text: str) -> None:
@@ -409,14 +409,14 @@ def plain(annotation: Any) -> Any:
     if annotation is inspect.Parameter.empty:
         return annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return Written(re.sub(r"\b(?:\w+\.)+(?=\w)", "", text))
+    return Verbatim(re.sub(r"\b(?:\w+\.)+(?=\w)", "", text))
 
 
 def plain_default(default: Any) -> Any:
     """Return a default; that of a word is the word."""
     if isinstance(default, StrEnum):
-        return Written(repr(default.value))
-    return Written(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
+        return Verbatim(repr(default.value))
+    return Verbatim(f"{type(default).__name__}.{default.name}") if isinstance(default, Enum) else default
 
 
 def docstring(thing: Any) -> str:

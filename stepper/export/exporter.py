@@ -15,7 +15,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_paths import find_loop, loops_of
 from stepper.export.figures.loop_trace import Tracer, split_activation
 from stepper.export.options import FigureView, Theme, ValueDetail
-from stepper.export.picture import FigureRequest, Picture, Written, writer_of
+from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import loop_facts, model_figure, rolled_figure
 from stepper.export.views.unrolled import unrolled_figure
@@ -34,16 +34,16 @@ MANY: Final = 200
 
 def export(
     model: Model, machine: Callable[[], Machine] | None, request: FigureRequest, format: FigureFormat
-) -> Written:
+) -> FileContent:
     """Return the content of the file; options that are not set take the defaults of the format.
 
     `machine` makes a run of this model at its beginning (None: there are no inputs). Raise UsageError where the request
     and the format do not fit.
     """
     if format.subject is FormatSubject.MODEL:
-        written: Written = writer_of(format)(model, request)
+        written: FileContent = writer_of(format)(model, request)
         return written
-    return Written(picture(model, machine, with_defaults(request, format)).written(format.name))
+    return FileContent(picture(model, machine, with_defaults(request, format)).written(format.name))
 
 
 def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest:
@@ -57,7 +57,7 @@ def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest
     return request
 
 
-def save(written: Written, target: OutputFile) -> None:
+def save(written: FileContent, target: OutputFile) -> None:
     """Write the file and, where there are arrays, the .npz beside it: both or neither. Raise OutputError."""
     if not written.arrays:
         target.write(written.content)

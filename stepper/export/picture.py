@@ -42,7 +42,7 @@ class FigureRequest(Struct, frozen=True):
     warn: Callable[[str], None] = _ignore
 
 
-class Written(NamedTuple):
+class FileContent(NamedTuple):
     """Content of a file, and the arrays of the .npz that belongs beside it."""
 
     content: bytes

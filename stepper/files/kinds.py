@@ -34,7 +34,7 @@ class FigureFormat(NamedTuple):
 
     `name` is that of `--as`, `title` that of messages, the first of the `suffixes` the usual one. `writer` is the
     function in `stepper.export` that gives the content: a str or bytes of a `Picture`, or, where the subject is a
-    model, a `Written` of the model and the request. `iterations` and `values` are defaults of the options of these
+    model, a `FileContent` of the model and the request. `iterations` and `values` are defaults of the options of these
     names.
     """
 
@@ -71,7 +71,7 @@ _FORMATS = (
                  "the trace as data", FormatSubject.RUN, iterations=""),
     FigureFormat("csv", "CSV", (".csv",), "writers.trace_data.write_csv",
                  "the trace as data, a row for each value", FormatSubject.RUN, iterations=""),
-    FigureFormat("numpy", "Python", (".py",), "numpy_code.model.write",
+    FigureFormat("numpy", "Python", (".py",), "numpy_code.code_file.write",
                  "the model as Python code that needs numpy alone", FormatSubject.MODEL),
 )
 # fmt: on

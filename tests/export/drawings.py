@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stepper.export.layout.model import Box, LayeredLayout, LayoutEdge, Segment, Wire
+from stepper.export.layout.geometry import Box, LayeredLayout, LayoutEdge, Segment, Wire
 
 Sizes = dict[int, tuple[int, int]]
 

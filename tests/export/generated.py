@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.export.numpy_code.model import NumpyCode, numpy_code
+from stepper.export.numpy_code.code_file import NumpyCode, numpy_code
 from stepper.ir.model import Model
 from tests.models import Graph
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from stepper.export.layout.channels import tracks
+from stepper.export.layout.geometry import LayoutEdge
 from stepper.export.layout.layered import back_lanes, lay_out
-from stepper.export.layout.model import LayoutEdge
 from tests.export.drawings import cells_of, faults, random_body, random_dag, segment_of
 
 

@@ -15,7 +15,7 @@ import pytest
 import stepper
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
-from stepper.export.numpy_code.model import numpy_code
+from stepper.export.numpy_code.code_file import numpy_code
 from tests.export.generated import SAMPLES, called, run_alone
 from tests.models import Graph, Side, Value, carried, invariant, joined, last, sliced
 
@@ -316,7 +316,7 @@ def test_kernels_of_families_that_were_loaded_later_are_found(tmp_path: Path) ->
     script = """
 import sys
 from pathlib import Path
-from stepper.export.numpy_code.model import numpy_code
+from stepper.export.numpy_code.code_file import numpy_code
 from tests.models import Graph
 
 for type in ("Roll", "Erf"):

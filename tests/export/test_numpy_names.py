@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.numpy_code.model import numpy_code
+from stepper.export.numpy_code.code_file import numpy_code
 from tests.export.generated import SAMPLES, run_alone, written
 from tests.models import Graph, Side, carried, joined, last
 

@@ -23,7 +23,7 @@ from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, save
 from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
-from stepper.export.picture import FigureRequest, Written
+from stepper.export.picture import FigureRequest, FileContent
 from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS, FORMATS, SVG, FigureFormat, FormatSubject, figure_format, format_of_suffix
 from stepper.files.models import is_model_path
@@ -135,7 +135,7 @@ def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
 
 def _written(
     options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
-) -> Written:
+) -> FileContent:
     usual = default_view(model, has_inputs=machine is not None)
     view = FigureView(options.view or (FigureView.UNROLLED if format.subject is FormatSubject.RUN else usual))
     if view is not FigureView.UNROLLED and options.values not in ("none", "shape"):
@@ -179,7 +179,7 @@ def _warn(text: str) -> None:
     say(f"stepper: {text}", file=sys.stderr)
 
 
-def _check(path: Path, written: Written) -> int:
+def _check(path: Path, written: FileContent) -> int:
     """Return FINDING where a file, or the .npz beside it, is not what would be written."""
     expected = {path: written.content}
     if written.arrays:

@@ -7,8 +7,8 @@ from typing import Final
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, NodeKind
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text, columns, size_of
+from stepper.export.layout.geometry import LayeredLayout, LayoutEdge, Segment
 from stepper.export.layout.layered import back_lanes, lay_out
-from stepper.export.layout.model import LayeredLayout, LayoutEdge, Segment
 
 Sizes = Mapping[str, tuple[int, int]]
 

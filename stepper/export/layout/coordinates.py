@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.export.layout.model import N, Vertex
+from stepper.export.layout.geometry import N, Vertex
 
 GAP = 2
 TRUNK_WEIGHT = 8.0

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureNode
-from stepper.export.layout.model import Segment
+from stepper.export.layout.geometry import Segment
 
 SMALL: Final = 11 / 13
 """How large the further lines of a box are, beside its label."""

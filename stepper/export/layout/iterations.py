@@ -23,7 +23,7 @@ from stepper.export.layout.figure_layout import (
     segment,
     size_of,
 )
-from stepper.export.layout.model import Segment
+from stepper.export.layout.geometry import Segment
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from stepper.export.layout.coordinates import place_ranks
-from stepper.export.layout.model import Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment
+from stepper.export.layout.geometry import Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment
 from stepper.export.layout.ordering import order_ranks
 from stepper.export.layout.ranking import rank_nodes, ranks_of_cells
 from stepper.export.layout.routing import route_ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from stepper.export.layout.model import N, Vertex
+from stepper.export.layout.geometry import N, Vertex
 
 PATIENCE = 2
 

@@ -19,7 +19,7 @@ from stepper.export.layout.figure_layout import (
     largest,
     size_of,
 )
-from stepper.export.layout.model import Segment
+from stepper.export.layout.geometry import Segment
 
 GAP: Final = 2
 TOP: Final = 5

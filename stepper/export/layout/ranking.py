@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from stepper.export.layout.model import LayoutEdge, N, Net, Vertex
+from stepper.export.layout.geometry import LayoutEdge, N, Net, Vertex
 
 
 def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first: set[N], last: set[N]) -> dict[N, int]:

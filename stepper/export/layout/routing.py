@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepper.export.layout.channels import Bend, tracks
-from stepper.export.layout.model import Box, Head, LayeredLayout, N, Net, Segment, Vertex, Wire
+from stepper.export.layout.geometry import Box, Head, LayeredLayout, N, Net, Segment, Vertex, Wire
 
 
 def route_ranks(rows: list[list[Vertex[N]]]) -> LayeredLayout[N]:

@@ -14,7 +14,7 @@ from stepper.errors import UsageError
 from stepper.export.figures.figure import Arrangement, Figure
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
-from stepper.export.layout.model import Segment
+from stepper.export.layout.geometry import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
 from stepper.export.writers.dot import box_attributes, dot, edge_style, quoted

@@ -11,7 +11,7 @@ from stepper.errors import UsageError
 from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text
-from stepper.export.layout.model import Segment
+from stepper.export.layout.geometry import Segment
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.writers.graphviz import laid_out_by_dot

@@ -9,7 +9,7 @@ from typing import Final
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.statistics import HistoryView
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.model import Box
+from stepper.export.layout.geometry import Box
 from tui.paint.rows import Row, cell_len
 from tui.screens.graph.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner
 from tui.state import State

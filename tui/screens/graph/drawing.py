@@ -18,8 +18,8 @@ from stepper import element_types
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import NodeKind
+from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
 from stepper.export.layout.layered import back_lanes, lay_out
-from stepper.export.layout.model import Box, Lanes, LayeredLayout
 from stepper.ir.model import Body, Layer
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.rows import cell_len, printable, shape_of

@@ -14,7 +14,7 @@ from msgspec import Struct
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.model import LayoutEdge
+from stepper.export.layout.geometry import LayoutEdge
 from tui.screens.graph.drawing import Drawing, body_of, drawn, label_of
 from tui.theme import GLYPHS
 

@@ -28,14 +28,14 @@ from stepper.export.numpy_code.graph_writer import FunctionWriter, GraphWriter
 from stepper.export.numpy_code.identifiers import Identifiers, described, identifier, name_for
 from stepper.export.numpy_code.literals import dtype_text, text
 from stepper.export.numpy_code.loop_writer import write_loop
-from stepper.export.picture import FigureRequest, Written
+from stepper.export.picture import FigureRequest, FileContent
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic
 
-_ABOUT: Final = """Written by stepper {version} from {file}, by the rules of the specification (--rules spec).
+_ABOUT: Final = """FileContent by stepper {version} from {file}, by the rules of the specification (--rules spec).
 An index out of range, the maximum of nothing and the like are what numpy makes of them.
 As a script: python THIS_FILE inputs.npz outputs.npz"""
 _SOFTMAX: Final = """
@@ -60,14 +60,14 @@ class NumpyCode(Struct, frozen=True):
     constants: dict[str, Array] = field(default_factory=dict)
 
 
-def write(model: Model, request: FigureRequest) -> Written:
+def write(model: Model, request: FigureRequest) -> FileContent:
     """Return the code of the model, or of one loop of it, and the constants for the .npz beside it."""
     others = Counter(request.content.elsewhere.values())
     if others:
         whose = ", ".join(f"{count} by {who}" for who, count in others.items())
         request.warn(f"the code has numpy alone; of these operations the run has {whose}")
     code = numpy_code(model, rules=request.rules, loop=request.loop)
-    return Written(code.text.encode(), code.constants)
+    return FileContent(code.text.encode(), code.constants)
 
 
 def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = None) -> NumpyCode:
