@@ -25,7 +25,7 @@ from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
-from stepper.debug.run_summary import LoopEnds, RunSummary
+from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
 from stepper.debug.turns import Turns
@@ -121,7 +121,7 @@ class Debugger:
         self.timeline = Timeline(self.machine, memory)
         self.watches = Watches(machine.compiled)
         self.watcher = self.timeline.watcher = self.machine.watcher = BreakpointWatcher(self.machine)
-        self.timeline.loop_ends = LoopEnds(self.machine)
+        self.timeline.loop_ends = LoopEndLog(self.machine)
         self.breakpoints = Breakpoints(self.timeline, self.watcher)
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}

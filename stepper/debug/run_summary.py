@@ -52,7 +52,7 @@ class _LoopEnd(NamedTuple):
     depth: int
 
 
-class LoopEnds(RunObserver):
+class LoopEndLog(RunObserver):
     """Ends of loops by tick, as a machine reports them."""
 
     def __init__(self, machine: Machine) -> None:

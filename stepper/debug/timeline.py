@@ -27,7 +27,7 @@ from msgspec import Struct
 from stepper.debug.branches.edits import Edit
 from stepper.debug.history import History
 from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.run_summary import LoopEnds
+from stepper.debug.run_summary import LoopEndLog
 from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iteration_of
 from stepper.engine.events import Event, EventKind, Every, Watcher
 from stepper.engine.frames import Snapshot, place
@@ -135,7 +135,7 @@ class Timeline:
         self._warnings: list[str] = []
         self.edits: dict[int, tuple[Edit, ...]] = {}
         self.watcher: StopWatcher | None = None
-        self.loop_ends: LoopEnds | None = None
+        self.loop_ends: LoopEndLog | None = None
         self.reference: ReferenceValues | None = None
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
