@@ -21,31 +21,7 @@ from stepper.ops.registry import kernel
 Floats = tuple[float, ...]
 
 
-@kernel("PriorBox", 1)
-def prior_box_1(
-    output_size: Array,
-    image_size: Array,
-    *,
-    min_size: Floats = (),
-    max_size: Floats = (),
-    aspect_ratio: Floats = (),
-    flip: bool = False,
-    clip: bool = False,
-    step: float = 0.0,
-    offset: float = 0.0,
-    variance: Floats = (),
-    scale_all_sizes: bool = True,
-    fixed_ratio: Floats = (),
-    fixed_size: Floats = (),
-    density: Floats = (),
-) -> Array:
-    """Return the boxes [x1, y1, x2, y2] in parts of the image, and in a second row their variances."""
-    ratios, fixed = _ratios(aspect_ratio, flip), (fixed_size, fixed_ratio, density)
-    settings = (step, offset, clip, variance, scale_all_sizes)
-    return _prior_boxes(output_size, image_size, (min_size, max_size, ratios), fixed, settings, True)
-
-
-@kernel("PriorBox", 8)
+@kernel("PriorBox", 1, 8)
 def prior_box(
     output_size: Array,
     image_size: Array,
@@ -64,7 +40,10 @@ def prior_box(
     density: Floats = (),
     min_max_aspect_ratios_order: bool = True,
 ) -> Array:
-    """PriorBox-1 with a choice of the order: least, greatest, ratios, or least, ratios, greatest."""
+    """Return the boxes [x1, y1, x2, y2] in parts of the image, and in a second row their variances.
+
+    The order (an attribute of PriorBox-8): least, greatest, ratios, or least, ratios, greatest.
+    """
     ratios, fixed = _ratios(aspect_ratio, flip), (fixed_size, fixed_ratio, density)
     settings = (step, offset, clip, variance, scale_all_sizes)
     order = min_max_aspect_ratios_order

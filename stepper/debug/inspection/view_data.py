@@ -144,8 +144,7 @@ def trip_data(loop: LoopView) -> dict[str, Any]:
 
 
 def _slice(cut: SliceView) -> dict[str, int]:
-    names = ("axis", "begin", "end", "extent")
-    return {name: getattr(cut, name) for name in names} | {"count": cut.walk.count}
+    return {name: getattr(cut, name) for name in ("axis", "begin", "end", "extent", "count")}
 
 
 def scan_data(scan: ScanView) -> dict[str, Any]:

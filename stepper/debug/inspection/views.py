@@ -144,6 +144,11 @@ class SliceView(OneLine, Struct, frozen=True):
         """Return the element behind the last one of the slice."""
         return self.walk.range(self.iteration)[1]
 
+    @property
+    def count(self) -> int:
+        """The number of slices in all."""
+        return self.walk.count
+
 
 class InputView(OneLine, Struct, frozen=True, eq=False):
     """An input of a port map. `input` is the index of the layer's input, None where nothing outside is connected.
