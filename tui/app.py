@@ -105,7 +105,7 @@ class StepperApp(App[int]):
         return {"warm": theme.warning or "#e8a04c", "cool": theme.secondary or "#5b8fd9"}
 
     def get_default_screen(self) -> Screen[Any]:
-        """The main screen."""
+        """Return the main screen."""
         return MainScreen(self)
 
     def on_mount(self) -> None:
@@ -342,7 +342,7 @@ class StepperApp(App[int]):
         self.push_screen(ValueScreen(self, subject))
 
     def close_view(self) -> bool:
-        """Close the screen in front; whether it was not the last."""
+        """Close the screen in front; False if it is the last."""
         if len(self.screen_stack) < 2 or (self.inputs is not None and self.state.view is None):
             return False  # without a run the inputs are all that there is to see
         self.pop_screen()

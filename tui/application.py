@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Application(ScreenHost, SessionHost, Protocol):
-    """What is typed, chosen and searched, what is on the screen, and how it is changed.
+    """Typed lines, choices and searches, the screens, and how they are changed.
 
     `sought` is the text that was searched last, `found` the address that a search found where it cannot be selected,
     `python` evaluates what stands behind `!`.
@@ -103,7 +103,7 @@ class Application(ScreenHost, SessionHost, Protocol):
         """Copy a text, where the terminal can."""
 
     def export_screenshot(self, *, title: str | None = None) -> str:
-        """Return what is on the screen as SVG."""
+        """What is on the screen as SVG."""
         ...
 
     def call_after_refresh(self, callback: Callable[..., Any], *args: Any) -> bool:

@@ -46,7 +46,7 @@ class SessionOptions(Struct, frozen=True):
 
 
 class InputOptions(Struct, frozen=True):
-    """What the command line says of a model's inputs: `texts` and `shapes` by position; `make` a debugger on others."""
+    """Options for a model's inputs: `texts` and `shapes` by position; `make` makes a debugger on other inputs."""
 
     texts: Mapping[int, str]
     shapes: Mapping[int, tuple[int, ...]]
@@ -135,13 +135,13 @@ def open_inputs(
     light: bool = False,
     keeping: SessionOptions | None = None,
 ) -> int:
-    """The same, the inputs screen first."""
+    """Return the same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}
     return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, **look)
 
 
 def model_name(model: Model) -> str:
-    """What the model is called on the screen: its file, or its folder where the file is called model.
+    """Return the name of a model on the screen: its file, or its folder where the file is called model.
 
     A converted one is called as what it was converted from, and not as the copy that is kept of it.
     """

@@ -1,4 +1,4 @@
-"""What the driver tells the application; all of it frozen."""
+"""Messages of the worker to the application."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Reply(Struct, frozen=True):
-    """What a line at the prompt said. `moved`: it was a movement, of which the screen shows the rest but the notes."""
+    """Answer to a line at the prompt. `moved`: it was a movement, of which the screen shows the rest but the notes."""
 
     line: str
     lines: tuple[str, ...]

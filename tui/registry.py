@@ -18,7 +18,7 @@ class View(Struct, frozen=True):
     help: str
 
     def load(self) -> type[DebugScreen]:
-        """Its class."""
+        """Return its class."""
         module, _, name = self.place.partition(":")
         found: type[DebugScreen] = getattr(import_module(module), name)
         return found

@@ -1,4 +1,4 @@
-"""What the panes show: one frozen picture of the moment, the selection and the run. Panes are functions of it."""
+"""The state that panes show: one frozen picture of the moment, the selection and the run. Panes are functions of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Happening(Enum):
-    """What an event on the timeline is."""
+    """Kind of an event on the timeline."""
 
     STOP = auto()
     EDIT = auto()
@@ -135,7 +135,7 @@ class State(Struct, frozen=True, eq=False):
         return max(frame.moment, 0)
 
     def differs_in_selection_alone(self, other: State) -> bool:
-        """Whether all else is the very same."""
+        """True if all else is the very same."""
         return all(getattr(self, name) is getattr(other, name) for name in _BUT_SELECTION)
 
     @property
@@ -161,18 +161,18 @@ class State(Struct, frozen=True, eq=False):
         return FirstPlace(first.difference.layer, first.iteration)
 
     def labels_of(self, program: Program | None, layer: Layer | None, output: int = 0) -> tuple[str, ...]:
-        """The words for the numbers of a value; empty where it has none."""
+        """Return the words for the numbers of a value; empty where it has none."""
         if not self.labels or program is None or layer is None:
             return ()
         return self.labels.get((id(program), program.slots.get((layer.id, output), -1)), ())
 
     @property
     def loop_program(self) -> Program | None:
-        """What runs in the loop that is shown."""
+        """The program of the body of the loop that is shown."""
         return None if self.loop_depth is None else self.frames[self.loop_depth].program
 
     def breaks_at(self, index: int) -> tuple[BreakView, ...]:
-        """The breakpoints that sit at an operation of the frame that is looked at."""
+        """Return the breakpoints that sit at an operation of the frame that is looked at."""
         frame = self.frame
         return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
 

@@ -44,7 +44,7 @@ THEMES: Final = (DARK, LIGHT)
 
 
 class Look(Struct, frozen=True):
-    """What the terminal can show. `ascii`: no character beyond ASCII; `plain`: shades carry a figure as well."""
+    """Abilities of the terminal. `ascii`: no character beyond ASCII; `plain`: shades carry a figure as well."""
 
     ascii: bool = False
     plain: bool = False
@@ -100,5 +100,5 @@ ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()}
 
 
 def in_ascii(text: str) -> str:
-    """The text with twins for the glyphs, and a question mark for whatever else is not ASCII."""
+    """Return the text with twins for the glyphs, and a question mark for whatever else is not ASCII."""
     return text.translate(ASCII_TWINS).encode("ascii", "replace").decode("ascii")

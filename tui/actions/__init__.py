@@ -1,1 +1,1 @@
-"""What keys and commands do, a group a file."""
+"""Actions that keys and commands carry out, a group a file."""

@@ -112,7 +112,7 @@ def _go_to_first(app: Application, comparison: StopComparison) -> None:
 
 
 def _is_first_elsewhere(app: Application, comparison: StopComparison, *, backward: bool) -> bool:
-    """Whether the first difference of the run lies in this direction, and not among the operations that are seen."""
+    """True if the first difference of the run lies in this direction, and not among the operations that are seen."""
     first, view = comparison.first, app.state.view
     if first is None or first.difference is None or view is None or first.difference.index in comparison.above:
         return False

@@ -58,7 +58,7 @@ def _view(app: Application, word: str) -> FigureView:
 
 
 def _loop_place(app: Application) -> str:
-    """The address of the loop that is shown, from the model's own graph inwards."""
+    """Return the address of the loop that is shown, from the model's own graph inwards."""
     loops = [frame.layers[frame.running] for frame in app.state.frames if frame.running is not None]
     depth = app.state.loop_depth or 0
     return "::".join(layer.name for layer in loops[:depth])

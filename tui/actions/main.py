@@ -51,7 +51,7 @@ _ACTIONS: Final[dict[str, Action]] = {}
 
 @cache
 def actions() -> Mapping[str, Action]:
-    """All of them, by name."""
+    """Return all of them, by name."""
     for group in _GROUPS:
         import_module(f"tui.actions.{group}")
     return _ACTIONS

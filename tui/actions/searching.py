@@ -25,7 +25,7 @@ class Hit(Struct, frozen=True):
 
 
 def hits(compiled: CompiledModel, text: str) -> list[Hit]:
-    """All operations with the text in name or type, level by level from the outside inwards."""
+    """Return all operations with the text in name or type, level by level from the outside inwards."""
     sought = text.casefold()
     return [
         Hit(program, index)
@@ -64,7 +64,7 @@ def _search_on(app: Application, direction: int) -> None:
 
 
 def _following(app: Application, found: list[Hit], direction: int) -> int:
-    """The number of the one that comes next after what is shown; from the innermost level it goes on outside."""
+    """Return the number of the one that comes next after what is shown; from the innermost level it goes on outside."""
     order = {id(program): place for place, program in enumerate(_levels(app.driver.compiled))}
     places = [(order[id(hit.program)], hit.index) for hit in found]
     present = next((place for hit, place in zip(found, places, strict=True) if _address(app, hit) == app.found), None)

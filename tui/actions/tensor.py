@@ -22,7 +22,7 @@ _WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
 def _screen(app: Application) -> ValueScreen:
-    """The screen that the actions are for."""
+    """Return the screen that the actions are for."""
     front = next((screen for screen in reversed(app.screen_stack) if isinstance(screen, ValueScreen)), None)
     if front is None:
         raise UsageError("no value is open: select an operation, then Enter")

@@ -46,12 +46,12 @@ class ChosenKeys(Struct, frozen=True):
 
 
 def default_file() -> Path:
-    """Where a user's own keys are: stepper/keys.toml in the configuration folder."""
+    """Return where a user's own keys are: stepper/keys.toml in the configuration folder."""
     return config_folder() / "keys.toml"
 
 
 def chosen_keys(said: str | None = None) -> ChosenKeys:
-    """The keys of a preset, or of a file; by default of default_file() if there is one. UsageError."""
+    """Return the keys of a preset, or of a file; by default of default_file() if there is one. UsageError."""
     if said is None:
         path = default_file()
         return read_keys(path) if path.is_file() else ChosenKeys(KEYS)
@@ -63,7 +63,7 @@ def chosen_keys(said: str | None = None) -> ChosenKeys:
 
 
 def read_keys(path: Path) -> ChosenKeys:
-    """The keys of a file. UsageError, with the place, for what is wrong in it."""
+    """Return the keys of a file. UsageError, with the place, for what is wrong in it."""
     content = _content(path)
     preset = content.pop("preset", "default")
     if preset not in PRESETS:
@@ -101,7 +101,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _with(keymap: Keymap, bindings: Bindings, panes: tuple[str, ...], where: str) -> Keymap:
-    """The keymap with these keys, each first among those of its command."""
+    """Return the keymap with these keys, each first among those of its command."""
     found = list(keymap)
     for spelled, command in bindings.items():
         names = key_names(spelled, where)
@@ -135,7 +135,7 @@ def _more(keys: list[Key], names: tuple[str, ...], command: str, panes: tuple[st
 
 
 def _help_of(command: str, where: str) -> str:
-    """What a command does. UsageError for one that there is not."""
+    """Return the help of a command. UsageError for one that there is not."""
     word = command.split()[0]
     if word in actions():
         return actions()[word].help
@@ -146,7 +146,7 @@ def _help_of(command: str, where: str) -> str:
 
 
 def key_names(spelled: str, where: str) -> tuple[str, ...]:
-    """A key, or several one after another, as Textual calls them, with their other names. UsageError."""
+    """Return a key, or several one after another, as Textual calls them, with their other names. UsageError."""
     parts = [_key_name(part, spelled, where) for part in spelled.split()]
     if not parts:
         raise UsageError(f"{where}: a key is missing before '='")

@@ -16,13 +16,13 @@ Shown = tuple[str, str]
 
 
 def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
-    """The keys that hold in a pane, its own before those that hold everywhere."""
+    """Yield the keys that hold in a pane, its own before those that hold everywhere."""
     yield from (key for key in keymap if pane in key.panes)
     yield from (key for key in keymap if not key.panes)
 
 
 def footer(pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None) -> list[Shown]:
-    """What the last line says: keys and words; of them what has so much room, with three blanks between.
+    """Return the contents of the last line: keys and words; of them what has so much room, with three blanks between.
 
     Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
     """
@@ -43,7 +43,7 @@ def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list
 
 
 def _named(command: str, pane: str, keymap: Sequence[Key]) -> Shown | None:
-    """The key of a command, with the one of the way back, and the word for it."""
+    """Return the key of a command, with the one of the way back, and the word for it."""
     key = key_for(command, pane, keymap)
     if key is None:
         return None
@@ -53,7 +53,7 @@ def _named(command: str, pane: str, keymap: Sequence[Key]) -> Shown | None:
 
 
 def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key | None:
-    """The key that is named for a command in a pane: a letter that holds everywhere, else the pane's own."""
+    """Return the key that is named for a command in a pane: a letter that holds everywhere, else the pane's own."""
     known = [key for key in keys_of(pane, keymap) if key.plain == command]
     own = {name for key in keymap if pane and pane in key.panes for name in key.keys}
     general = (key for key in known if not key.panes and len(key.shown) == 1 and key.keys[0] not in own)
@@ -61,7 +61,7 @@ def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key |
 
 
 def names_of(key: Key) -> str:
-    """All keys of one command, as they are written; not those of which a terminal makes another name."""
+    """Return all keys of one command, as they are written; not those of which a terminal makes another name."""
     return "  ".join(shown(name) for name in key.keys if name not in _OTHER_NAMES)
 
 
@@ -80,7 +80,7 @@ class Dispatcher:
 
     @property
     def pending(self) -> str:
-        """What was typed and waits for more."""
+        """Keys that were typed and wait for more."""
         begun = shown(" ".join(self._begun)) if self._begun else ""
         return self._count + begun + ("" if self._waits_for is None else self._waits_for.shown)
 

@@ -28,7 +28,7 @@ class Key(Struct, frozen=True):
 
     @property
     def takes_letter(self) -> bool:
-        """Whether it waits for another key."""
+        """True if it waits for another key."""
         return "{letter}" in self.command
 
     @property
@@ -38,7 +38,7 @@ class Key(Struct, frozen=True):
 
 
 def shown(name: str) -> str:
-    """A key, or several that are pressed one after another, as they are written on a keyboard."""
+    """Return a key, or several that are pressed one after another, as they are written on a keyboard."""
     return " ".join(_one_shown(part) for part in name.split(" "))
 
 

@@ -24,7 +24,7 @@ CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-siz
 
 
 class Actions(Provider):
-    """What can be done, as lines for the prompt."""
+    """Everything that can be done, as lines for the prompt."""
 
     @property
     def _host(self) -> ScreenHost:
@@ -32,7 +32,7 @@ class Actions(Provider):
         return self.screen.host
 
     def _lines(self) -> list[tuple[str, str]]:
-        """Each line and what it does; keys first, for they have their objects filled in."""
+        """Return each line and what it does; keys first, for they have their objects filled in."""
         found: dict[str, str] = {}
         for key in self._host.keymap:
             if not key.takes_letter:
@@ -54,7 +54,7 @@ class Actions(Provider):
             yield DiscoveryHit(Content(_shown(line)), partial(self._perform, line), text=line, help=help)
 
     async def search(self, query: str) -> Hits:
-        """What fits the text."""
+        """Yield those that fit the text."""
         matcher = self.matcher(query)
         for line, help in self._lines():
             score = max(matcher.match(line), matcher.match(help) * 0.8)
@@ -66,6 +66,6 @@ class Actions(Provider):
 
 
 def _shown(line: str) -> str:
-    """The line as a name for what it does."""
+    """Return the line as a name for what it does."""
     line = line.replace("{op}", "selected operation").replace("{row}", "chosen row")
     return line.removesuffix(" +1").removeprefix("prompt ").strip() or "prompt"

@@ -1,1 +1,1 @@
-"""What panes are painted with: rows, lists, axes, styles."""
+"""Tools with which panes are painted: rows, columns, lists, styles."""

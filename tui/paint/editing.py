@@ -21,7 +21,7 @@ class EditingPane(Pane):
 
     @property
     def is_typing(self) -> bool:
-        """Whether a line is being typed."""
+        """True if a line is being typed."""
         return self.editor is not None
 
     def begin(self, text: str) -> None:
@@ -34,7 +34,7 @@ class EditingPane(Pane):
         """The line has changed."""
 
     def complete(self, text: str, by: int) -> str:
-        """What the line may become; `by` is 1 or -1."""
+        """Return a completion of the line; `by` is 1 or -1."""
         return text
 
     def kept(self, text: str) -> None:
@@ -81,7 +81,7 @@ class EditingPane(Pane):
             self.changed()
 
     def edited(self, width: int, tone: str = "") -> Row:
-        """The line with its cursor, the end of it where it is too long."""
+        """Return the line with its cursor, the end of it where it is too long."""
         editor = self.editor
         assert editor is not None
         begin = max(editor.place - width + 2, 0)
@@ -114,7 +114,7 @@ class LineEditor:
         self.place = min(self.place + len(clean), len(self.text))
 
     def press(self, event: events.Key) -> bool:
-        """A key; whether it was one for the line."""
+        """Heed a key; True if it was one for the line."""
         key = event.key
         if key == "backspace":
             self.text = self.text[: max(self.place - 1, 0)] + self.text[self.place :]

@@ -19,7 +19,7 @@ class OperationEntry(Struct, frozen=True):
 
     @property
     def is_folded(self) -> bool:
-        """Whether several operations are in it."""
+        """True if several operations are in it."""
         return bool(self.title)
 
 
@@ -32,7 +32,7 @@ class Listing(Struct, frozen=True, eq=False):
     groups: tuple[tuple[int, ...], ...]
 
     def group_of(self, index: int) -> int | None:
-        """The group that an operation belongs to, folded or not."""
+        """Return the group that an operation belongs to, folded or not."""
         return next((number for number, group in enumerate(self.groups) if index in group), None)
 
 
@@ -44,14 +44,14 @@ class Folding:
         self._listed: dict[int, Listing] = {}
 
     def listing(self, program: Program) -> Listing:
-        """The rows of a program as they are now."""
+        """Return the rows of a program as they are now."""
         found = self._listed.get(id(program))
         if found is None or found.program is not program:
             found = self._listed[id(program)] = listing_of(program, self._open.get(id(program), set()))
         return found
 
     def toggle(self, program: Program, index: int) -> bool:
-        """Unfold the group of an operation, or fold it again; whether it is in one."""
+        """Unfold the group of an operation, or fold it again; True if it is in one."""
         number = self.listing(program).group_of(index)
         if number is None:
             return False
@@ -61,7 +61,7 @@ class Folding:
 
 
 def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
-    """The rows of a program; groups whose number is in `open_groups` are not folded."""
+    """Return the rows of a program; groups whose number is in `open_groups` are not folded."""
     index_of = {operation.layer.id: index for index, operation in enumerate(program.operations)}
     found = [
         tuple(sorted(index_of[layer] for layer in group if layer in index_of)) for group in shape_groups(program.graph)
@@ -85,7 +85,7 @@ def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
 
 
 def _title(program: Program, group: tuple[int, ...]) -> str:
-    """What the names of the group have in common, or simply shapes."""
+    """Return the part that the names of a group have in common, or simply shapes."""
     heads = {program.operations[index].layer.name.rpartition("/")[0] for index in group}
     common = heads.pop() if len(heads) == 1 else ""
     word = printable(common.rpartition("::")[2].rpartition("/")[2])

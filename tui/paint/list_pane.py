@@ -39,7 +39,7 @@ class ListPane(Pane, Generic[Item]):
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     def entries(self) -> Sequence[Item]:
-        """What is listed."""
+        """Return the items."""
         raise NotImplementedError
 
     def columns(self) -> Sequence[TableColumn[Item]]:
@@ -51,30 +51,30 @@ class ListPane(Pane, Generic[Item]):
         return cells_of(self.columns(), item, width - 1)
 
     def name_of(self, item: Item) -> str:
-        """What {row} stands for in the keys of the pane."""
+        """Return the text for {row} in the keys of the pane."""
         return ""
 
     def line_to_open(self, item: Item) -> str:
-        """The line that Enter or a double click carries out; empty for none."""
+        """Return the line that Enter or a double click carries out; empty for none."""
         return ""
 
     def footnotes(self, width: int) -> list[Row]:
-        """Rows below the list, which cannot be chosen."""
+        """Return rows below the list, which cannot be chosen."""
         return []
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
-        """The title, and the names of the columns."""
+        """Return the title, and the names of the columns."""
         labels = headings(self.columns(), width - 1) if self.entries() else []
         return [*super().heading(width), *([[(" ", ""), *overlaid(labels, "dim")]] if labels else [])]
 
     def count(self, width: int) -> int:
-        """The entries, and what stands below them."""
+        """Return the entries, and what stands below them."""
         return max(len(self.entries()), 1) + len(self.footnotes(width))
 
     def row(self, index: int, width: int) -> Row:
-        """One of them."""
+        """Return one of them."""
         entries = self.entries()
         if index >= max(len(entries), 1):
             return self.footnotes(width)[index - max(len(entries), 1)]
@@ -105,7 +105,7 @@ class ListPane(Pane, Generic[Item]):
 
     @property
     def chosen_name(self) -> str:
-        """What {row} stands for now; empty where nothing can be chosen."""
+        """The text for {row}; empty where nothing can be chosen."""
         chosen = self.chosen
         return "" if chosen is None else self.name_of(chosen)
 
@@ -124,7 +124,7 @@ class ListPane(Pane, Generic[Item]):
         self.choose(ends[to] if to in ends else self.cursor + int(to))
 
     def open_chosen(self) -> None:
-        """What Enter does."""
+        """Open the chosen row."""
         chosen = self.chosen
         line = "" if chosen is None else self.line_to_open(chosen)
         if line:

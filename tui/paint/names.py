@@ -18,7 +18,7 @@ _KNOWN: Final[dict[int, tuple[ref[Program], tuple[str, ...]]]] = {}
 
 
 def operation_names(program: Program) -> tuple[str, ...]:
-    """The short names of a graph's operations, in their order."""
+    """Return the short names of a graph's operations, in their order."""
     key = id(program)
     if key not in _KNOWN:
         names = short_names.short_names_of(program.graph)
@@ -34,23 +34,23 @@ def partner_mark(program: Program, index: int) -> str:
 
 
 def marked_name(program: Program, index: int, room: int) -> str:
-    """The short name of an operation in so many cells, with the mark of who else computes it at its end."""
+    """Return the short name of an operation in so many cells, with the mark of who else computes it at its end."""
     mark = partner_mark(program, index)
     return clip(operation_names(program)[index], room - len(mark)) + mark
 
 
 def layer_name(layer: Layer) -> str:
-    """A layer's name in lists where it stands alone."""
+    """Return a layer's name in lists where it stands alone."""
     return _last_part(layer.name)
 
 
 def carried_name(layer: Layer) -> str:
-    """A Parameter's name: `h` for `h.9`, which a converter numbered."""
+    """Return a Parameter's name: `h` for `h.9`, which a converter numbered."""
     return printable(short_names.without_number(layer.name))
 
 
 def expression_name(text: str) -> str:
-    """An expression for where there is little room: each quoted address by the last part of its name."""
+    """Return an expression for where there is little room: each quoted address by the last part of its name."""
     return printable(_ADDRESS.sub(lambda found: _last_part(found[0].rstrip("`").rpartition("`")[2]), text))
 
 

@@ -255,7 +255,7 @@ class PaintedWidget(Guarded, Widget):
         return lines
 
     def _painted(self, y: int, width: int, padding: Spacing) -> Strip:
-        """A line with the blanks beside it, in colours that the terminal has."""
+        """Return a line with the blanks beside it, in colours that the terminal has."""
         if self._filters is None:
             # All colours of a pane are true ones already.
             wanted = (one for one in self.get_line_filters() if not isinstance(one, ANSIToTruecolor))
@@ -275,7 +275,7 @@ class PaintedWidget(Guarded, Widget):
         return Strip(self._segments(y, width), width)
 
     def _segments(self, y: int, width: int) -> list[Segment]:
-        """A line; a fault in the widget is shown in its place and nowhere else."""
+        """Return a line; a fault in the widget is shown in its place and nowhere else."""
         try:
             if not self._lines:
                 self._lines = self.visible_lines(width, self.size.height)
@@ -286,7 +286,7 @@ class PaintedWidget(Guarded, Widget):
 
 
 def _runs(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Lines in order as runs of them: the first, and the one behind the last."""
+    """Yield lines in order as runs of them: the first, and the one behind the last."""
     for _, run in groupby(enumerate(lines), lambda pair: pair[1] - pair[0]):
         found = [line for _, line in run]
         yield found[0], found[-1] + 1
@@ -309,7 +309,7 @@ class _Still(_Widget):
         return lines if crop.column_span == whole.column_span else [line.crop(*crop.column_span) for line in lines]
 
     def _whole(self, whole: Region) -> list[Strip]:
-        """All lines; those between the edges are one line again and again."""
+        """Return all lines; those between the edges are one line again and again."""
         gutter = self.styles.gutter
         between = whole.height - gutter.height
         if between < 2:

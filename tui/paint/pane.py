@@ -83,9 +83,9 @@ class Pane(PaintedWidget, can_focus=True):
     kind: ClassVar[str] = ""
     """How keys.py calls the pane."""
     shows_running: ClassVar[bool] = False
-    """Whether it is to be told of a movement under way, thirty times a second."""
+    """True if it is to be told of a movement under way, thirty times a second."""
     follows_selection: ClassVar[bool] = True
-    """Whether it shows anything of the selected operation; one that does not is spared its changes."""
+    """True if it shows anything of the selected operation; one that does not is spared its changes."""
     help_text: ClassVar[str] = ""
     """What the pane shows, for `?`: one line of text a line."""
 
@@ -100,25 +100,25 @@ class Pane(PaintedWidget, can_focus=True):
 
     @property
     def is_typing(self) -> bool:
-        """Whether a line is being typed in the pane, so that keys are letters."""
+        """True if a line is being typed in the pane, so that keys are letters."""
         return False
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     def rows(self, width: int) -> list[Row]:
-        """All rows below the heading, for a pane of few."""
+        """Return all rows below the heading, for a pane of few."""
         return []
 
     def count(self, width: int) -> int:
-        """How many rows there are below the heading."""
+        """Return how many rows there are below the heading."""
         return len(self._all(width))
 
     def row(self, index: int, width: int) -> Row:
-        """One of the rows below the heading."""
+        """Return one of the rows below the heading."""
         return self._all(width)[index]
 
     def heading(self, width: int) -> list[Row]:
-        """The rows above the others, which do not scroll."""
+        """Return the rows above the others, which do not scroll."""
         if not self.title:
             return []
         mark: Cell = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
@@ -132,11 +132,11 @@ class Pane(PaintedWidget, can_focus=True):
 
     @property
     def chosen_name(self) -> str:
-        """What {row} stands for in a line; empty in a pane without rows to choose."""
+        """The text for {row} in a line; empty in a pane without rows to choose."""
         return ""
 
     def show_statistic(self, name: str) -> bool:
-        """Another number is to stand for a tensor; whether it is one that only this pane knows, and shows now."""
+        """Show another number for a tensor; True if only this pane knows it."""
         return False
 
     # --- what the base does --------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Pane(PaintedWidget, can_focus=True):
         self.host.perform(line)
 
     def row_at(self, y: int) -> int | None:
-        """The index of the row in a line of the pane; None in the heading and below the last."""
+        """Return the index of the row in a line of the pane; None in the heading and below the last."""
         width = self.size.width
         index = y - len(self.heading(width)) + self.top
         return index if self.top <= index < self.count(width) else None
@@ -207,14 +207,14 @@ class Pane(PaintedWidget, can_focus=True):
     # --- colours that are computed -------------------------------------------------------------------------------
 
     def colour(self, name: str) -> Color:
-        """A colour of the theme."""
+        """Return a colour of the theme."""
         found = self._colours.get(name)
         if found is None:
             found = self._colours[name] = Color.parse(self.app.theme_variables[name])
         return found
 
     def ramp(self, level: float, *, signed: bool = False) -> Color:
-        """The shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""
+        """Return the shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""
         key = level, signed
         found = self._colours.get(key)
         if found is None:
@@ -231,7 +231,7 @@ class Pane(PaintedWidget, can_focus=True):
         return ground.blend(end, min(abs(level), 1.0) ** 0.8)
 
     def tile(self, level: float, width: int = 2, *, signed: bool = False) -> Cell:
-        """One element as a shade; without colours also as a figure from 0 to 9 with its sign."""
+        """Return one element as a shade; without colours also as a figure from 0 to 9 with its sign."""
         key = level, width, signed
         found = self._tiles.get(key)
         if found is None:

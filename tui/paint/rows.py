@@ -26,19 +26,19 @@ _wide_len = lru_cache(maxsize=8_192)(_cell_len)
 
 
 def cell_len(text: str) -> int:
-    """How many cells a text takes."""
+    """Return how many cells a text takes."""
     return len(text) if text.isascii() else _wide_len(text)
 
 
 def printable(text: str) -> str:
-    """A name from a file without what would move the cursor; nothing in it is markup."""
+    """Return a name from a file without what would move the cursor; nothing in it is markup."""
     return "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
 
 
 def spark(
     numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
 ) -> str:
-    """One bar a number; NaN and Inf are letters, never a height."""
+    """Return one bar a number; NaN and Inf are letters, never a height."""
     return _spark(tuple(numbers), low, high, missing)
 
 
@@ -52,7 +52,7 @@ def _spark(values: tuple[float | None, ...], low: float | None, high: float | No
 
 
 def bar(value: float, low: float, high: float) -> str:
-    """The bar of one number between two others."""
+    """Return the bar of one number between two others."""
     if math.isnan(value):
         return "N"
     if math.isinf(value):
@@ -107,14 +107,14 @@ def clip_head(name: str, width: int) -> str:
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """The text in exactly so many cells, whatever the width of its characters."""
+    """Return the text in exactly so many cells, whatever the width of its characters."""
     short = text if cell_len(text) <= width else clip(text, width)
     blanks = " " * max(0, width - cell_len(short))
     return blanks + short if right else short + blanks
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """A line of text in parts of so many cells at most; its blanks stay, and what follows stands further in."""
+    """Return a line of text in parts of so many cells at most; its blanks stay, and what follows stands further in."""
     if cell_len(line) <= width:
         return [line]
     body = line.lstrip()
@@ -123,27 +123,27 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def width_of(row: Row) -> int:
-    """How many cells a row takes."""
+    """Return how many cells a row takes."""
     return sum([len(text) if text.isascii() else _wide_len(text) for text, _ in row])
 
 
 def spread(left: Row, right: Row, width: int) -> Row:
-    """One part at the left edge, one at the right."""
+    """Return one part at the left edge, one at the right."""
     return [*left, (" " * max(1, width - width_of(left) - width_of(right)), ""), *right]
 
 
 def overlaid(row: Row, token: str) -> Row:
-    """The row with another token over all of its own."""
+    """Return the row with another token over all of its own."""
     return [(text, f"{own} {token}".strip() if isinstance(own, str) else own) for text, own in row]
 
 
 def shape_of(shape: Sequence[int]) -> str:
-    """A shape in lists: 1×16; [] for rank 0."""
+    """Return a shape in lists: 1×16; [] for rank 0."""
     return "×".join("?" if size < 0 else str(size) for size in shape) or "[]"
 
 
 def short_count(value: int) -> str:
-    """An iteration on an axis: 5, 20k, 3M."""
+    """Return an iteration on an axis: 5, 20k, 3M."""
     if value and value % 10**6 == 0:
         return f"{value // 10**6}M"
     if value >= 10_000 and value % 1000 == 0:
@@ -152,7 +152,7 @@ def short_count(value: int) -> str:
 
 
 def elements(value: np.ndarray[Any, Any], room: int) -> str:
-    """The elements of a tensor one after another, as in lists; the first ones where there is no room for all."""
+    """Return the elements of a tensor one after another, as in lists; the first ones where there is no room for all."""
     shown = ""
     for place, element in enumerate(value.reshape(-1)[: max(room, 0)].tolist()):
         word = number(element) if isinstance(element, bool | int | float) else printable(str(element))

@@ -53,7 +53,7 @@ TOKEN_STYLES: Final[Mapping[str, TokenStyle]] = {
 
 
 def style_of(token: str, ground: Color, theme: Mapping[str, str]) -> Style:
-    """What a token adds to a pane's own style. KeyError for a token that there is not.
+    """Return the style that a token adds to a pane's own. KeyError for a token that there is not.
 
     `ground` is the background of the pane; `theme` has the theme's colours by name.
     """

@@ -1,4 +1,4 @@
-"""What stands around the panes of a screen: where one is, above; answers, keys and tabs, below."""
+"""The lines around the panes of a screen: where one is, above; answers, keys and tabs, below."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TopBar(BarPane):
         self.view_name = view
 
     def rows(self, width: int) -> list[Row]:
-        """The one row."""
+        """Return the one row."""
         right = self._right(width)
         parts = self._parts(width)
         room = width - width_of(right) - 12
@@ -113,11 +113,11 @@ class AnswerLine(BarPane):
         self.changed()
 
     def update(self, state: State) -> None:
-        """What it shows is put here, and stays as moments pass."""
+        """Keep what was put."""
         self.state = state
 
     def rows(self, width: int) -> list[Row]:
-        """The one row."""
+        """Return the one row."""
         return [
             [("  ", ""), (self._text if len(self._text) < width - 2 else self._text[: width - 3] + "…", self._tone)]
         ]
@@ -140,11 +140,11 @@ class KeysLine(BarPane):
             self.changed()
 
     def update(self, state: State) -> None:
-        """What it shows is put here, and stays as moments pass."""
+        """Keep what was put."""
         self.state = state
 
     def rows(self, width: int) -> list[Row]:
-        """The one row."""
+        """Return the one row."""
         row: Row = []
         for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2):
             row += [(key, "key"), (f" {word}   ", "dim")]
@@ -162,7 +162,7 @@ class Tabs(BarPane):
         self.shown = "ops"
 
     def rows(self, width: int) -> list[Row]:
-        """The one row."""
+        """Return the one row."""
         row: Row = []
         for name in self.NAMES:
             on = name == self.shown

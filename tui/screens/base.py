@@ -107,22 +107,22 @@ class DebugScreen(Guarded, Screen[None]):
         yield TooSmall(self.host, id="too-small")
 
     def body(self) -> ComposeResult:
-        """What the screen shows."""
+        """Yield the panes."""
         yield from ()
 
     def below(self) -> ComposeResult:
-        """What stands between the body and the prompt."""
+        """Yield the panes between the body and the prompt."""
         yield from ()
 
     def first_pane(self) -> Pane | None:
-        """The pane that gets the focus when the screen opens."""
+        """Return the pane that gets the focus when the screen opens."""
         return next((pane for pane in self.query(Pane) if pane.focusable), None)
 
     # --- state ---------------------------------------------------------------------------------------------------
 
     @property
     def is_ready(self) -> bool:
-        """Whether its parts are there: no longer when the application is being left."""
+        """True if its parts are there: no longer when the application is being left."""
         return self._has_parts and self.app.is_running
 
     def show(self, state: State) -> None:
@@ -155,11 +155,11 @@ class DebugScreen(Guarded, Screen[None]):
             self.query_one("#answer", AnswerLine).put(text, tone)
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
-        """Show an answer of several lines; whether this screen can."""
+        """Show an answer of several lines; True if this screen can."""
         return False
 
     def close_card(self) -> bool:
-        """Close what covers something; whether there was anything."""
+        """Close what covers something; True if there was anything."""
         return False
 
     def show_tab(self, name: str) -> None:
@@ -215,7 +215,7 @@ class DebugScreen(Guarded, Screen[None]):
             self.update_node_styles()
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
-        """The classes by which the arrangement of the parts depends on the size."""
+        """Return the classes by which the arrangement of the parts depends on the size."""
         return {
             "-small": width < LEAST[0] or height < LEAST[1],
             "-tiny": width < 100,
@@ -251,7 +251,7 @@ class DebugScreen(Guarded, Screen[None]):
         self.heed(event)
 
     def heed(self, event: events.Key) -> bool:
-        """Do what a key means in the focused pane; whether it means anything."""
+        """Do what a key means in the focused pane; True if it means anything."""
         pane = self.host.focused_pane
         command = self.dispatcher.feed(event, "" if pane is None else pane.kind)
         self.show_keys()
@@ -270,16 +270,16 @@ class Colon(Pane, can_focus=False):
     follows_selection: ClassVar[bool] = False
 
     def rows(self, width: int) -> list[Row]:
-        """The one row."""
+        """Return the one row."""
         return [[(":", "key")]]
 
 
 class TooSmall(Pane, can_focus=False):
-    """What stands there where nothing else has room."""
+    """A sentence where nothing else has room."""
 
     follows_selection: ClassVar[bool] = False
 
     def rows(self, width: int) -> list[Row]:
-        """A sentence."""
+        """Return a sentence."""
         columns, rows = self.app.size
         return [[(f"{LEAST[0]}x{LEAST[1]} is needed, this is {columns}x{rows}", "")]]

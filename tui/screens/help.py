@@ -44,7 +44,7 @@ class KeyHelp(Pane):
         self._asked = host.asked_pane
 
     def rows(self, width: int) -> list[Row]:
-        """All lines; there are some hundred. With much room the command words stand beside the keys."""
+        """Return all lines; there are some hundred. With much room the command words stand beside the keys."""
         if width < _TWICE:
             return [*self._keys(width), [], *_words(width)]
         half = width // 2
@@ -66,7 +66,7 @@ class KeyHelp(Pane):
         return [*rows, *(row for key in keymap if not key.panes for row in _key_rows(key, width))]
 
     def heading(self, width: int) -> list[Row]:
-        """How much there is."""
+        """Return how much there is."""
         count, room = self.count(width), self.size.height - 1
         place = f"rows {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
         self.note = f"{place}q, Esc close "
@@ -85,7 +85,7 @@ def _words(width: int) -> list[Row]:
 
 
 def _key_rows(key: Key, width: int) -> list[Row]:
-    """The keys, what they do, and at the right edge of the texts the command, where there is room for it."""
+    """Return the keys, what they do, and at the right edge of the texts the command, where there is room for it."""
     is_wide = width >= _KEYS + _LEAST_HELP + _COMMAND
     room = min(width - _KEYS - (4 if not is_wide else _COMMAND), _HELP)
     command = _PLACES.sub(lambda found: found[1].upper(), key.command)
@@ -97,7 +97,7 @@ def _key_rows(key: Key, width: int) -> list[Row]:
 
 
 def _word_rows(usage: str, help: str, width: int) -> list[Row]:
-    """A command word and what it does; below it where there is no room beside it."""
+    """Return a command word and what it does; below it where there is no room beside it."""
     beside = len(usage) < _USAGE and width >= _USAGE + _COMMAND
     left = _USAGE if beside else 6
     parts = textwrap.wrap(help, max(width - left - 3, 20))

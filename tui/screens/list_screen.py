@@ -40,7 +40,7 @@ class ListScreen(DebugScreen):
         yield AnswerCard(self.host, id="card").add_class("hidden")
 
     def more_about(self, listed: Any) -> Pane | None:
-        """A pane below the list."""
+        """Return a pane below the list."""
         return None
 
     def fit(self, width: int, height: int) -> None:

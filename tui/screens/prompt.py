@@ -39,7 +39,7 @@ class Prompt(Input):
         self._tabs: list[str] = []
 
     def candidates(self, text: str) -> list[str]:
-        """What the last word of the text may become: a command, or for its object an operation."""
+        """Return the completions of a text: a command, or for its object an operation."""
         head, _, word = text.rpartition(" ")
         if not head:
             return [name for name in self.host.words() if name.startswith(word)]

@@ -1,1 +1,1 @@
-"""What the application keeps: layout, inputs, session."""
+"""Session, layout and inputs of the application."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:
-    """A debugger on these inputs, which keeps their files from being written over."""
+    """Return a debugger on these inputs, which keeps their files from being written over."""
     debugger = opening.make(inputs)
     debugger.protected += files
     return debugger
@@ -54,7 +54,7 @@ class InputChooser:
         return self.choices
 
     def _choices_of(self, opening: Opening) -> InputChoices:
-        """Those of a model; large values are made in a thread of their own."""
+        """Return those of a model; large values are made in a thread of their own."""
         from tui.screens.inputs.choices import InputChoices
         from tui.screens.inputs.loading import Loader
 

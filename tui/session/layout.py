@@ -19,7 +19,7 @@ _LONGEST: Final = 200
 
 
 def layout_of(app: Application) -> dict[str, Any]:
-    """Return what there is to keep."""
+    """What there is to keep."""
     focused, front = app.focused_pane, app.front
     return {
         "theme": app.theme,
@@ -55,7 +55,7 @@ def _put_screen(app: Application, layout: Mapping[str, Any]) -> None:
 
 
 def typed_lines(layout: Mapping[str, Any]) -> list[str]:
-    """What was typed at the prompt."""
+    """Return the lines that were typed at the prompt."""
     lines = layout.get("lines")
     found = lines[-_MOST_LINES:] if isinstance(lines, list) else []
     return [line[:_LONGEST] for line in found if isinstance(line, str) and line.isprintable()]

@@ -18,7 +18,7 @@ from stepper.session.sessions import restore_session, restore_stops, save_sessio
 def reopened(
     old: Debugger, reopen: Callable[[], Debugger], keep: Callable[[Debugger], str]
 ) -> tuple[Debugger, str, bool]:
-    """A debugger of the files as they are now, as far as possible where the old one was; a sentence on that, and
+    """Return a debugger of the files as they are now, as far as possible where the old one was; a sentence on that, and
     whether the place is the same."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rerun.session"
@@ -50,7 +50,7 @@ def _followed(
 
 
 def _left_out(old: Debugger) -> str:
-    """What was of moments of the old run, and means nothing in another."""
+    """Return a sentence on the marks and branches of the old run, which mean nothing in another."""
     branches = [branch.name for branch in old.branches if branch.name != ORIGINAL]
     groups = (("mark", "marks", sorted(old.marks)), ("branch", "branches", branches))
     parts = [f"{one if len(names) == 1 else many} {', '.join(names)}" for one, many, names in groups if names]

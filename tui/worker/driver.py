@@ -83,7 +83,7 @@ class Driver:
         self._is_due = False
         self._logged: deque[str] = deque(maxlen=_LOGGED)
         self.is_open = isinstance(debugger, Debugger)
-        """Whether there is a debugger; before that, its inputs are chosen."""
+        """True if there is a debugger; before that, its inputs are chosen."""
         self.is_closed = False
         if isinstance(debugger, Debugger):
             self._open(debugger)
@@ -141,7 +141,7 @@ class Driver:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether something waits that does not give way."""
+        """True if something waits that does not give way."""
         return self._pressing > 0
 
     def adjust(self, adjustment: Adjustment) -> None:
@@ -149,7 +149,7 @@ class Driver:
         self._put(adjustment)
 
     def pause(self) -> bool:
-        """Make the movement under way stop where it is; whether there is one."""
+        """Make the movement under way stop where it is; True if there is one."""
         with self._lock:
             busy = bool(self._command)
             if busy:
@@ -174,12 +174,12 @@ class Driver:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything that was asked for is not done yet."""
+        """True if anything that was asked for is not done yet."""
         return self._waiting > 0
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether everything is done, the histories as well."""
+        """True if everything is done, the histories as well."""
         return self._resting
 
     def ended(self, patience: float = 10.0) -> Debugger | None:
@@ -250,7 +250,7 @@ class Driver:
                 self._save(due=False)
 
     def _next_job(self) -> Request | None:
-        """The next job, whenever it comes; before that the session is saved, if that is due."""
+        """Return the next job, whenever it comes; before that the session is saved, if that is due."""
         if self._is_due:
             try:
                 return self._jobs.get(timeout=EVERY)
@@ -268,7 +268,7 @@ class Driver:
             self._app.post_message(Answered("saving the session", lambda _answer: None, None, trouble))
 
     def _made(self) -> bool:
-        """Make the debugger; whether that went well."""
+        """Make the debugger; True if that went well."""
         assert callable(self._make)
         try:
             self._open(self._make())
@@ -335,7 +335,7 @@ class Driver:
         return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer))
 
     def _stand(self) -> None:
-        """What happens from now on happens here."""
+        """Note the place of the run in the log."""
         debugger = self._debugger
         self.log.stand(debugger.machine.tick, debugger.branches.name, debugger.stop.place)
 
@@ -364,7 +364,7 @@ class Driver:
             self._resting = self._waiting == 0
 
     def _fill(self) -> bool:
-        """Prove the last stop, and fetch what the histories lack; whether there is more to see now."""
+        """Prove the last stop, and fetch what the histories lack; True if there is more to see now."""
         with self._lock:
             if self._waiting:
                 return False
@@ -384,13 +384,13 @@ class Driver:
 
 
 def _notes(answer: Answer) -> tuple[str, ...]:
-    """What a movement said beside where it ended: notes, and the answers to the commands of a breakpoint."""
+    """Return the lines of a movement beside where it ended: notes, and the answers to the commands of a breakpoint."""
     said = [line for one in answer.data.get("breakpoint_commands", ()) for line in one["answer"]["lines"]]
     return (*answer.data.get("notes", ()), *said)
 
 
 def _moves(line: str) -> bool:
-    """Whether a line is a movement, or nothing, which repeats one."""
+    """True if a line is a movement, or nothing, which repeats one."""
     word = line.split(maxsplit=1)[0] if line.strip() else "next"
     try:
         command = command_called(word)

@@ -24,7 +24,7 @@ _SETTING: Final = tuple([word] for word in ("break", "b", "change", "delete", "e
 
 
 class LogKind(Enum):
-    """What an entry is; the value is the word for it."""
+    """Kind of an entry; the value is the word for it."""
 
     MOVED = "moved"
     STOPPED = "stopped"
@@ -74,7 +74,7 @@ class EventLog:
         self._entries.append(entry)
 
     def entries(self) -> tuple[LogEntry, ...]:
-        """All that are kept, the newest last; the same tuple as long as nothing is added."""
+        """Return all that are kept, the newest last; the same tuple as long as nothing is added."""
         newest = self._entries[-1].number if self._entries else 0
         if newest != self._seen[0]:
             self._seen = newest, tuple(self._entries.copy())

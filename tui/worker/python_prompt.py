@@ -73,7 +73,7 @@ class FrameValues(Mapping[str, Array]):
 
 
 class PythonPrompt:
-    """What was assigned so far, and the line that is evaluated now."""
+    """The names assigned so far, and the line that is evaluated now."""
 
     def __init__(self) -> None:
         self._names: dict[str, Any] = {"np": np}
@@ -81,7 +81,7 @@ class PythonPrompt:
         self._lock = threading.Lock()
 
     def evaluate(self, debugger: Debugger, line: str, depth: int) -> tuple[str, ...]:
-        """What the line prints and what it is. UsageError, with what Python says, where it fails."""
+        """Evaluate a line; return what it prints, and its value. UsageError, with what Python says, where it fails."""
         stack = debugger.machine.stack
         frames = frame_views(stack)
         loop = innermost_loop(stack[: depth + 1])
@@ -121,7 +121,7 @@ class PythonPrompt:
                 self._thread = None
 
     def interrupt(self) -> bool:
-        """Raise Interrupted in the line that is evaluated; whether there is one. From another thread."""
+        """Raise Interrupted in the line that is evaluated; True if there is one. From another thread."""
         with self._lock:
             if self._thread is None:
                 return False

@@ -1,4 +1,4 @@
-"""What the application asks of the worker, as frozen values with names: they can be logged, compared and tested."""
+"""Requests of the application to the worker, as frozen values with names: they can be logged, compared and tested."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Snapshots:
             self._events[tick, kind] = TimelineEvent(tick, level.run, level.iteration, kind, text, self._place(kind))
 
     def _place(self, kind: Happening) -> tuple[int, int] | None:
-        """The operation just executed; of an edit that whose value was changed."""
+        """Return the operation just executed; of an edit that whose value was changed."""
         machine, timeline = self._debugger.machine, self._debugger.timeline
         frame = machine.stack[-1]
         index = frame.pc - 1 if frame.phase is Phase.RUNNING else len(frame.program.operations) - 1
@@ -186,7 +186,7 @@ class Snapshots:
         return (id(frame.program), index) if index >= 0 else None
 
     def take(self) -> State:
-        """The present moment."""
+        """Return the present moment."""
         debugger = self._debugger
         stack = debugger.machine.stack
         depth = max(min(len(stack) - 1, len(stack) - 1 - self._session.level), 0)
@@ -243,7 +243,7 @@ class Snapshots:
         return self.statistics.cells(depth, *self._cells)
 
     def fill(self, enough: Callable[[], bool]) -> bool:
-        """Fetch what the histories of the present loop lack; whether there is more to see."""
+        """Fetch what the histories of the present loop lack; True if there is more to see."""
         stack = self._debugger.machine.stack
         depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
         if depth is None:

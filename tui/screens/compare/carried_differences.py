@@ -1,4 +1,4 @@
-"""What is carried from iteration to iteration, beside the reference: a bar an iteration on a log scale."""
+"""Carried values beside the reference: a bar an iteration on a log scale."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class CarriedDifferences(Pane, can_focus=False):
     title = "what is carried, by iteration"
 
     def heading(self, width: int) -> list[Row]:
-        """What the numbers are, where there is room to say so."""
+        """Return the title, with what the numbers are where there is room."""
         self.note = "largest difference " if width >= 52 else ""
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """All back edges, then what the signs mean."""
+        """Return all back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
         if loop is None or comparison is None or not comparison.is_beside_reference or comparison.problem:
             why = "the moment is in no loop" if loop is None else "there is nothing to compare with"

@@ -73,7 +73,7 @@ class OperationDifferences(Pane):
         return found if self._all_shown else [one for one in found if one.measure is not None]
 
     def heading(self, width: int) -> list[Row]:
-        """The scale below the heading."""
+        """Return the scale below the heading."""
         rows = super().heading(width)
         if not self._shown():
             return rows
@@ -96,11 +96,11 @@ class OperationDifferences(Pane):
         return _LOWEST, high + (high - _LOWEST) % 2
 
     def count(self, width: int) -> int:
-        """A row an operation, or a sentence."""
+        """Return a row an operation, or a sentence."""
         return len(self._shown()) or len(self._sentence(width))
 
     def row(self, index: int, width: int) -> Row:
-        """One operation."""
+        """Return one operation."""
         shown = self._shown()
         if not shown:
             return [("  ", ""), (self._sentence(width)[index], "dim")]
@@ -171,7 +171,7 @@ def _distance(value: float) -> str:
 
 
 def _widths(width: int) -> tuple[int, int]:
-    """Cells of the name and of the bar."""
+    """Return cells of the name and of the bar."""
     rest = width - 3 - 11 - (11 if width >= 70 else 0) - 3 - 13
     cells = max(min(rest * 55 // 100, 36), 8)
     return max(rest - cells, 8), cells

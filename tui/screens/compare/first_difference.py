@@ -20,7 +20,7 @@ class FirstDifferencePane(Pane, can_focus=False):
     title = "first difference"
 
     def heading(self, width: int) -> list[Row]:
-        """What it is compared with at the right."""
+        """Return the title, with the reference at the right."""
         comparison = self.state.comparison
         title = "" if comparison is None else clip_head(printable(comparison.title), max(width // 2, 10))
         self.note = f"against {title} " if title else "nothing to compare with "
@@ -30,7 +30,7 @@ class FirstDifferencePane(Pane, can_focus=False):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """The sentence."""
+        """Return the sentence."""
         comparison = self.state.comparison
         if comparison is None or not comparison.is_beside_reference or comparison.problem:
             return [[]]

@@ -58,7 +58,7 @@ class BoxLooks:
 
 
 def _is_bad(frame: FrameView, history: HistoryView, index: int) -> bool:
-    """Whether the operation gave NaN or Inf in this iteration."""
+    """True if the operation gave NaN or Inf in this iteration."""
     row = (frame.iteration or 0) - history.first
     if not (0 <= row < len(history.known) and frame.is_done(index) and history.known[row, index]):
         return False
@@ -66,13 +66,13 @@ def _is_bad(frame: FrameView, history: HistoryView, index: int) -> bool:
 
 
 def centred(text: str, room: int) -> str:
-    """In the middle of so many cells."""
+    """Return in the middle of so many cells."""
     blanks = max(room - cell_len(text), 0)
     return " " * (blanks // 2) + text + " " * (blanks - blanks // 2)
 
 
 def joined(cells: Cells, tones: Tones) -> Row:
-    """Neighbours of one tone as one piece."""
+    """Return neighbours of one tone as one piece."""
     row: Row = []
     start = 0
     for place in range(1, len(cells) + 1):
@@ -176,7 +176,7 @@ class Painter:
             owners[place] = owner
 
     def _is_back(self, owner: Owner) -> bool:
-        """Whether the wire is a back edge."""
+        """True if the wire is a back edge."""
         return owner[0] < 0 or owner[0] in self._drawing.carried
 
     def _weight(self, owner: Owner) -> int:
@@ -222,7 +222,7 @@ class Painter:
         return cells
 
     def _sign_cells(self, key: int, text: str) -> list[tuple[str, str]]:
-        """Words without a frame, where a wire is cut."""
+        """Return words without a frame, where a wire is cut."""
         look = self._look(key)
         tone = "bad" if look == "bad" else "back" if key in self._drawing.carried else "dim"
         return [(letter, tone) for letter in text]

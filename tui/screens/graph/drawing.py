@@ -119,18 +119,18 @@ class Drawing(Struct, eq=False):
         return found
 
     def readers(self, key: int) -> list[int]:
-        """The boxes that read a box, from left to right."""
+        """Return the boxes that read a box, from left to right."""
         found = {edge.target for edge in self.graph.edges if edge.source == key}
         return sorted(found, key=lambda other: self.layout.boxes[other].centre)
 
     def sources(self, key: int) -> list[int]:
-        """The boxes that a box reads, from left to right."""
+        """Return the boxes that a box reads, from left to right."""
         found = {edge.source for edge in self.graph.edges if edge.target == key}
         return sorted(found, key=lambda other: self.layout.boxes[other].centre)
 
 
 def body_of(program: Program) -> Body | None:
-    """The body of a port map that a program is of; None for the model's own graph."""
+    """Return the body of a port map that a program is of; None for the model's own graph."""
     if not program.path:
         return None
     return next(body for body in program.path[-1].bodies if body.graph is program.graph)
@@ -198,7 +198,7 @@ def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> Non
 
 
 def label_of(program: Program, node: DrawnNode) -> str:
-    """What stands in a box."""
+    """Return the text of a box."""
     return printable(_label(program, node))
 
 
@@ -251,7 +251,7 @@ class Drawings:
         self._kept: OrderedDict[Hashable, tuple[Program, Drawing]] = OrderedDict()
 
     def get(self, program: Program, *how: int) -> Drawing | None:
-        """A drawing that was made before of this program in this manner."""
+        """Return a drawing that was made before of this program in this manner."""
         found = self._kept.get((id(program), *how))
         return None if found is None else found[1]
 

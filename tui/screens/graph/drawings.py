@@ -1,4 +1,4 @@
-"""What the body pane draws: small bodies whole, large ones around one operation; made at once, or by the worker."""
+"""Drawings of bodies: small ones whole, large ones around one operation; made at once, or by the worker."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LookAround(Struct, frozen=True):
 
 
 def is_large(program: Program) -> bool:
-    """Whether only a neighbourhood of its operations is drawn."""
+    """True if only a neighbourhood of its operations is drawn."""
     return len(program.layers) > MOST_WHOLE
 
 
@@ -54,7 +54,7 @@ class BodyDrawings:
         self._asked: set[tuple[int, ...]] = set()
 
     def whole(self, program: Program, zoom: int) -> Drawing | None:
-        """A body; None until the worker has it."""
+        """Return a body; None until the worker has it."""
         known = self._kept.get(program, zoom)
         if known is None and len(program.graph.layers) <= MOST_AT_ONCE:
             known = draw(program, zoom)

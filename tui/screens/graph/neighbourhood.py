@@ -43,12 +43,12 @@ _LOW: Final = 20
 
 
 def usual_reach(height: int) -> int:
-    """The index of what is shown at first in so many rows."""
+    """Return the index of what is shown at first in so many rows."""
     return _USUAL[height >= _LOW]
 
 
 class _Cut(Struct):
-    """What becomes of the wires of chosen boxes: those between them, and signs for those that leave."""
+    """Wires of chosen boxes: those between them, and signs for those that leave."""
 
     edges: list[LayoutEdge[int]]
     nodes: list[DrawnNode]
@@ -56,7 +56,7 @@ class _Cut(Struct):
     carried: set[int]
 
     def sign(self, key: int, label: str, layers: Iterable[int]) -> int:
-        """One more sign; its key."""
+        """Return one more sign; its key."""
         self.signs[key] = label
         self.nodes.append(DrawnNode(key, NodeKind.GROUP, label, tuple(layers)[:_STANDING]))
         return key
@@ -89,11 +89,11 @@ class Surroundings:
         }
 
     def box_of(self, layer: int) -> int:
-        """The box in which a layer is."""
+        """Return the box in which a layer is."""
         return self._graph.box_of[layer]
 
     def around(self, key: int, reach: Reach) -> Drawing:
-        """The neighbourhood of a box, laid out."""
+        """Return the neighbourhood of a box, laid out."""
         chosen = self._near(key, reach.levels)
         cut = _Cut([], [self._graph.node(each) for each in sorted(chosen)], {}, set())
         lanes = self._lanes(chosen)
@@ -118,7 +118,7 @@ class Surroundings:
     # --- which boxes ---------------------------------------------------------------------------------------------
 
     def _near(self, key: int, levels: int) -> set[int]:
-        """The boxes that are drawn: level by level upwards and downwards in turn, as long as there is room."""
+        """Return the boxes that are drawn: level by level upwards and downwards in turn, as long as there is room."""
         chosen, above, below = {key}, [key], [key]
         for _ in range(levels):
             above = self._further(key, above, chosen, up=True)
@@ -141,7 +141,7 @@ class Surroundings:
         return [edge.target for edge in self._readers.get(key, ())]
 
     def _nearest(self, key: int, others: Iterable[int]) -> list[int]:
-        """Each once, the nearest in the order of execution first."""
+        """Return each once, the nearest in the order of execution first."""
         here = self._places[key]
         return sorted(dict.fromkeys(others), key=lambda other: abs(self._places[other] - here))
 
@@ -163,7 +163,7 @@ class Surroundings:
             cut.edges += [LayoutEdge(key, sign, output) for output in dict.fromkeys(edge.output for edge in leaving)]
 
     def _lanes(self, chosen: set[int]) -> list[DrawnBackEdge]:
-        """The back edges of which nothing is cut: their ends stand on the first and the last rank."""
+        """Return the back edges of which nothing is cut: their ends stand on the first and the last rank."""
         backs = list(dict.fromkeys(back for key in sorted(chosen) for back in self._backs.get(key, ())))
         outside = {end for back in backs if not {back.tail, back.head} <= chosen for end in (back.tail, back.head)}
         return [back for back in backs if outside.isdisjoint((back.tail, back.head))]
@@ -192,6 +192,6 @@ class Surroundings:
         return f"{mark} {label_of(self.program, self._graph.node(hidden[0]))}"
 
     def _standing(self, hidden: Sequence[int]) -> list[int]:
-        """The operations behind a sign, the nearest first; of a box the one that gives its value."""
+        """Return the operations behind a sign, the nearest first; of a box the one that gives its value."""
         layers = self.program.layers
         return [layers[self._places[key]].id for key in hidden if 0 <= self._places[key] < len(layers)]

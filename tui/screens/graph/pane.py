@@ -74,7 +74,7 @@ class BodyGraph(Pane):
         self.changed()
 
     def _found(self) -> Drawing | None:
-        """The body, or the neighbourhood of an operation; None where it is not ready yet."""
+        """Return the body, or the neighbourhood of an operation; None where it is not ready yet."""
         program = self._program()
         if program is None:
             return None
@@ -89,13 +89,13 @@ class BodyGraph(Pane):
         return usual_reach(self.size.height) if self._reach is None else self._reach
 
     def _program(self) -> Program | None:
-        """The graph of the frame that is looked at; at the end of the run the model's own."""
+        """Return the graph of the frame that is looked at; at the end of the run the model's own."""
         if self.state.frame is not None:
             return self.state.frame.program
         return None if self.state.view is None else self.host.driver.compiled.main
 
     def _layer(self) -> int | None:
-        """The selected operation, by its layer's id."""
+        """Return the selected operation, by its layer's id."""
         frame, cursor = self.state.frame, self.state.cursor
         return None if frame is None or cursor is None else frame.layers[cursor].id
 
@@ -200,7 +200,7 @@ class BodyGraph(Pane):
             self.post_line(f"select {self._operation_of(chosen)}")
 
     def _operation_of(self, key: int) -> int | None:
-        """The operation that is selected with a box: its last; with a sign the nearest behind it."""
+        """Return the operation that is selected with a box: its last; with a sign the nearest behind it."""
         assert self._drawing is not None
         found = map(self._index_of, self._drawing.graph.node(key).layers)
         indices = [index for index in found if index is not None]
@@ -232,7 +232,7 @@ class BodyGraph(Pane):
     # --- painting ------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
-        """How many boxes, of which kind; or around what, and how far."""
+        """Return how many boxes, of which kind; or around what, and how far."""
         drawing = self._drawing
         text = "" if drawing is None else f"{len(drawing.graph.nodes)} ops · {_ZOOMS[self.zoom]}"
         if drawing is not None and drawing.is_part:
@@ -241,7 +241,7 @@ class BodyGraph(Pane):
         return [spread([mark, (self.title, "title-on" if self.has_focus else "title")], [(text + " ", "note")], width)]
 
     def _whereabouts(self, room: int) -> str:
-        """Which part of the body is drawn; less of that where there is less room."""
+        """Return which part of the body is drawn; less of that where there is less room."""
         program, cursor = self._program(), self.state.cursor
         if program is None:
             return ""
@@ -259,7 +259,7 @@ class BodyGraph(Pane):
         return f"{clip(name, max(room - len(far) - 3, 4))} · {far}"
 
     def count(self, width: int) -> int:
-        """As many as are seen."""
+        """Return as many as are seen."""
         return max(self.size.height - 1, 0)
 
     def visible_lines(self, width: int, height: int) -> list[Row]:

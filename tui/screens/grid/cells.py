@@ -45,7 +45,7 @@ class GridPart:
 
     @staticmethod
     def of_numbers(cells: CellsView | None, entries: Sequence[OperationEntry], left: int, columns: int) -> GridPart:
-        """The statistic of each value; unknown where there is nothing."""
+        """Return the statistic of each value; unknown where there is nothing."""
         tile = _tile(cells, _operations(entries), left, columns)
         return _part(
             entries, left, columns, _number_codes(tile, left), np.where(tile.known, tile.numbers, math.nan)[1:]
@@ -55,7 +55,7 @@ class GridPart:
     def of_differences(
         cells: DifferenceGrid | None, entries: Sequence[OperationEntry], left: int, columns: int
     ) -> GridPart:
-        """How far each value is from the reference's."""
+        """Return how far each value is from the reference's."""
         codes, distances = _difference_codes(cells, _operations(entries), left, columns)
         return _part(entries, left, columns, codes, distances)
 
@@ -77,7 +77,7 @@ def _part(entries: Sequence[OperationEntry], left: int, columns: int, codes: Arr
 
 
 def _folded(codes: Array) -> Array:
-    """What is remarkable in a group."""
+    """Return the most remarkable code of a group, in each iteration."""
     worst = codes.max(axis=1)
     remarkable = np.where(worst >= ODD, worst, np.where(worst >= CHANGED - 1, CHANGED - 1, FOLDED))
     found: Array = np.where((codes == UNKNOWN).all(axis=1), UNKNOWN, remarkable)
@@ -108,7 +108,7 @@ def _number_codes(tile: Tile, left: int) -> Array:
 
 
 def _levels(numbers: Array, finite: Array) -> Array:
-    """The place of each number between the least and the largest of its operation; -1 where there is none."""
+    """Return the place of each number between the least and the largest of its operation; -1 where there is none."""
     if not numbers.size:
         return np.zeros(numbers.shape, np.int64)
     low = np.where(finite, numbers, math.inf).min(axis=0)
@@ -145,7 +145,7 @@ _THIN = Style(bold=False)
 
 
 def happenings(state: State, frame: FrameView | None, edited: str) -> dict[Cell, str]:
-    """The glyphs of stops and edits in this run of a frame, by cell."""
+    """Return the glyphs of stops and edits in this run of a frame, by cell."""
     glyphs = {Happening.STOP: GLYPHS["break"], Happening.EDIT: edited}
     return {
         Cell(event.iteration, event.place[1]): glyphs[event.kind]
@@ -167,7 +167,7 @@ class CellPaint:
         self._cells = {}
 
     def cell(self, code: int, wide: int, value: float) -> Row:
-        """A cell of this code, and where it is wide the air behind it; a very wide one has the number, too."""
+        """Return a cell of this code, and where it is wide the air behind it; a very wide one has the number, too."""
         found = self._cells.get((code, wide))
         if found is None:
             width = wide - 1 if wide > 3 else wide
@@ -182,7 +182,7 @@ class CellPaint:
         return found
 
     def _look_of(self, code: int) -> tuple[str, Token]:
-        """A glyph and how it is painted."""
+        """Return a glyph and how it is painted."""
         if code >= DIFFERS:
             level, begins = divmod(code - DIFFERS, 2)
             figure = str(level * 9 // (LEVELS - 1)) if self._pane.look.plain else ""
@@ -200,14 +200,14 @@ class CellPaint:
         return glyph, self._shade(level)
 
     def _front(self, share: float = 0.0, *, loud: bool) -> Style:
-        """What is wrong: bold where it begins, thin where it lasts; the tint is that, and more for a larger share."""
+        """Return the style of an anomaly: bold where it begins, thin where it lasts; more tinted for a larger share."""
         ground, error = self._pane.colour("background"), self._pane.colour("error")
         tint = ground.blend(error, (0.30 if loud else 0.06) + 0.20 * share)
         ink = error if loud else ground.blend(error, 0.55 + 0.35 * share)
         return Style(color=ink.rich_color, bgcolor=tint.rich_color, bold=loud)
 
     def _shade(self, level: int) -> Style:
-        """A level from 0; -1: there is a value, but no number."""
+        """Return a level from 0; -1: there is a value, but no number."""
         share = 0.04 if level < 0 else 0.10 + 0.62 * level / (LEVELS - 1)
         ground = self._pane.colour("background").blend(self._pane.colour("secondary"), share)
         ink = ground.blend(ground.get_contrast_text(1), 0.9).rich_color

@@ -92,7 +92,7 @@ _STEPS: Final = tuple(digit * 10**power for power in range(12) for digit in (1, 
 
 
 def axis(first: int, count: int, cell: int, now: int, width: int) -> Row:
-    """Numbers of the iterations from `first` on, a column of `cell` cells each, in at most `width` cells."""
+    """Return numbers of the iterations from `first` on, a column of `cell` cells each, in at most `width` cells."""
     longest = len(short_count(first + count))
     every = next((step for step in _STEPS if step * cell > longest), _STEPS[-1])
     room = min(count * cell + longest, width)
@@ -124,14 +124,14 @@ _AMPLE: Final = 110
 
 
 def usual(width: int, room: int, iterations: int | None) -> int:
-    """Which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
+    """Return which of the widths it is without zoom, in `room` cells of a pane that is `width` wide."""
     least = 3 if width >= 146 else 2 if width > 106 else 1
     fitting = [at for at, wide in enumerate(WIDTHS) if iterations is not None and iterations * wide <= room]
     return max([least, *fitting[-1:]])
 
 
 def suffices(room: int, whole: int, iterations: int | None) -> bool:
-    """Whether all iterations fit into `room` cells, and with their numbers where they would have them in the whole."""
+    """True if all iterations fit into `room` cells, and with their numbers where they would have them in the whole."""
     if iterations is None or iterations * WIDTHS[3] > room:
         return False
     return room >= _AMPLE or iterations * NUMBERED <= room or iterations * NUMBERED > whole

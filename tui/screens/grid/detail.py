@@ -34,7 +34,7 @@ class GridDetail(Pane, can_focus=False):
         self._grid = grid
 
     def rows(self, width: int) -> list[Row]:
-        """The cell, then the legend."""
+        """Return the cell, then the legend."""
         cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
         rows: list[Row] = [[], [], []]
         if cell is not None and frame is not None and cells is not None and cells.program is frame.program:
@@ -44,7 +44,7 @@ class GridDetail(Pane, can_focus=False):
         return [*rows, [], self._legend(width)] if self.has_legend else rows
 
     def _held(self, cell: Cell) -> Array | None:
-        """The value itself, where the run holds it: that of the present iteration."""
+        """Return the value itself, where the run holds it: that of the present iteration."""
         frame = self._grid.frame
         if frame is None or (frame.iteration or 0) != cell.iteration or not frame.is_done(cell.operation):
             return None
@@ -110,7 +110,7 @@ class GridDetail(Pane, can_focus=False):
         return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
 
     def _difference(self, cell: Cell, room: int) -> Row:
-        """How far the value is from the reference's."""
+        """Return how far the value is from the reference's."""
         comparison, frame = self.state.comparison, self._grid.frame
         compared = None if comparison is None else comparison.grid
         if compared is None or frame is None or compared.program is not frame.program:
@@ -148,7 +148,7 @@ class GridDetail(Pane, can_focus=False):
         return row
 
     def _carried(self, iteration: int) -> list[str]:
-        """Which carried values begin to have NaN or Inf with this iteration."""
+        """Return which carried values begin to have NaN or Inf with this iteration."""
         history = self.state.loop_history
         found = []
         for one in history.carried if history is not None else ():
@@ -189,7 +189,7 @@ _BEFORE_BARS: Final = 27
 
 
 class GridHistory(Pane, can_focus=False):
-    """What the operation of the cell that is shown gave over the iterations."""
+    """Values of the selected operation over the iterations."""
 
     DEFAULT_CSS = "GridHistory { height: 1fr; }"
 
@@ -198,7 +198,7 @@ class GridHistory(Pane, can_focus=False):
         self._grid = grid
 
     def heading(self, width: int) -> list[Row]:
-        """Which operation, and what its columns are."""
+        """Return which operation, and what its columns are."""
         cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
         if cell is None or frame is None or cells is None:
             self.title = ""
@@ -207,7 +207,7 @@ class GridHistory(Pane, can_focus=False):
         return [*super().heading(width), [(f" {'iteration':>10}{cells.statistic:>8}{'change':>8}", "dim")]]
 
     def rows(self, width: int) -> list[Row]:
-        """One line an iteration: those that the grid shows, around the cell where they are too many."""
+        """Return one line an iteration: those that the grid shows, around the cell where they are too many."""
         cell, frame, cells = self._grid.cell, self._grid.frame, self.state.cells
         if cell is None or frame is None or cells is None or cells.program is not frame.program:
             return []

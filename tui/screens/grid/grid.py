@@ -87,7 +87,7 @@ class Grid(Pane):
         return Cell(moment.iteration, (state.cursor or 0) if own else max(moment.operation, 0))
 
     def columns(self) -> tuple[int, int]:
-        """The first iteration that is visible, and how many are."""
+        """Return the first iteration that is visible, and how many are."""
         room = max((self.size.width - self.label_width) // self.cell_width, 1)
         total = self._total()
         return self.left, room if total is None else max(min(room, total - self.left), 1)
@@ -106,7 +106,7 @@ class Grid(Pane):
         return self._wide[1]
 
     def leaves(self, width: int, whole: int) -> bool:
-        """Whether so much of the `whole` width does for all iterations."""
+        """True if so much of the `whole` width does for all iterations."""
         return suffices(width - self.label_width, whole - self.label_width, self._total())
 
     @property
@@ -116,17 +116,17 @@ class Grid(Pane):
 
     @property
     def shows_differences(self) -> bool:
-        """Whether the cells are how far the values are from a reference's, instead of their statistic."""
+        """True if the cells are how far the values are from a reference's, instead of their statistic."""
         comparison = self.state.comparison
         return self._by_difference and comparison is not None and comparison.is_beside_reference
 
     def listing(self) -> Listing | None:
-        """The rows of the frame."""
+        """Return the rows of the frame."""
         frame = self.frame
         return None if frame is None else self.host.folding.listing(frame.program)
 
     def _total(self) -> int | None:
-        """How many iterations there can be; None where there is no limit."""
+        """Return how many iterations there can be; None where there is no limit."""
         loop, cells = self.state.loop, self.state.cells
         if loop is None:
             return 1
@@ -166,7 +166,7 @@ class Grid(Pane):
         self.left = max(0, left if total is None else min(left, total - wide))
 
     def changed(self) -> None:
-        """What is visible may be another part, which has to be asked for."""
+        """Build the rows anew, and ask for the part that is visible now."""
         self._shown = None
         marked = {*self._happened, self.moment, self.picked, *self._firsts()}
         self._marked = {cell for cell in marked if cell is not None}
@@ -174,7 +174,7 @@ class Grid(Pane):
         self._ask()
 
     def _firsts(self) -> tuple[Cell, ...]:
-        """The first cells of their kind in the run."""
+        """Return the first cells of their kind in the run."""
         state, frame = self.state, self.frame
         if not self.shows_differences:
             return tuple(state.cells.firsts.values()) if state.cells is not None else ()
@@ -209,7 +209,7 @@ class Grid(Pane):
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
-        """The title, and the iterations."""
+        """Return the title, and the iterations."""
         frame = self.frame
         if frame is None:
             return super().heading(width)
@@ -225,12 +225,12 @@ class Grid(Pane):
         return [*super().heading(width), [*overlaid(titles, "dim"), *labels]]
 
     def count(self, width: int) -> int:
-        """As many as there are operations, and folded groups of them."""
+        """Return as many as there are operations, and folded groups of them."""
         listing = self.listing()
         return 1 if listing is None else len(listing.entries)
 
     def row(self, index: int, width: int) -> Row:
-        """One operation, or a folded group of them, over the visible iterations."""
+        """Return one operation, or a folded group of them, over the visible iterations."""
         frame, moment, listing = self.frame, self.moment, self.listing()
         if frame is None or moment is None or listing is None:
             return [("  ", ""), (outside_text(self.state), "dim")]
@@ -247,7 +247,7 @@ class Grid(Pane):
         return row
 
     def _mark(self, row: Row, at: int, cell: Cell, moment: Cell) -> None:
-        """What is said of this one cell beside its number."""
+        """Put the mark of one cell beside its number."""
         text, tone = row[at]
         glyph, happened = text.strip(), self._happened.get(cell, "")
         if happened:
@@ -265,7 +265,7 @@ class Grid(Pane):
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
 
     def _part(self) -> GridPart:
-        """The visible cells."""
+        """Return the visible cells."""
         left, columns = self.columns()
         room = max(self.size.height - 2, 1)
         key = left, columns, self.top, room
@@ -295,7 +295,7 @@ class Grid(Pane):
         self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")
 
     def show_statistic(self, name: str) -> bool:
-        """Whether it is one that this pane alone can show; its own cells are others from now on."""
+        """True if it is one that this pane alone can show; its own cells are others from now on."""
         self._by_difference = name == DIFFERENCE
         self.changed()
         self.told()
@@ -361,18 +361,18 @@ class Grid(Pane):
                 pane.changed()
 
     def unpick(self) -> bool:
-        """Select nothing; whether something was selected."""
+        """Select nothing; True if something was selected."""
         had, self.picked = self.picked is not None, None
         self.changed()
         self.told()
         return had
 
     def go_line(self) -> str:
-        """The line that goes to the selected cell; empty where that is the moment."""
+        """Return the line that goes to the selected cell; empty where that is the moment."""
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
 
     def seek_anomaly(self, *, backward: bool) -> str:
-        """The line that goes to the next anomaly that is known, or difference; empty where there is none."""
+        """Return the line that goes to the next anomaly that is known, or difference; empty where there is none."""
         moment, comparison = self.moment, self.state.comparison
         cells = comparison.grid if self.shows_differences and comparison is not None else None
         if moment is None:

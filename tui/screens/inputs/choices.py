@@ -1,4 +1,4 @@
-"""What was chosen for each input of a model before it runs: where the value comes from, and whether it fits.
+"""Choices for the inputs of a model before it runs: where the value comes from, and whether it fits.
 
 Nothing is invented: an input without a choice is not ready. The words are those of the command line (engine.specs).
 """
@@ -35,12 +35,12 @@ class InputSource(StrEnum):
 
     @property
     def is_filled(self) -> bool:
-        """Whether it makes a tensor of whatever shape is asked for."""
+        """True if it makes a tensor of whatever shape is asked for."""
         return self in (InputSource.RANDOM, InputSource.ZEROS, InputSource.ONES)
 
     @property
     def is_typed(self) -> bool:
-        """Whether something is to be typed for it."""
+        """True if something is to be typed for it."""
         return self not in (InputSource.ZEROS, InputSource.ONES)
 
 
@@ -59,7 +59,7 @@ class OpenDimension(Struct):
 
 
 class Choice(Struct):
-    """What was chosen for one input; `texts` keeps what was typed for each source."""
+    """Choice for one input; `texts` keeps what was typed for each source."""
 
     parameter: Layer
     source: InputSource | None = None
@@ -67,7 +67,7 @@ class Choice(Struct):
 
     @property
     def text(self) -> str:
-        """What was typed for the present source."""
+        """The text for the present source."""
         return "" if self.source is None else self.texts.get(self.source, "")
 
     @property
@@ -133,7 +133,7 @@ class InputChoices:
         choice.source = sources[(at + by) % len(sources)]
 
     def type(self, position: int, text: str) -> None:
-        """What is typed for the present source; of an input without one, that which the text looks like."""
+        """Set the text for the present source; of an input without one, that which the text looks like."""
         choice = self.choices[position]
         if choice.source is None or not choice.source.is_typed:
             choice.source = InputSource.LITERAL
@@ -141,13 +141,13 @@ class InputChoices:
         self._again(position)
 
     def _again(self, position: int) -> None:
-        """What was stopped is wanted after all."""
+        """Forget that the value was not to be loaded."""
         known = self._outcomes.get(position)
         if known is not None and known[1].problem == STOPPED:
             del self._outcomes[position]
 
     def of(self, position: int) -> list[OpenDimension]:
-        """The open dimensions of an input."""
+        """Return the open dimensions of an input."""
         return [dimension for dimension in self.dimensions if dimension.position == position]
 
     def set_size(self, letter: str, text: str) -> None:
@@ -170,7 +170,7 @@ class InputChoices:
     # --- what comes of it ----------------------------------------------------------------------------------------
 
     def outcome(self, position: int) -> LoadOutcome:
-        """What comes of the choice for an input; made once for each choice."""
+        """Return the value of an input, or why there is none; made once for each choice."""
         choice = self.choices[position]
         if choice.source is None:
             return LoadOutcome(None)
@@ -186,7 +186,7 @@ class InputChoices:
         return known[1]
 
     def _to_fill(self, position: int) -> tuple[tuple[int, ...] | None, str]:
-        """The shape that a choice fills which makes a tensor of any."""
+        """Return the shape that a choice fills which makes a tensor of any."""
         source = self.choices[position].source
         return self._shape(position) if source is not None and source.is_filled else (None, "")
 
@@ -210,11 +210,11 @@ class InputChoices:
 
     @property
     def loads(self) -> list[Load]:
-        """What is being made."""
+        """The values that are being loaded."""
         return [known.loading for _key, known in self._outcomes.values() if known.loading is not None]
 
     def stop_loading(self) -> bool:
-        """Nothing of that is wanted; whether there was anything."""
+        """Stop all that is being loaded; False if there is nothing."""
         loads = self.loads
         for load in loads:
             load.reading.stopped = True
@@ -222,7 +222,7 @@ class InputChoices:
         return bool(loads)
 
     def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:
-        """The shape to fill, where the file leaves any of it open; or what is missing for it."""
+        """Return the shape to fill, where the file leaves any of it open; or what is missing for it."""
         dimensions = parameter_shape(self.choices[position].parameter).dimensions
         if dimensions is None:
             return self.opening.shapes.get(position), (
@@ -238,7 +238,7 @@ class InputChoices:
         return tuple(size or 0 for size in sizes), ""
 
     def size_of(self, dimension: OpenDimension) -> tuple[int | None, str]:
-        """What an open dimension is now, and by what: typed, or as the value has it."""
+        """Return the size of an open dimension, and its origin: typed, or as the value has it."""
         choice = self.choices[dimension.position]
         if choice.source is not None and not choice.source.is_filled:
             array = self.outcome(dimension.position).array
@@ -258,7 +258,7 @@ class InputChoices:
         return sum(self.outcome(position).array is not None for position in range(len(self.choices)))
 
     def arrays(self) -> dict[int, Array]:
-        """All values by position. UsageError where one is missing."""
+        """Return all values by position. UsageError where one is missing."""
         found = {position: self.outcome(position).array for position in range(len(self.choices))}
         loading = {load.position for load in self.loads}
         missing = [
@@ -271,7 +271,7 @@ class InputChoices:
         return {position: array for position, array in found.items() if array is not None}
 
     def position_of(self, name: str) -> list[int]:
-        """The inputs that a name means; * are those without a choice. UsageError for an unknown one."""
+        """Return the inputs that a name means; * are those without a choice. UsageError for an unknown one."""
         if name == "*":
             return [position for position, choice in enumerate(self.choices) if choice.source is None]
         found = [position for position, choice in enumerate(self.choices) if choice.parameter.name == name]
@@ -281,7 +281,7 @@ class InputChoices:
         return found
 
     def command_line(self) -> list[str]:
-        """The same as options of the command line, one or two an input."""
+        """Return the same as options of the command line, one or two an input."""
         options = []
         for position, choice in enumerate(self.choices):
             if choice.source is None or not choice.spec:
@@ -316,7 +316,7 @@ def _open_dimensions(choices: Iterable[Choice]) -> Iterable[OpenDimension]:
 
 
 def is_file(spec: str) -> bool:
-    """Whether the file of a SPEC is there."""
+    """True if the file of a SPEC is there."""
     try:
         return Path(spec).is_file() or Path(spec.rpartition(":")[0]).is_file()
     except (OSError, ValueError):
@@ -324,7 +324,7 @@ def is_file(spec: str) -> bool:
 
 
 def bounds(dimension: OpenDimension) -> str:
-    """The sizes that an open dimension may have, in words."""
+    """Return the sizes that an open dimension may have, in words."""
     if dimension.most is None:
         return f"{dimension.least} or more" if dimension.least else "any size"
     return f"{dimension.least} to {dimension.most}"

@@ -21,7 +21,7 @@ _WANTED: Final[Mapping[InputSource | None, str]] = {
 
 
 class InputDetail(Pane, can_focus=False):
-    """What helps with the input at the cursor."""
+    """Help for the input at the cursor."""
 
     DEFAULT_CSS = "InputDetail { width: 1fr; height: 1fr; }"
     kind: ClassVar[str] = "input"
@@ -38,7 +38,7 @@ class InputDetail(Pane, can_focus=False):
         self.changed()
 
     def heading(self, width: int) -> list[Row]:
-        """The input's name."""
+        """Return the input's name."""
         choices = self.host.inputs
         if choices is not None and choices.choices:
             self.title = clip(printable(choices.choices[self.at].parameter.name), max(width // 2, 8))
@@ -104,7 +104,7 @@ class InputDetail(Pane, can_focus=False):
 
 
 def _command_rows(choices: InputChoices, width: int) -> list[Row]:
-    """The same on the command line, wrapped."""
+    """Return the same on the command line, wrapped."""
     options = choices.command_line()
     if not options:
         return []

@@ -1,4 +1,4 @@
-"""What comes of a choice for an input: at once where it is small; else in a thread, one after another, so that the
+"""The value of a chosen input, made at once where it is small; else in a thread, one after another, so that the
 screen goes on. A large value can be stopped on the way, and of two for the same input only the newer one is made."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STOPPED: Final = "stopped; Enter, Enter reads it"
 
 
 class LoadOutcome(Struct, frozen=True, eq=False):
-    """What comes of a choice: the tensor and its least and greatest value (None: not looked for), or why there is none
+    """Value of a chosen input: the tensor and its least and greatest value (None: not looked for), or why there is none
     (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
 
     array: Array | None
@@ -47,14 +47,14 @@ class Load(Struct, eq=False):
 
     @property
     def is_small(self) -> bool:
-        """Whether it is made at once."""
+        """True if it is made at once."""
         if ".np" not in self.spec:
             shape = parameter_shape(self.parameter).static if self.shape is None else self.shape
             return shape is None or math.prod(shape) <= SMALL
         return all(_size(path) <= SMALL for path in (Path(self.spec), Path(self.spec.rpartition(":")[0])))
 
     def outcome(self) -> LoadOutcome:
-        """What comes of it, however long it takes."""
+        """Make the value, however long that takes, and return it."""
         parameter, reading = self.parameter, self.reading
         reading.check = lambda shape: ensure_shape(parameter, shape)
         try:
@@ -106,7 +106,7 @@ class Loader:
 
 
 def short_problem(text: str, name: str) -> str:
-    """The message without what stands beside it anyway."""
+    """Return the message without what stands beside it anyway."""
     text = text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
     return printable(text)
 

@@ -37,7 +37,7 @@ class Near(Struct, frozen=True):
 
     @property
     def fits(self) -> bool:
-        """Whether type and shape are those of the input."""
+        """True if type and shape are those of the input."""
         return self.verdict == "fits"
 
 
@@ -55,7 +55,7 @@ def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -
 
 
 def near_literals(parameter: Layer, text: str) -> list[Near]:
-    """The same literal in more brackets, where that fits."""
+    """Return the same literal in more brackets, where that fits."""
     dimensions = parameter_shape(parameter).dimensions
     for more in range(1, len(dimensions or ()) + 1):
         spec = f"{'[' * more}{text.strip()}{']' * more}"
@@ -68,7 +68,7 @@ def near_literals(parameter: Layer, text: str) -> list[Near]:
 
 
 def _paths(text: str, model_folder: Path) -> list[Path]:
-    """The files of the folder that the text names; without one, here and beside the model."""
+    """Return the files of the folder that the text names; without one, here and beside the model."""
     head = Path(text.strip().partition(".npz:")[0] or ".")
     named = head if text.endswith(("/", os.sep)) else head.parent
     folders = [named] if str(named) != "." else [Path(), model_folder]

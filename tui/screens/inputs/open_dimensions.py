@@ -29,7 +29,7 @@ class OpenDimensions(EditingPane):
 
     @property
     def choices(self) -> InputChoices | None:
-        """What was chosen."""
+        """The choices for the inputs."""
         return self.host.inputs
 
     def turn(self, direction: str) -> None:
@@ -56,7 +56,7 @@ class OpenDimensions(EditingPane):
         self.post_line(f"dim {choices.dimensions[self.at].letter} {text.strip()}")
 
     def rows(self, width: int) -> list[Row]:
-        """All letters."""
+        """Return all letters."""
         choices = self.choices
         if choices is None or not choices.dimensions:
             return [[("  none: every shape is settled", "dim")]]

@@ -30,7 +30,7 @@ class GivenInputs(Pane):
     help_text: ClassVar[str] = "The inputs of a session, or of a program that has opened the screen, are as they are."
 
     def rows(self, width: int) -> list[Row]:
-        """One an input."""
+        """Return one an input."""
         given = self.host.driver.given
         room = min(max((len(name) for name, _ in given), default=0), 24)
         rows: list[Row] = []

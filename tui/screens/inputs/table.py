@@ -41,7 +41,7 @@ class InputsTable(EditingPane):
 
     @property
     def choices(self) -> InputChoices | None:
-        """What was chosen."""
+        """The choices for the inputs."""
         return self.host.inputs
 
     @property
@@ -54,7 +54,7 @@ class InputsTable(EditingPane):
 
     @property
     def is_wide(self) -> bool:
-        """Whether an input has one line."""
+        """True if an input has one line."""
         return self.size.width >= WIDE
 
     # --- what keys do --------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class InputsTable(EditingPane):
         self._tell()
 
     def complete(self, text: str, by: int) -> str:
-        """The next one of those that are near."""
+        """Return the next one of those that are near."""
         specs = [near.spec for near in self.near]
         if not specs:
             return text
@@ -152,7 +152,7 @@ class InputsTable(EditingPane):
     # --- drawing -------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
-        """The columns' names below the heading."""
+        """Return the columns' names below the heading."""
         runs = self.host.state.view is not None
         self.note = "F5 begins another run on what is chosen " if runs else type(self).note
         rows = super().heading(width)
@@ -179,7 +179,7 @@ class InputsTable(EditingPane):
         return max(width - 3 - self._names() - 18 - _RADIO - 14 - 20, 12)
 
     def rows(self, width: int) -> list[Row]:
-        """All inputs."""
+        """Return all inputs."""
         choices = self.choices
         if choices is None or not choices.choices:
             return [[("  the model has no inputs", "dim")]]
@@ -249,7 +249,7 @@ class InputsTable(EditingPane):
 
 
 def loading_text(load: Load) -> str:
-    """How far a value is made."""
+    """Return how far a value is made."""
     part = load.reading.part
     return "loading" if part is None else f"loading {part:.0%}"
 

@@ -37,7 +37,7 @@ class BreakpointList(ListPane[BreakView]):
         return self.state.breaks
 
     def heading(self, width: int) -> list[Row]:
-        """How many there are."""
+        """Return how many there are."""
         breaks = self.state.breaks
         off = sum(not one.enabled for one in breaks)
         self.note = f"{len(breaks)} set{f', {off} off' if off else ''} " if breaks else ""
@@ -55,7 +55,7 @@ class BreakpointList(ListPane[BreakView]):
         )
 
     def footnotes(self, width: int) -> list[Row]:
-        """Where NaN and Inf are expected."""
+        """Return where NaN and Inf are expected."""
         expected = self.state.lists.expected
         if not expected:
             return []
@@ -63,7 +63,7 @@ class BreakpointList(ListPane[BreakView]):
         return [[], [("   ", ""), (clip(text, width - 3), "dim")]]
 
     def name_of(self, item: BreakView) -> str:
-        """Its number."""
+        """Return its number."""
         return str(item.number)
 
     def line_to_open(self, item: BreakView) -> str:
@@ -105,7 +105,7 @@ def _words(item: BreakView, room: int) -> Row:
 
 
 def fitted(parts: list[tuple[str, Token]], room: int) -> Row:
-    """The parts with blanks between them in exactly so many cells; the first ones have the right of way."""
+    """Return the parts with blanks between them in exactly so many cells; the first ones have the right of way."""
     row: Row = []
     for text, tone in parts:
         left = room - width_of(row) - (1 if row else 0)
@@ -131,20 +131,20 @@ class BreakDetail(Pane):
         self._list = breakpoints
 
     def heading(self, width: int) -> list[Row]:
-        """Its number."""
+        """Return its number."""
         chosen = self._list.chosen
         self.title = "" if chosen is None else f"breakpoint {chosen.number}"
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """What there is to say, and where there is room for it how breakpoints are written."""
+        """Return the facts, and where there is room how breakpoints are written."""
         chosen = self._list.chosen
         rows = [] if chosen is None else self._facts(chosen, width)
         written = topic_rows("breaks", width)
         return [*rows, *([[]] if rows else []), *written] if len(rows) + len(written) + 1 < self.size.height else rows
 
     def _facts(self, chosen: BreakView, width: int) -> list[Row]:
-        """A word at the left, what it is at the right."""
+        """Return a word at the left, what it is at the right."""
         word = "log" if chosen.kind is BreakKind.LOG else "break"
         parts = (
             ("written", [f"{word} {chosen.description.specification}"]),
@@ -162,7 +162,7 @@ class BreakDetail(Pane):
         return rows
 
     def _stops(self, chosen: BreakView) -> list[str]:
-        """The stops that it has made, the last first."""
+        """Return the stops that it has made, the last first."""
         begins = f"breakpoint {chosen.number}: "
         found = {
             (entry.branch, entry.tick): f"tick {entry.tick}   {clip_end(entry.text.removeprefix(begins), 200)}"
@@ -207,5 +207,5 @@ class BreakpointsScreen(ListScreen):
     pane_class = BreakpointList
 
     def more_about(self, listed: Any) -> Pane:
-        """Where the chosen one sits, and where it has stopped."""
+        """Return where the chosen one sits, and where it has stopped."""
         return BreakDetail(self.host, listed)

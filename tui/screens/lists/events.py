@@ -41,11 +41,11 @@ class EventList(ListPane[LogEntry]):
     )
 
     def entries(self) -> Sequence[LogEntry]:
-        """All that are kept."""
+        """Return all that are kept."""
         return self.state.lists.log
 
     def heading(self, width: int) -> list[Row]:
-        """How many there are."""
+        """Return how many there are."""
         self.note = f"{len(self.entries())} "
         return super().heading(width)
 

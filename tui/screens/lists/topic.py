@@ -11,7 +11,7 @@ _EXAMPLE: Final = 32
 
 
 def topic_rows(topic: str, width: int) -> list[Row]:
-    """A heading, then the examples and what they mean."""
+    """Return a heading, then the examples and what they mean."""
     rows: list[Row] = [[(f" how {topic} are written", "title")]]
     found = topics()[topic]
     for written, means in (*found.rows, *([("", found.note)] if found.note else [])):

@@ -53,7 +53,7 @@ class VariableList(ListPane[VariableRow]):
     # --- which rows ----------------------------------------------------------------------------------------------
 
     def entries(self) -> Sequence[VariableRow]:
-        """The sections that have something in them."""
+        """Return the sections that have something in them."""
         frame = self.state.frame
         key = (None if frame is None else id(frame.program), len(self.state.lists.variables), frozenset(self._folded))
         if self._built_for is None or self._built_for[0] != key:
@@ -89,7 +89,7 @@ class VariableList(ListPane[VariableRow]):
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def entry(self, item: VariableRow, width: int) -> Row:
-        """A heading, or a name with role, type, shape and numbers."""
+        """Return a heading, or a name with role, type, shape and numbers."""
         if item.section:
             sign = GLYPHS["fold" if item.section in self._folded else "unfold"]
             row: Row = [(f"{sign} ", "dim"), (item.title, "strong")]

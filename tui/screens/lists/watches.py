@@ -41,7 +41,7 @@ class WatchList(ListPane[WatchView]):
         return self.state.watches
 
     def heading(self, width: int) -> list[Row]:
-        """How many there are."""
+        """Return how many there are."""
         self.note = f"{len(self.state.watches)} " if self.state.watches else ""
         return super().heading(width)
 
@@ -60,7 +60,7 @@ class WatchList(ListPane[WatchView]):
         return [(spark(self._course(item, width - 1), missing=GLYPHS["free"]), "bar")]
 
     def _course(self, item: WatchView, most: int) -> list[float | None]:
-        """The numbers of the last iterations: of all that were looked through, else of those with a stop."""
+        """Return the numbers of the last iterations: of all that were looked through, else of those with a stop."""
         track, now, stops = self._track(item), self.state.iteration, item.iterations[-most:]
         if track is None or now is None:
             return [number_in(reading) for reading in stops]
@@ -86,17 +86,17 @@ class WatchList(ListPane[WatchView]):
         return measured(number(known), value_of(item), room)
 
     def _earlier(self, item: WatchView) -> Reading | None:
-        """The last reading of an iteration before this one."""
+        """Return the last reading of an iteration before this one."""
         now = self.state.iteration
         earlier = [one for one in item.iterations if now is not None and (one.iteration or 0) < now]
         return earlier[-1] if earlier else None
 
     def name_of(self, item: WatchView) -> str:
-        """Its number."""
+        """Return its number."""
         return str(item.number)
 
     def line_to_open(self, item: WatchView) -> str:
-        """All of its value."""
+        """Return all of its value."""
         return f"print {item.text}"
 
 
@@ -105,7 +105,7 @@ def _bars_width(width: int) -> int:
 
 
 def _room(width: int) -> int:
-    """What is left for the expression and its values."""
+    """Return the cells for the expression and its values."""
     return width - _GLYPH - _NUMBER - _bars_width(width)
 
 
@@ -128,7 +128,7 @@ def _now(item: WatchView, width: int) -> Row:
 
 
 def reading_text(reading: Reading | None, room: int) -> str:
-    """A value in one line: a number as in lists, else its type, shape and numbers; or why there is none."""
+    """Return a value in one line: a number as in lists, else its type, shape and numbers; or why there is none."""
     if reading is None:
         return GLYPHS["free"]
     if reading.shown:
@@ -151,7 +151,7 @@ class WatchChart(TimelineChart):
         return super().heading(width) if self.state.watches else []
 
     def rows(self, width: int) -> list[Row]:
-        """The bands."""
+        """Return the bands."""
         return super().rows(width) if self.state.watches else topic_rows("expressions", width)
 
 
@@ -162,5 +162,5 @@ class WatchesScreen(ListScreen):
     pane_class = WatchList
 
     def more_about(self, listed: Any) -> Pane:
-        """Each over all iterations."""
+        """Return each over all iterations."""
         return WatchChart(self.host, id="chart")

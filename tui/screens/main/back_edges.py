@@ -1,4 +1,4 @@
-"""What the iteration before handed to this one: name, history, what entered, how far it is changed, what is odd."""
+"""Back edges: name, history, what entered, how far it is changed, what is odd."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class BackEdges(Pane):
         return [] if loop is None else [edge for edge in loop.back_edges if not collects(edge)]
 
     def heading(self, width: int) -> list[Row]:
-        """The columns' names at the right."""
+        """Return the columns' names at the right."""
         self.note = "entered  change" if self._edges() else ""
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """A row an edge."""
+        """Return a row an edge."""
         edges = self._edges()
         if not edges:
             return [
@@ -104,7 +104,7 @@ class BackEdges(Pane):
         ]
 
     def _number(self, entered: Array | None, history: CarriedHistory | None) -> float | None:
-        """What entered as one number; of a large tensor that which the worker has computed."""
+        """Return what entered as one number; of a large tensor that of the worker."""
         if entered is None:
             return None
         if entered.size <= _MOST_AT_ONCE:
@@ -128,7 +128,7 @@ class BackEdges(Pane):
 
 
 def collects(edge: BackEdgeView) -> bool:
-    """Whether the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
+    """True if the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
     result, parameter = edge.result.layer, edge.parameter.layer
     if result is None or parameter is None or result.type != "Concat":
         return False
@@ -138,12 +138,12 @@ def collects(edge: BackEdgeView) -> bool:
 
 
 def by_parameter(histories: Iterable[CarriedHistory]) -> dict[int, CarriedHistory]:
-    """Histories by the id of the Parameter."""
+    """Return histories by the id of the Parameter."""
     return {history.parameter.id: history for history in histories}
 
 
 def line_of(history: CarriedHistory, last: int | None, most: int) -> str:
-    """The last values up to an iteration as bars; a gap where one is not known."""
+    """Return the last values up to an iteration as bars; a gap where one is not known."""
     if last is None or most <= 0:
         return ""
     begin = max(last - most + 1, 0)
@@ -152,7 +152,7 @@ def line_of(history: CarriedHistory, last: int | None, most: int) -> str:
 
 
 def explodes(history: CarriedHistory) -> bool:
-    """Whether the magnitude grew in each of the last iterations, and many times altogether."""
+    """True if the magnitude grew in each of the last iterations, and many times altogether."""
     last = [abs(value) for value in history.numbers[-6:].tolist() if math.isfinite(value)]
     grew = len(last) == 6 and all(later > earlier for earlier, later in pairwise(last))
     return grew and last[-1] > _GROWTH * max(last[0], 1.0)

@@ -40,7 +40,7 @@ _KEYS: Final = (
 
 
 def is_stop(state: State) -> bool:
-    """Whether there is something to say about why the run stands here."""
+    """True if there is something to say about why the run stands here."""
     return bool(state.failure) or (state.stop is not None and state.stop.is_interrupted)
 
 
@@ -52,7 +52,7 @@ class StopCard(Pane):
     help_text: ClassVar[str] = "Why the run stopped: the operation, what is in its output, what is in its inputs."
 
     def heading(self, width: int) -> list[Row]:
-        """What happened, in red."""
+        """The cause of the stop, in red."""
         state = self.state
         cause = None if state.stop is None else state.stop.cause
         words, note = "error of the run", ""
@@ -69,7 +69,7 @@ class StopCard(Pane):
         return [spread(head, [(note, "note")], width)]
 
     def rows(self, width: int) -> list[Row]:
-        """The facts, one a line."""
+        """Return the facts, one a line."""
         if self.state.failure:
             lines = [printable(line) for line in self.state.failure.splitlines()]
             wrapped = [part for line in lines for part in textwrap.wrap(line, width - 4) or [""]]
@@ -80,7 +80,7 @@ class StopCard(Pane):
         return [*rows, *(how or self._detail_rows(width)), [], self._keys(width)]
 
     def _detail_rows(self, width: int) -> list[Row]:
-        """What there is to say beside the heading."""
+        """Return the facts beside the heading."""
         stop = self.state.stop
         texts = [text for cause in (() if stop is None else stop.causes) for text in further(cause)]
         return [row for text in texts[:3] for row in _fact("found", printable(text), width)]
@@ -96,7 +96,7 @@ class StopCard(Pane):
         return [row for word, text in facts if text for row in _fact(word, printable(text), width)]
 
     def _short_name(self, site: LayerSite) -> str:
-        """An operation's name as the lists write it; of one in a graph that does not run, its own."""
+        """Return an operation's name as the lists write it; of one in a graph that does not run, its own."""
         for frame in reversed(self.state.frames):
             for index, layer in enumerate(frame.layers):
                 if (layer.id, layer.name, layer.line) == (site.id, site.name, site.line):
@@ -136,13 +136,13 @@ def _source(value: ValueView) -> str:
 
 
 def _fact(word: str, sentence: str, width: int) -> list[Row]:
-    """A sentence behind its word, in two lines at most."""
+    """Return a sentence behind its word, in two lines at most."""
     parts = textwrap.wrap(sentence, max(width - 14, 20))[:2]
     return [[("  " + (word if not place else "").ljust(12), "dim"), (part, "")] for place, part in enumerate(parts)]
 
 
 def _count(array: Array) -> tuple[int, int]:
-    """How many elements are NaN, and how many infinite."""
+    """Return how many elements are NaN, and how many infinite."""
     if array.size > MOST_AT_ONCE:
         return 0, 0
     found = statistics(array)
@@ -180,7 +180,7 @@ def _is_odd(array: Array) -> bool:
 
 
 class AnswerCard(Pane):
-    """What a command answered, where that is more than a line. Esc closes it."""
+    """Answer of a command in several lines. Esc closes it."""
 
     DEFAULT_CSS = "AnswerCard { border-top: solid $primary; }"
     kind: ClassVar[str] = "card"
@@ -197,7 +197,7 @@ class AnswerCard(Pane):
         self.changed()
 
     def heading(self, width: int) -> list[Row]:
-        """How much there is, and how to see the rest."""
+        """Return how much there is, and how to see the rest."""
         more = "↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   "
         more = more if self.count(width) > self.size.height else ""
         count = f"{len(self.lines)} lines   " if width >= _WIDE else ""
@@ -205,7 +205,7 @@ class AnswerCard(Pane):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """The lines; a long one goes on below, further in than it begins."""
+        """Return the lines; a long one goes on below, further in than it begins."""
         return [[("  ", ""), (part, "")] for line in self.lines for part in wrapped(line, width - 3)]
 
     def line_count(self, width: int) -> int:

@@ -35,7 +35,7 @@ _KEYS: Final = (
 
 
 def has_ended(state: State) -> bool:
-    """Whether the run is at its end."""
+    """True if the run is at its end."""
     return state.view is not None and state.view.outputs is not None
 
 
@@ -55,7 +55,7 @@ class EndCard(Pane):
         self._known: tuple[tuple[Array, ...], list[Statistics | None]] | None = None
 
     def heading(self, width: int) -> list[Row]:
-        """How many ticks it took."""
+        """Return how many ticks it took."""
         tick = self.state.view.tick if self.state.view is not None else 0
         hidden = 0 < self.size.height < self.count(width) + 1
         more = ("↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   ") if hidden else ""
@@ -63,7 +63,7 @@ class EndCard(Pane):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """The facts, one a line."""
+        """Return the facts, one a line."""
         state = self.state
         outputs = state.view.outputs if state.view is not None else None
         if outputs is None:
@@ -135,7 +135,7 @@ class EndCard(Pane):
         return [(", ".join(words), "")] if words else []
 
     def _note_lines(self, width: int) -> list[tuple[str, str]]:
-        """Each text once, with how many places there are."""
+        """Return each text once, with how many places there are."""
         ending = self.state.ending
         texts = Counter(note.text for note in ending.notes) if ending is not None else Counter()
         lines = []

@@ -25,7 +25,7 @@ class Frames(Pane, can_focus=False):
     help_text: ClassVar[str] = "The loops and branches in which the run stands; the iteration at the right."
 
     def rows(self, width: int) -> list[Row]:
-        """A row a frame."""
+        """Return a row a frame."""
         view = self.state.view
         if view is None or not view.levels:
             return [[("  ", ""), ("the run has ended" if view is not None else "reading", "dim")], []]
@@ -68,7 +68,7 @@ class Frames(Pane, can_focus=False):
 
 
 def limit_text(level: LevelView) -> str:
-    """What stands behind an iteration's number: ` of max 24`, or nothing where there is no limit to speak of."""
+    """Return the text behind an iteration's number: ` of max 24`, or nothing where there is no limit to speak of."""
     words = level.count.split()
     if len(words) < 3 or not words[-1].isdigit() or int(words[-1]) > COUNTED:
         return ""
@@ -76,7 +76,7 @@ def limit_text(level: LevelView) -> str:
 
 
 def loop_title(loop: LoopView) -> str:
-    """A loop's name, kind and id, for a heading's note."""
+    """Return a loop's name, kind and id, for a heading's note."""
     name = layer_name(loop.layer)
     kind = f"{loop.layer.type} {loop.layer.id}"
     return kind if name.startswith(loop.layer.type) else f"{name} · {kind}"

@@ -31,7 +31,7 @@ _HALVES: Final = {"██": "█", "█ ": "▀", " █": "▄", "  ": " "}
 
 
 def digits(text: str) -> list[str]:
-    """A number three rows high, in half blocks."""
+    """Return a number three rows high, in half blocks."""
     lines = [
         " ".join("".join("█" if int(_DOTS[letter][row]) >> bit & 1 else " " for bit in (2, 1, 0)) for letter in text)
         for row in range(5)
@@ -42,7 +42,7 @@ def digits(text: str) -> list[str]:
 
 
 class _Reason(NamedTuple):
-    """What can end a loop; `is_detail`: it says more of the reason before it."""
+    """A reason for which a loop can end; `is_detail`: it says more of the reason before it."""
 
     text: str
     is_detail: bool = False
@@ -57,7 +57,7 @@ class LoopCard(Pane, can_focus=False):
     help_text: ClassVar[str] = "The iteration, counted from 0; how many there may be; what ends the loop."
 
     def rows(self, width: int) -> list[Row]:
-        """The card; outside of loops, which one comes next."""
+        """Return the card; outside of loops, which one comes next."""
         loop = self.state.loop
         if loop is None:
             self.note = ""
@@ -69,7 +69,7 @@ class LoopCard(Pane, can_focus=False):
         return [*rows, []]
 
     def heading(self, width: int) -> list[Row]:
-        """The loop's name at the right."""
+        """Return the loop's name at the right."""
         loop = self.state.loop
         self.note = "" if loop is None else clip(loop_title(loop), width - 8)
         return super().heading(width)
@@ -131,7 +131,7 @@ class LoopCard(Pane, can_focus=False):
         return rows
 
     def _ways_to_end(self, loop: LoopView) -> list[_Reason]:
-        """What can end the loop; a limit that is as good as none is not spoken of."""
+        """Return the reasons for which a loop can end; a limit that is as good as none is not spoken of."""
         trip, condition = loop.trip, loop.condition
         reasons: list[_Reason] = []
         result = next((entry.inner for entry in loop.outputs if entry.role.is_condition), None)

@@ -36,7 +36,7 @@ class Operations(Pane):
     )
 
     def listing(self) -> Listing | None:
-        """The rows of the frame that is looked at."""
+        """Return the rows of the frame that is looked at."""
         frame = self.state.frame
         return None if frame is None else self.host.folding.listing(frame.program)
 
@@ -81,19 +81,19 @@ class Operations(Pane):
         self.changed()
 
     def count(self, width: int) -> int:
-        """As many as there are operations, and groups of them."""
+        """Return as many as there are operations, and groups of them."""
         listing = self.listing()
         return len(self._outside()) if listing is None else len(listing.entries)
 
     def _outside(self) -> tuple[str, ...]:
-        """What stands where there is no operation: at the end how to go back, and with tabs where the facts are."""
+        """Return the sentences where there is no operation: how to go back, and with tabs where the facts are."""
         if self.state.view is None:
             return ("",)
         facts = ("Tab: the value tab tells how it ended",) if self.screen.has_class("-tiny") else ()
         return ("N goes back into the run", "S goes back into its loops", *_last_loop(self.state), *facts)
 
     def row(self, index: int, width: int) -> Row:
-        """One operation, or a group of them."""
+        """Return one operation, or a group of them."""
         frame, listing = self.state.frame, self.listing()
         if frame is None or listing is None:
             return [("  ", ""), (self._outside()[index], "dim")]
@@ -101,7 +101,7 @@ class Operations(Pane):
         return self._group_row(frame, entry, width) if entry.is_folded else self._row(frame, entry.indices[0], width)
 
     def _group_row(self, frame: FrameView, entry: OperationEntry, width: int) -> Row:
-        """A folded group: what it is called, how many operations, and whether the moment is inside."""
+        """Return a folded group: what it is called, how many operations, and whether the moment is inside."""
         here = frame.moment in entry.indices
         selected = self.state.cursor in entry.indices
         tone = "now" if here and selected else "cursor" if selected else ""
@@ -138,7 +138,7 @@ class Operations(Pane):
         return row + self._numbers(frame, index, bars, mark_width, tone, fade)
 
     def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
-        """Those of the bars and of the text."""
+        """Return those of the bars and of the text."""
         if index == frame.moment and index == self.state.cursor:
             return "now", "now"
         done = frame.is_done(index)
@@ -198,7 +198,7 @@ class Operations(Pane):
         return word if frame.is_edited(index) or self._came_in(frame, index, word) else f"{word}!"
 
     def _came_in(self, frame: FrameView, index: int, word: str) -> bool:
-        """Whether an input has it already."""
+        """True if an input has it already."""
         test = np.isnan if word == "NaN" else np.isinf
         for value in frame.operation(index).inputs:
             array = value.array
@@ -220,7 +220,7 @@ class Operations(Pane):
 
 
 def _moment(state: State) -> tuple[int, int] | None:
-    """What the list follows."""
+    """Return the moment that the list follows."""
     frame = state.frame
     return None if frame is None else (id(frame.program), frame.moment)
 
@@ -241,11 +241,11 @@ def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
 
 
 def _quiet(tone: str) -> str:
-    """The tone of what stands beside the name, on the same ground."""
+    """Return the tone of what stands beside the name, on the same ground."""
     return "now" if tone == "now" else "dim cursor" if "cursor" in tone else "dim"
 
 
 def _last_loop(state: State) -> tuple[str, ...]:
-    """Where Enter leads from the end of the run."""
+    """Return where Enter leads from the end of the run."""
     last = None if state.ending is None else state.ending.last
     return () if last is None else (f"Enter: {clip(layer_name(last.layer), 18)}@{last.iteration}, its last",)

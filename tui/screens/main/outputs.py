@@ -1,4 +1,4 @@
-"""What the loop writes as it goes: pieces so far, and the room that is still free.
+"""Outputs of a loop as they grow: pieces so far, and the room that is still free.
 
 One line an output of rank 1; what has two axes is a picture, one row an iteration, read like a text.
 """
@@ -61,7 +61,7 @@ class ScanGrowth(Pane, can_focus=False):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """All outputs, a picture for the last ones that are more than a row of numbers."""
+        """Return all outputs, a picture for the last ones that are more than a row of numbers."""
         found = sorted(self._outputs(), key=lambda one: any(piece.size > 1 for piece in one.pieces))
         if not found:
             outside = self.state.loop is None and self.state.ending is None
@@ -154,7 +154,7 @@ class ScanGrowth(Pane, can_focus=False):
 
 
 def _sizes(scan: ScanView) -> str:
-    """The shape now, along the axis with the size to come: `1,6 of 16,64`."""
+    """Return the shape now, along the axis with the size to come: `1,6 of 16,64`."""
     if scan.shape is None:
         return "…"
     sizes = [str(size) for size in scan.shape]
@@ -165,7 +165,7 @@ def _sizes(scan: ScanView) -> str:
 
 
 def _collected(edge: BackEdgeView, room: int | None) -> Growing | None:
-    """An output that the body collects itself: what entered, or what goes out where that is there already."""
+    """Return an output that the body collects itself: what entered, or what goes out where that is there already."""
     array = edge.goes_out if edge.goes_out is not None else edge.came_in
     layer = edge.parameter.layer
     if array is None or layer is None or not array.ndim:
@@ -174,7 +174,7 @@ def _collected(edge: BackEdgeView, room: int | None) -> Growing | None:
 
 
 def _along(array: Array, axis: int, name: str, room: int | None) -> Growing:
-    """The last pieces of a tensor along an axis; none of what is too large to be drawn."""
+    """Return the last pieces of a tensor along an axis; none of what is too large to be drawn."""
     count = array.shape[axis]
     first = max(count - (_MOST_ROWS if array.size > count else MOST_PIECES), 0)
     if array.size > _MOST_ELEMENTS * max(count, 1):

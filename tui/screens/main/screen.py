@@ -105,7 +105,7 @@ class MainScreen(DebugScreen):
         yield TimelineBar(self.host, id="time")
 
     def first_pane(self) -> Pane | None:
-        """Where one steps."""
+        """Return where one steps."""
         return self.query_one(Operations)
 
     # --- the strip below the graph -------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class MainScreen(DebugScreen):
         timeline.changed()
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
-        """The tab that is shown, too."""
+        """Return the tab that is shown, too."""
         return super().size_classes(width, height) | {f"tab-{name}": name == self.tab for name in TABS}
 
     def show_tab(self, name: str) -> None:

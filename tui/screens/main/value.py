@@ -38,7 +38,7 @@ class ValueStrip(Pane):
         self._known: tuple[Array, Statistics] | None = None
 
     def heading(self, width: int) -> list[Row]:
-        """The value's name and type."""
+        """Return the value's name and type."""
         value = self._value()
         self.title, self.note = "value", ""
         if value is not None:
@@ -65,7 +65,7 @@ class ValueStrip(Pane):
         return f"{name}:0{iteration}{mark}"
 
     def rows(self, width: int) -> list[Row]:
-        """Four rows, whatever the value is; where it has a tab of its own, as many as there is room for."""
+        """Return four rows, whatever the value is; where it has a tab of its own, as many as there is room for."""
         value = self._value()
         if value is None:
             return [[], [], [], []]
@@ -86,7 +86,7 @@ class ValueStrip(Pane):
         return _four([*found, [], *column_rows(array, width, room - len(found) - 1)], room)
 
     def _labels(self, array: Array) -> Row:
-        """The words for the numbers, where the value has labels."""
+        """Return the words for the numbers, where the value has labels."""
         frame, cursor = self.state.frame, self.state.cursor
         layer = None if frame is None or cursor is None else frame.layers[cursor]
         words = labelled(self.state.labels_of(None if frame is None else frame.program, layer), array)
@@ -116,7 +116,7 @@ def statistics_row(found: Statistics, width: int) -> Row:
 
 
 def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Row]:
-    """The first row along the last axis in at most so many lines: labels, shades, numbers.
+    """Return the first row along the last axis in at most so many lines: labels, shades, numbers.
 
     One that is too long for these goes on in the next line, numbers upon their shades; of many elements a cell shows
     the largest.
@@ -162,7 +162,7 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
 
 
 def column_rows(array: Array, width: int, lines: int) -> list[Row]:
-    """The same row of elements as columns, where there is room for them."""
+    """Return the same row of elements as columns, where there is room for them."""
     plain = storable(array)
     if lines < LEAST or plain.dtype.kind not in "fiub" or not plain.ndim or plain.shape[-1] < 2 or not plain.size:
         return []
@@ -173,7 +173,7 @@ def column_rows(array: Array, width: int, lines: int) -> list[Row]:
 
 
 def _wrapped_rows(pane: Pane, values: Array, room: int, top: float, signed: bool, best: int) -> list[Row]:
-    """A long row in several lines: the number on its shade, the index of the first at the left."""
+    """Return a long row in several lines: the number on its shade, the index of the first at the left."""
     across = (room - _INDEX) // _WRAPPED
     rows: list[Row] = []
     for begin in range(0, len(values), across):
@@ -206,7 +206,7 @@ def _tone(value: float, best: bool) -> str:
 
 
 def _in_cell(value: float, room: int) -> str:
-    """A number in three or five cells."""
+    """Return a number in three or five cells."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"[:room]
     for decimals in (3, 2, 1, 0):
@@ -221,14 +221,14 @@ def _in_cell(value: float, room: int) -> str:
 
 
 def _largest(part: Array) -> float:
-    """What a cell shows: NaN before Inf before the largest magnitude."""
+    """Return the number for a cell: NaN before Inf before the largest magnitude."""
     if np.isnan(part).any():
         return math.nan
     return float(part[int(np.argmax(np.abs(part)))])
 
 
 def _axis(size: int, cells: int) -> Row:
-    """Some indices along an axis, where they stand."""
+    """Return some indices along an axis, where they stand."""
     text = [" "] * cells
     for at in range(0, cells - 6, 12):
         label = str(at * size // cells)
@@ -237,5 +237,5 @@ def _axis(size: int, cells: int) -> Row:
 
 
 def _four(rows: list[Row], room: int = 4) -> list[Row]:
-    """So many rows, that nothing moves when another value is shown; with more room more."""
+    """Return so many rows, that nothing moves when another value is shown; with more room more."""
     return [*rows, [], [], [], []][: max(room, 4)]

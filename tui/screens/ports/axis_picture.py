@@ -30,7 +30,7 @@ class AxisPicture(Struct, frozen=True):
     is_open: bool = False
 
     def row(self, width: int) -> Row:
-        """The axis in at most so many cells; a cell that has any of the present part shows that."""
+        """Return the axis in at most so many cells; a cell that has any of the present part shows that."""
         cells = min(self.extent, width, _WIDEST)
         if cells <= 0:
             return []
@@ -60,7 +60,7 @@ def _meets(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def picture_of_slice(taken: SliceView) -> AxisPicture:
-    """What an input gives to this iteration, gave before, and will give."""
+    """Return the parts of an axis that a sliced input gives now, gave before, and will give."""
     walk, now = taken.walk, taken.iteration
     return AxisPicture(taken.extent, walk.span(now), walk.range(now), walk.span(walk.count))
 

@@ -136,7 +136,7 @@ class PortMap(Pane):
     # --- drawing -------------------------------------------------------------------------------------------------
 
     def rows(self, width: int) -> list[Row]:
-        """The whole picture."""
+        """Return the whole picture."""
         if self.state.loop is None:
             self._owners = []
             return self._outside()
@@ -153,7 +153,7 @@ class PortMap(Pane):
         return rows
 
     def _is_tight(self, entries: int, lines: int) -> bool:
-        """Whether there is no room for a free line between entries."""
+        """True if there is no room for a free line between entries."""
         return entries * 3 + lines > self.size.height - 1
 
     def _wide(self, width: int) -> list[Row]:
@@ -202,7 +202,7 @@ class PortMap(Pane):
         ]
 
     def _cells(self, port: PortArrow | None, line: int, outer: int, arrow: int, inner: int, side: PortSide) -> Row:
-        """One line of an entry: its outer end, the arrow, its end in the body."""
+        """Return one line of an entry: its outer end, the arrow, its end in the body."""
         wall: Cell = ("│", "dim")
         if port is None or line == 2:
             blank: Row = [(" " * (outer + arrow), "")]
@@ -269,7 +269,7 @@ class PortMap(Pane):
 
 
 def _columns(width: int) -> Columns:
-    """The widths of the columns: 18, 20, 23, 20, 19 of a hundred, roughly."""
+    """Return the widths of the columns: 18, 20, 23, 20, 19 of a hundred, roughly."""
     room = width - 5
     arrow = max(22, room * 20 // 100)
     rest = room - 2 * arrow
@@ -289,7 +289,7 @@ def _arrow(port: PortArrow, width: int, *, on: bool) -> Row:
 
 
 def _end(end: End, tone: str, width: int) -> Row:
-    """Name and type; the type is left out where it has no room."""
+    """Return name and type; the type is left out where it has no room."""
     room = width - len(end.type) - 3
     if not end.type or room < min(len(end.name), 10):
         return [(clip(end.name, width - 1), tone)]
@@ -297,7 +297,7 @@ def _end(end: End, tone: str, width: int) -> Row:
 
 
 def _fitted(row: Row, width: int) -> Row:
-    """The row in exactly so many cells."""
+    """Return the row in exactly so many cells."""
     fitted: Row = []
     room = width
     for text, tone in row:
@@ -308,5 +308,5 @@ def _fitted(row: Row, width: int) -> Row:
 
 
 def _choose(words: Sequence[str], width: int) -> str:
-    """The longest that has room."""
+    """Return the longest that has room."""
     return next((text for text in words if len(text) <= width), clip(words[-1], width))

@@ -84,7 +84,7 @@ _WORDS: Final = {
 
 
 def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list[Pair]:
-    """All entries: each carried value with its back edge, then the others, slices and pieces first."""
+    """Return all entries: each carried value with its back edge, then the others, slices and pieces first."""
     carried = by_parameter(histories)
     edges = {edge.parameter.layer.id: edge for edge in loop.back_edges if edge.counts and edge.parameter.layer}
     first: list[Pair] = []
@@ -173,7 +173,7 @@ def _same(edge: BackEdgeView, entry: InputView) -> bool:
 
 
 def _slice_words(slicing: Slicing, taken: SliceView) -> tuple[str, ...]:
-    """The slice of this iteration, at several lengths."""
+    """Return the slice of this iteration, at several lengths."""
     last = taken.extent - 1
     one = taken.end - taken.begin == 1
     piece = f"piece {taken.begin}" if one else f"elements {taken.begin}–{taken.end - 1}"
@@ -204,7 +204,7 @@ def _slicing(entry: InputView) -> str:
 
 
 def _controls(loop: LoopView) -> list[PortArrow]:
-    """What limits the loop from outside: its trip count, or the number of slices."""
+    """Return the limit of a loop from outside: its trip count, or the number of slices."""
     trip = loop.trip
     limit = (
         "without a limit" if trip.maximum is None or trip.maximum > COUNTED else f"at most {trip.maximum} iterations"
@@ -302,7 +302,7 @@ def _output(loop: LoopView, entry: OutputView) -> PortArrow:
 
 
 def _scan_words(loop: LoopView, scan: ScanView, iteration: int) -> tuple[str, ...]:
-    """Where the piece of this iteration lies in the output."""
+    """Return where the piece of this iteration lies in the output."""
     total = _total(loop)
     will = "is" if scan.pieces > iteration else "will be"
     backward = is_backward(scan.slicing)
@@ -315,7 +315,7 @@ def _scan_words(loop: LoopView, scan: ScanView, iteration: int) -> tuple[str, ..
 
 
 def _scan_type(scan: ScanView, entry: OutputView) -> str:
-    """The shape now, along the axis with the size to come."""
+    """Return the shape now, along the axis with the size to come."""
     kind = element_types.name_of(scan.piece(0).dtype) if scan.pieces else ""
     if scan.shape is None:
         return "no piece yet" if not scan.pieces else "cannot be joined"
@@ -346,7 +346,7 @@ def _written(loop: LoopView) -> Row:
 
 
 def _iteration(loop: LoopView) -> int:
-    """The iteration that is spoken of: before the first, that."""
+    """Return the iteration that is spoken of: before the first, that."""
     return loop.level.iteration or 0
 
 

@@ -44,7 +44,7 @@ class PortDetail(Pane, can_focus=False):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """The sentence in two lines at most, then the entry."""
+        """Return the sentence in two lines at most, then the entry."""
         port = self.port
         if port is None:
             return []

@@ -49,11 +49,11 @@ class Scale(Struct, frozen=True):
         return Scale(total, max(min(total, room), 1), max(1, min(6, room // total)))
 
     def at(self, iteration: int) -> int:
-        """The first cell of an iteration."""
+        """Return the first cell of an iteration."""
         return min(iteration * self.bins // self.total, self.bins - 1) * self.slot
 
     def iteration(self, cell: int) -> int:
-        """The iteration in a cell."""
+        """Return the iteration in a cell."""
         return max(0, min(-(-(cell // self.slot) * self.total // self.bins), self.total - 1))
 
 
@@ -79,7 +79,7 @@ class TimelineBar(ScrubbedPane):
         return [] if self.is_short else super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """The number line, the tracks and the events; a short one has two tracks alone."""
+        """Return the number line, the tracks and the events; a short one has two tracks alone."""
         if self.state.loop is None:
             shown = self._outside(width)
             return shown[:2] if self.is_short else shown
@@ -116,7 +116,7 @@ class TimelineBar(ScrubbedPane):
         return Scale.fitting(max(known, seen), width - self.name_width(width) - 8)
 
     def seen(self) -> int:
-        """The last iteration of which a carried value is known."""
+        """Return the last iteration of which a carried value is known."""
         history = self.state.loop_history
         known = [int(one.iterations[-1]) for one in history.carried if len(one.iterations)] if history else []
         return max([*known, self.state.iteration or 0])
@@ -218,13 +218,13 @@ class TimelineBar(ScrubbedPane):
     # --- the mouse -----------------------------------------------------------------------------------------------
 
     def iteration_in(self, cell: int) -> int | None:
-        """The iteration of a slot."""
+        """Return the iteration of a slot."""
         scale = self.scale(self.size.width)
         return scale.iteration(cell) if 0 <= cell < scale.bins * scale.slot else None
 
 
 def outside_text(state: State) -> str:
-    """What stands where iterations would be, outside of all loops."""
+    """Return a sentence for the place of iterations, outside of all loops."""
     if state.view is None or state.view.outputs is None:
         return state.without_loops or "no loop around this; s steps into one"
     last = None if state.ending is None else state.ending.last
@@ -233,7 +233,7 @@ def outside_text(state: State) -> str:
 
 
 def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:
-    """Those of a watch that can be one number."""
+    """Return those of a watch that can be one number."""
     found = {}
     for reading in readings:
         known = number_in(reading)
@@ -243,14 +243,14 @@ def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:
 
 
 def _worse(known: float | None, value: float) -> float:
-    """What a bin shows of two: NaN before Inf before the larger magnitude."""
+    """Return the one of two numbers that a bin shows: NaN before Inf before the larger magnitude."""
     if known is None or math.isnan(value):
         return value
     return known if math.isnan(known) or abs(known) >= abs(value) else value
 
 
 def _are_figures(values: list[float | None], room: int) -> bool:
-    """Whether all values are whole numbers that fit their slots, to be read like a text."""
+    """True if all values are whole numbers that fit their slots, to be read like a text."""
     known = [value for value in values if value is not None]
     return (
         room > 0
@@ -260,5 +260,5 @@ def _are_figures(values: list[float | None], room: int) -> bool:
 
 
 def _is_counter(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
-    """Whether a carried value only counts iterations, which the axis does already."""
+    """True if a carried value only counts iterations, which the axis does already."""
     return len(numbers) > 1 and bool((np.diff(numbers) > 0).all()) and bool((numbers == np.round(numbers)).all())

@@ -36,7 +36,7 @@ _LEAST_SPAN: Final = 5
 
 
 class _Band(NamedTuple):
-    """What a band shows: a number a column where its count is not 0, the ends of its scale, and its rows."""
+    """Contents of a band: a number a column where its count is not 0, the ends of its scale, and its rows."""
 
     numbers: list[float]
     counts: list[int]
@@ -45,7 +45,7 @@ class _Band(NamedTuple):
     tall: int
 
     def bar(self, value: float, base: int) -> str:
-        """The part of a bar in the row `base` rows above the lowest."""
+        """Return the part of a bar in the row `base` rows above the lowest."""
         half = self.high / 2 - self.low / 2
         share = (value / 2 - self.low / 2) / half if half > 0 else 0.0
         if self.tall == 1:  # so that it does not melt into the bands above and below
@@ -85,7 +85,7 @@ class TimelineChart(ScrubbedPane):
     # --- which iterations ----------------------------------------------------------------------------------------
 
     def span(self, width: int) -> TimeSpan:
-        """What is visible."""
+        """Return the iterations that are visible."""
         total = self._total()
         visible = max(total >> self._zoom, min(total, _LEAST_SPAN))
         begin = max(0, min(self._begin, total - visible))
@@ -137,7 +137,7 @@ class TimelineChart(ScrubbedPane):
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
-        """The title, what a column is, and the number line."""
+        """Return the title, what a column is, and the number line."""
         if self.state.loop is None:
             self.note = ""
             return super().heading(width)
@@ -155,7 +155,7 @@ class TimelineChart(ScrubbedPane):
         return f"looked through to {sweep.reached:,}   "
 
     def rows(self, width: int) -> list[Row]:
-        """The bands, and what happened."""
+        """Return the bands, and what happened."""
         state = self.state
         if state.loop is None:
             return [[(f" {outside_text(state)}", "dim")]]
@@ -180,7 +180,7 @@ class TimelineChart(ScrubbedPane):
                     yield close.get((kind, track.name), track)
 
     def _height_of(self, tracks: list[TrackView]) -> int:
-        """Rows of a band."""
+        """Return rows of a band."""
         bands = sum(track.kind != "condition" for track in tracks)
         room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - bands)
         numbered = self.span(self.size.width).slot >= _NUMBERED
@@ -214,7 +214,7 @@ class TimelineChart(ScrubbedPane):
         return [*rows, []] if tall > 1 else rows
 
     def _numbered(self, span: TimeSpan, texts: list[str], tones: list[str]) -> Row:
-        """The number of each column."""
+        """Return the number of each column."""
         now = self.state.iteration
         at = -1 if now is None else span.at(now) // span.slot
         row: Row = []
@@ -226,7 +226,7 @@ class TimelineChart(ScrubbedPane):
         return row
 
     def _line(self, band: _Band, span: TimeSpan, base: int) -> Row:
-        """One row of a band, `base` rows above its lowest."""
+        """Return one row of a band, `base` rows above its lowest."""
         texts: list[str] = []
         tones: list[str] = []
         for found, known in zip(band.numbers, band.counts, strict=True):
@@ -237,7 +237,7 @@ class TimelineChart(ScrubbedPane):
         return self._cells(span, texts, tones, base=base)
 
     def _cells(self, span: TimeSpan, texts: list[str], tones: list[str], *, base: int = 0) -> Row:
-        """One row of columns; an empty text is a column of which nothing is known."""
+        """Return one row of columns; an empty text is a column of which nothing is known."""
         now = self.state.iteration
         at = -1 if now is None else span.at(now) // span.slot
         row: Row = []
@@ -288,7 +288,7 @@ class TimelineChart(ScrubbedPane):
         return numbers, counts
 
     def _at(self, track: TrackView, iteration: int) -> float | None:
-        """The number of one iteration; of the present one also where it is not closed yet."""
+        """Return the number of one iteration; of the present one also where it is not closed yet."""
         found = track.at(iteration)
         if found is None and track.kind == "watch":
             readings = (one.now for one in self.state.watches if one.text == track.name)
@@ -325,7 +325,7 @@ class TimelineChart(ScrubbedPane):
         return sorted(found, key=lambda one: (one[0], one[2] == "accent"))
 
     def _event_rows(self, tracks: list[TrackView], span: TimeSpan, width: int) -> list[Row]:
-        """As many rows as are needed, up to three; what has no room is in the list of stops."""
+        """Return as many rows as are needed, up to three; what has no room is in the list of stops."""
         names = self.name_width(width)
         rows: list[Row] = [[((" events" if not place else "").ljust(names), "dim")] for place in range(_EVENT_ROWS)]
         ends = [0] * _EVENT_ROWS
@@ -340,7 +340,7 @@ class TimelineChart(ScrubbedPane):
         return rows
 
     def _here(self, tracks: list[TrackView], span: TimeSpan) -> Row:
-        """What the column of the moment stands for."""
+        """Return the iterations of the moment's column, in words."""
         now = self.state.iteration
         if now is None or not span.begin <= now < span.end or not tracks:
             return []
@@ -375,7 +375,7 @@ class TimelineChart(ScrubbedPane):
         self.changed()
 
     def seek_anomaly(self, *, backward: bool) -> str:
-        """The line that goes to the next iteration in which something odd begins; empty where none is known."""
+        """Return the line that goes to the next iteration in which something odd begins; empty where none is known."""
         now = self.state.iteration
         if now is None:
             return ""
@@ -389,7 +389,7 @@ class TimelineChart(ScrubbedPane):
         return f"iter {max(fitting) if backward else min(fitting)}" if fitting else ""
 
     def iteration_in(self, cell: int) -> int | None:
-        """The first iteration of a column."""
+        """Return the first iteration of a column."""
         span = self.span(self.size.width)
         return span.covered(cell)[0] if 0 <= cell < span.bins * span.slot else None
 

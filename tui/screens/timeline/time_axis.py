@@ -18,7 +18,7 @@ class ScrubbedPane(Pane):
     """Widths of the pane, falling, and how many cells the names have from there on."""
 
     def iteration_in(self, cell: int) -> int | None:
-        """The iteration that is shown so many cells right of the names."""
+        """Return the iteration that is shown so many cells right of the names."""
         raise NotImplementedError
 
     def seen(self) -> int:
@@ -26,7 +26,7 @@ class ScrubbedPane(Pane):
         raise NotImplementedError
 
     def name_width(self, width: int) -> int:
-        """How many cells the names have in a pane of this width."""
+        """Return how many cells the names have in a pane of this width."""
         return next(cells for least, cells in self.NAME_WIDTHS if width >= least)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -71,18 +71,18 @@ class TimeSpan(Struct, frozen=True):
         return TimeSpan(begin, begin + count, min(count, room), max(1, min(_WIDEST, room // count)))
 
     def at(self, iteration: int) -> int:
-        """The first cell of an iteration."""
+        """Return the first cell of an iteration."""
         place = (iteration - self.begin) * self.bins // (self.end - self.begin)
         return max(0, min(place, self.bins - 1)) * self.slot
 
     def covered(self, cell: int) -> tuple[int, int]:
-        """The iterations of the column at a cell, as a half-open range."""
+        """Return the iterations of the column at a cell, as a half-open range."""
         column, count = cell // self.slot, self.end - self.begin
         begin = -(-column * count // self.bins)
         return self.begin + begin, self.begin + max(-(-(column + 1) * count // self.bins), begin + 1)
 
     def axis(self, now: int | None) -> Row:
-        """The number line; that of the moment whole and reversed, and nothing touches it."""
+        """Return the number line; that of the moment whole and reversed, and nothing touches it."""
         count = self.end - self.begin
         longest = len(short_count(self.end)) + 1
         every = next((step for step in STEPS if step * self.bins / count * self.slot >= max(longest, 5)), STEPS[-1])

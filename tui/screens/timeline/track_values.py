@@ -1,4 +1,4 @@
-"""What is seen over the iterations, as one number each: of watches and of what a loop carries, with their names."""
+"""Values over the iterations as one number each: of watches and of what a loop carries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.state import State
 
 
 def value_of(watch: WatchView) -> Array | None:
-    """What an expression is now, where it is kept."""
+    """Return the present value of a watch; None where it is not kept."""
     return None if watch.now is None or watch.now.error else watch.now.value
 
 
@@ -24,7 +24,7 @@ _NUMBERS: Final[WeakKeyDictionary[Reading, float | None]] = WeakKeyDictionary()
 
 
 def number_in(reading: Reading) -> float | None:
-    """A reading as one number; None where it is none."""
+    """Return a reading as one number; None where it is none."""
     if reading not in _NUMBERS:
         value = reading.value
         _NUMBERS[reading] = None if value is None or value.dtype.names is not None else number_of(value)
@@ -32,12 +32,12 @@ def number_in(reading: Reading) -> float | None:
 
 
 def measured(name: str, value: Array | None, room: int) -> str:
-    """The name of a track, and of a tensor, where there is room, which number of it is shown (number_of)."""
+    """Return the name of a track, and of a tensor, where there is room, which number of it is shown (number_of)."""
     whole = name if value is None or value.size <= 1 else f"{name} rms"
     return whole if cell_len(whole) <= room else clip(name, room)
 
 
 def carried_value(state: State, parameter: Layer | None) -> Array | None:
-    """What a Parameter has got in this iteration."""
+    """Return the value of a Parameter in this iteration."""
     edges = () if state.loop is None else state.loop.back_edges
     return next((edge.came_in for edge in edges if edge.parameter.layer is parameter), None)

@@ -127,7 +127,7 @@ def _over_iterations(series: Series, now: int | None, width: int, tall: int) -> 
 
 
 def _iteration_labels(iterations: tuple[int, ...], now: int | None, wide: int) -> Row:
-    """The moment, and others where there is room beside it."""
+    """Return the moment, and others where there is room beside it."""
     cells = [" "] * (len(iterations) * wide + 6)
     at = None if now is None or now not in iterations else iterations.index(now) * wide
     label = str(now)
@@ -149,7 +149,7 @@ class InNumbers(FactsPane):
     title = "statistics"
 
     def rows(self, width: int) -> list[Row]:
-        """A line a number."""
+        """Return a line a number."""
         array = self.inspected.shown.array
         self.note = "" if array is None else f"over {array.size:,} element{'s' * (array.size != 1)} "
         found = self.inspected.survey()
@@ -193,7 +193,7 @@ class ElementCard(FactsPane):
     title = "element"
 
     def rows(self, width: int) -> list[Row]:
-        """A line a fact."""
+        """Return a line a fact."""
         seen = self.inspected
         self.title, self.note = f"element {_element(seen)}", ""
         element = seen.element()

@@ -29,7 +29,7 @@ class Format(Struct, frozen=True):
     to_the_left: bool = False
 
     def cell(self, item: Any) -> str:
-        """An item in exactly so many cells."""
+        """Return an item in exactly so many cells."""
         return padded(self.write(item), self.width, right=not self.to_the_left)
 
 
@@ -83,7 +83,7 @@ def letters(item: float) -> str:
 
 
 def difference_format(part: Array, digits: int) -> Format:
-    """The format of differences (f64); where nothing changed there is a dot."""
+    """Return the format of differences (f64); where nothing changed there is a dot."""
     whole = part[np.isfinite(part)]
     if whole.size and bool((whole == np.rint(whole)).all()) and float(np.abs(whole).max()) < 1e15:
         width = max(4, *(len(f"{int(bound):+d}") for bound in (whole.min(), whole.max())))
@@ -106,12 +106,12 @@ def bits_format(array: Array) -> Format:
 
 
 def patterns(part: Array) -> Array:
-    """The bit patterns of a part; texts stay texts."""
+    """Return the bit patterns of a part; texts stay texts."""
     return part if element_types.of(part) is STRING else codes(part).reshape(part.shape)
 
 
 def exact(element: Array) -> str:
-    """One element with all that it has: as many digits as tell it from its neighbours."""
+    """Return one element with all that it has: as many digits as tell it from its neighbours."""
     item = readable(element).reshape(-1)[0]
     if isinstance(item, (bool, np.bool_)):
         return "true" if item else "false"

@@ -41,18 +41,18 @@ class _Scale(Struct, frozen=True):
     columns: Array
 
     def fits(self, other: _Scale) -> bool:
-        """Whether the same cells stand for the same elements."""
+        """True if the same cells stand for the same elements."""
         same = (self.wide, self.halves, self.tall) == (other.wide, other.halves, other.tall)
         return same and np.array_equal(self.rows, other.rows) and np.array_equal(self.columns, other.columns)
 
     @property
     def is_reduced(self) -> bool:
-        """Whether a cell stands for more than one element."""
+        """True if a cell stands for more than one element."""
         return bool(len(self.rows) and (np.diff(self.rows).max() > 1 or np.diff(self.columns).max() > 1))
 
 
 class _Drawn(Struct, eq=False):
-    """What was drawn last, without the cursor."""
+    """The last drawing, without the cursor."""
 
     scale: _Scale
     tiles: Array
@@ -80,7 +80,7 @@ class HeatGrid:
     # --- what is drawn -------------------------------------------------------------------------------------------
 
     def lines(self, width: int, height: int) -> list[Row]:
-        """A line of labels, the picture, and a legend where there is room for one."""
+        """Return a line of labels, the picture, and a legend where there is room for one."""
         seen, plane = self._seen, self._seen.plane
         if seen.array is None or height < 2 or not seen.is_numeric():
             return (
@@ -110,13 +110,13 @@ class HeatGrid:
         return found
 
     def columns(self, height: int) -> list[Row]:
-        """What stands in the cells as columns, for a plane of one row."""
+        """Return the numbers of the cells as columns, for a plane of one row."""
         if self._seen.plane.height != 1 or self._drawn is None or self._scale is None:
             return []
         return profile(self._drawn.values[0], self._scale.wide, self._label, height)
 
     def _scaled(self, width: int, tall: int) -> _Scale:
-        """The largest cells with which all that is to be seen is seen."""
+        """Return the largest cells with which all that is to be seen is seen."""
         rows, columns = self._window()
         self._part = rows, columns
         plain = self._pane.look.plain
@@ -132,7 +132,7 @@ class HeatGrid:
         return _Scale(wide, halves, repeated, down, across)
 
     def _window(self) -> tuple[range, range]:
-        """All rows and columns, or with zoom a part of them that holds the cursor."""
+        """Return all rows and columns, or with zoom a part of them that holds the cursor."""
         plane, place = self._seen.plane, self._seen.place
         found = []
         for axis, count in enumerate((plane.height, plane.width)):
@@ -154,7 +154,7 @@ class HeatGrid:
         return [(" " * self._label, ""), (text, "dim")]
 
     def _picture(self, scale: _Scale, tiles: Array) -> list[Row]:
-        """All rows; where only the cursor has moved, those of before but two."""
+        """Return all rows; where only the cursor has moved, those of before but two."""
         row_at, column_at = self._seen.place
         down = int(np.searchsorted(scale.rows, row_at, "right")) - 1
         across = int(np.searchsorted(scale.columns, column_at, "right")) - 1
@@ -169,7 +169,7 @@ class HeatGrid:
         return [row for rows in found for row in rows]
 
     def _lines_at(self, top: int, down: int | None, across: int) -> list[Row]:
-        """The lines of one row of elements, or of two in half blocks; `down` is the row of the cursor."""
+        """Return the lines of one row of elements, or of two in half blocks; `down` is the row of the cursor."""
         drawn = self._drawn
         assert drawn is not None
         scale, count = drawn.scale, len(drawn.values)
@@ -196,7 +196,7 @@ class HeatGrid:
         return f"{plane.row_label(at):>{self._label - 1}} ", "title-on" if here else "dim"
 
     def _cell(self, drawn: _Drawn, top: int, lower: int | None, column: int, cursor: int | None) -> Cell:
-        """One cell: of one element (or bin), or of two above one another; `cursor` is its row if it is here."""
+        """Return one cell: of one element (or bin), or of two above one another; `cursor` is its row if it is here."""
         scale, values, levels = drawn.scale, drawn.values, drawn.levels
         for row in (top,) if lower is None else (top, lower):
             value = values[row][column]
@@ -233,7 +233,7 @@ class HeatGrid:
         return levels
 
     def shade(self, level: int) -> Color:
-        """The shade of a level between -_SHADES and _SHADES."""
+        """Return the shade of a level between -_SHADES and _SHADES."""
         pane = self._pane
         ground = pane.colour("background").blend(pane.colour("foreground"), 0.06)
         end = pane.colour("warm" if level >= 0 else "cool")
@@ -305,7 +305,7 @@ class HeatGrid:
         return int(scale.rows[down]), int(scale.columns[across])
 
     def step(self) -> tuple[int, int]:
-        """How many rows and columns one goes with an arrow: as many as are drawn together."""
+        """Return how many rows and columns one goes with an arrow: as many as are drawn together."""
         scale = self._scale
         if scale is None or len(scale.rows) < 2 or len(scale.columns) < 2:
             return 1, 1
@@ -319,7 +319,7 @@ class HeatGrid:
 
 
 def _merged(row: Row) -> Row:
-    """Neighbours of one look as one piece: there is less to paint."""
+    """Return neighbours of one look as one piece: there is less to paint."""
     found: Row = []
     for text, token in row:
         if found and found[-1][1] is token:

@@ -1,4 +1,4 @@
-"""What the value screen wants to know and takes long: asked of the worker one after another, giving way to commands.
+"""Questions of the value screen that take long: asked of the worker one after another, giving way to commands.
 
 An inquiry is a generator that yields now and then. Whatever comes meanwhile goes first; the inquiry then goes on where
 it left off. One that is not wanted any more (another tensor is shown) is forgotten.
@@ -131,7 +131,7 @@ class Inquiry(Brief, Struct):
 
 
 class InquiryOutcome(Struct, frozen=True):
-    """What an inquiry found; `problem` in words where it could not. Neither, where it left off."""
+    """Result of an inquiry; `problem` in words where it could not. Neither, where it left off."""
 
     answer: Any = None
     problem: str = ""
@@ -173,7 +173,7 @@ class Inquiries:
         self._under_way: Inquiry | None = None
 
     def find(self, question: SteppedQuestion, key: tuple[Any, ...]) -> InquiryOutcome:
-        """Return what is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
+        """What is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
         known = self._answers.get(type(question))
         if known is not None and known[0] == key:
             return known[1]

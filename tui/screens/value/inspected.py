@@ -1,4 +1,4 @@
-"""What the value screen looks at: a value, a plane of it, an element, and how; its panes are functions of this."""
+"""The value that is inspected, a plane and an element of it, and the view; the panes are functions of this."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Inspected:
         return self.plane.place(self.cursor) or (0, 0)
 
     def element(self) -> Array | None:
-        """The element under the cursor, as an array of one element."""
+        """Return the element under the cursor, as an array of one element."""
         array = self.array
         if array is None:
             return None
@@ -133,7 +133,7 @@ class Inspected:
         return array[tuple(slice(at, at + 1) for at in self.cursor)].reshape(1)
 
     def is_numeric(self) -> bool:
-        """Whether there are numbers, so that colours mean something."""
+        """True if there are numbers, so that colours mean something."""
         return self.array is not None and is_numeric(self.array.dtype)
 
     def point_at(self, row: int, column: int) -> None:
@@ -185,7 +185,7 @@ class Inspected:
         return found.answer if found.done else None
 
     def before(self, *, wanted: bool = False) -> InquiryOutcome:
-        """The value of one iteration before, as an array; of a large one only where it is `wanted`."""
+        """Return the value of one iteration before, as an array; of a large one only where it is `wanted`."""
         array, address = self.shown.array, self.shown.address
         if self.shown.is_old:
             return InquiryOutcome(problem="not computed yet in this iteration", done=True)
@@ -204,7 +204,7 @@ class Inspected:
         return found
 
     def over_iterations(self) -> InquiryOutcome:
-        """The element under the cursor over the last iterations, a Series."""
+        """Return the element under the cursor over the last iterations, a Series."""
         array, address, iteration = self.array, self.shown.address, self.shown.iteration
         if array is None or not address or iteration is None:
             return InquiryOutcome(problem="it is in no loop", done=True)
@@ -220,7 +220,7 @@ class Inspected:
     # --- in few cells --------------------------------------------------------------------------------------------
 
     def block(self, rows: range, columns: range) -> Array | None:
-        """What stands in some rows and columns: the elements, or their differences (f64) from the iteration before."""
+        """Return a part of the plane: the elements, or their differences (f64) from the iteration before."""
         array = self.array
         if array is None:
             return None

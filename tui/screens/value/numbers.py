@@ -32,7 +32,7 @@ class NumberGrid:
         self._wraps = 1
 
     def lines(self, width: int, height: int) -> list[Row]:
-        """A line of labels, then as many rows of numbers as there is room for."""
+        """Return a line of labels, then as many rows of numbers as there is room for."""
         seen = self._seen
         array, plane = seen.array, seen.plane
         if array is None or height < 2:
@@ -55,7 +55,7 @@ class NumberGrid:
         return [self._labels(columns), *self._rows(items, rows, columns)]
 
     def _wrapped(self, array: Array, across: int) -> list[Row]:
-        """One row in several lines, each below its labels."""
+        """Return one row in several lines, each below its labels."""
         width, place = self._seen.plane.width, self._seen.place
         first, at = self.left // across, place[1] // across
         if self._cursor != place:
@@ -72,7 +72,7 @@ class NumberGrid:
         return found
 
     def _in_sight(self, first: int, room: int, count: int, axis: int) -> int:
-        """Where the window begins, so that a cursor that has moved is in it."""
+        """Return where the window begins, so that a cursor that has moved is in it."""
         place = self._seen.place
         at = place[axis]
         if self._cursor is None or self._cursor[axis] != at:
@@ -86,7 +86,7 @@ class NumberGrid:
         self.left += across + (down * self._shown[1] if self._wraps > 1 else 0)
 
     def page(self) -> int:
-        """How many rows are seen."""
+        """Return how many rows are seen."""
         return self._shown[0]
 
     def place_at(self, x: int, y: int) -> tuple[int, int] | None:
@@ -106,7 +106,7 @@ class NumberGrid:
         return self._can_show_bits and self._seen.view == "bits"
 
     def _format(self, array: Array, tall: int) -> Format:
-        """One format for all of the tensor where its extremes are known, else for the rows that are seen."""
+        """Return one format for all of the tensor where its extremes are known, else for the rows that are seen."""
         seen, plane = self._seen, self._seen.plane
         if self._is_bits and element_types.of(array) is not STRING:
             return self._wide_enough(bits_format(array))
@@ -132,7 +132,7 @@ class NumberGrid:
         return readable(seen.plane.block(array, rows, columns))
 
     def _changed(self, rows: range, columns: range) -> list[list[bool]] | None:
-        """Which cells are others than before the last movement."""
+        """Return which cells are others than before the last movement."""
         seen = self._seen
         array, earlier = seen.array, seen.earlier
         if array is None or earlier is None or earlier.shape != array.shape or earlier.dtype != array.dtype:

@@ -17,7 +17,7 @@ _SHARE: Final = 0.999
 
 
 def profile(values: Sequence[float], wide: int, label: int, height: int) -> list[Row]:
-    """The columns with the extremes at their ends; nothing where no number is finite, or all are zero."""
+    """Return the columns with the extremes at their ends; nothing where no number is finite, or all are zero."""
     finite = [value for value in values if math.isfinite(value)]
     high, low = max([0.0, *finite]), min([0.0, *finite])
     if height < LEAST or high == low:
@@ -46,14 +46,14 @@ def _row(cells: Sequence[str], wide: int, label: int, extreme: str, tone: str) -
 
 
 def _up(share: float, lines: int, line: int) -> str:
-    """The part of a column that stands in a line above zero, counted from 1."""
+    """Return the part of a column that stands in a line above zero, counted from 1."""
     if not math.isfinite(share):
         return " "
     return _EIGHTHS[max(0, min(math.ceil((share * lines - (line - 1)) * 8), 8))]
 
 
 def _down(share: float, lines: int, line: int) -> str:
-    """The same below zero, where there are halves alone."""
+    """Return the same below zero, where there are halves alone."""
     filled = share * lines - (line - 1) if math.isfinite(share) else 0.0
     return "█" if filled >= 0.75 else "▀" if filled > 0 else " "
 

@@ -43,14 +43,14 @@ class ValueScreen(DebugScreen):
     view_name = "value"
 
     def __init__(self, host: ScreenHost, subject: Subject | None = None) -> None:
-        """What is shown at first; None is what is selected."""
+        """Show this value at first; None: the selected one."""
         super().__init__(host)
         self._subject = subject
         self._inspected: Inspected | None = None
 
     @property
     def inspected(self) -> Inspected:
-        """What is looked at."""
+        """The value that is shown."""
         if self._inspected is None:
             driver = self.host.driver
             self._inspected = Inspected(driver, Inquiries(driver, self.repaint_panes))
@@ -93,7 +93,7 @@ class ValueScreen(DebugScreen):
         super().show(state)
 
     def on_unmount(self) -> None:
-        """What nobody sees need not be found out."""
+        """Ask no more."""
         if self._inspected is not None:
             self._inspected.inquiries.close()
 

@@ -52,12 +52,12 @@ class Shown(Struct, frozen=True, eq=False):
 
 
 def frame_of(state: State, program: Program | None) -> FrameView | None:
-    """The frame in which a graph runs now."""
+    """Return the frame in which a graph runs now."""
     return next((frame for frame in state.frames if frame.program is program), None)
 
 
 def chosen(state: State, before: Subject | None) -> Subject | None:
-    """What is to be shown: what was shown before, unless something else was selected meanwhile."""
+    """Return the value to show: that of before, unless something else was selected meanwhile."""
     frame, cursor = state.frame, state.cursor
     if frame is None or cursor is None:
         ended = state.view is not None and state.view.outputs is not None
@@ -72,7 +72,7 @@ def chosen(state: State, before: Subject | None) -> Subject | None:
 
 
 def shown(state: State, subject: Subject, compiled: CompiledModel) -> Shown:
-    """The subject as it is now."""
+    """Return the subject as it is now."""
     if subject.program is None:
         return _model_output(state, subject.place)
     frame = frame_of(state, subject.program)
@@ -107,7 +107,7 @@ def _shown(
 
 
 def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int, compiled: CompiledModel) -> Shown:
-    """A value as the frame has it now."""
+    """Return a value as the frame has it now."""
     if value.layer is None:
         return Shown(title, role, None, "not connected", others=count)
     array, why, old = value.array, value.absent, False
@@ -140,7 +140,7 @@ def _model_output(state: State, place: int) -> Shown:
 
 
 def is_same(one: Array | None, other: Array | None) -> bool:
-    """Whether two views are of the same elements in memory, so that nothing need be looked at again."""
+    """True if two views are of the same elements in memory, so that nothing need be looked at again."""
     if one is None or other is None or one is other:
         return one is other
     same = one.__array_interface__["data"] == other.__array_interface__["data"]

@@ -44,11 +44,11 @@ class TensorPane(Pane):
 
     @property
     def grid(self) -> NumberGrid | HeatGrid:
-        """What draws the view."""
+        """The grid that draws the view."""
         return self.heat if self.inspected.view == "colours" and self.inspected.is_numeric() else self.numbers
 
     def heading(self, width: int) -> list[Row]:
-        """Name and iteration, the axes, and the views; below it what it is."""
+        """Return name and iteration, the axes, and the views; below it what it is."""
         self.count(width)  # the rows choose the format that the heading names
         seen = self.inspected
         shown = seen.shown
@@ -60,7 +60,7 @@ class TensorPane(Pane):
         return [spread(left, right, width), self._facts(width)]
 
     def _axes_row(self, begin: int) -> Row:
-        """The shape with what is shown of each axis; where each stands is kept for the mouse."""
+        """Return the shape with what is shown of each axis; where each stands is kept for the mouse."""
         plane = self.inspected.plane
         self._axes = []
         if self.inspected.shown.array is None:
@@ -128,7 +128,7 @@ class TensorPane(Pane):
         return "minus the iteration before "
 
     def rows(self, width: int) -> list[Row]:
-        """What is seen of the grid."""
+        """Return the visible part of the grid."""
         seen = self.inspected
         array = seen.shown.array
         if array is None:
@@ -174,11 +174,11 @@ class TensorPane(Pane):
             pane.changed()
 
     def step(self) -> tuple[int, int]:
-        """How many rows and columns an arrow goes."""
+        """Return how many rows and columns an arrow goes."""
         return self.heat.step() if self.grid is self.heat else (1, 1)
 
     def page(self) -> int:
-        """How many rows are seen at once."""
+        """Return how many rows are seen at once."""
         return max(1, self.numbers.page() - 1) if self.grid is self.numbers else 10 * self.heat.step()[0]
 
     def scroll_rows(self, by: int) -> None:
@@ -254,7 +254,7 @@ class Companion(TensorPane, can_focus=False):
         return self.numbers if self.inspected.view == "colours" or not self.inspected.is_numeric() else self.heat
 
     def heading(self, width: int) -> list[Row]:
-        """Which it is, and where the cursor stands."""
+        """Return which it is, and where the cursor stands."""
         self.count(width)  # as above
         is_numbers = self.grid is self.numbers
         element = "[" + ",".join(map(str, self.inspected.cursor)) + "]"
@@ -263,7 +263,7 @@ class Companion(TensorPane, can_focus=False):
         return [spread([(" ", ""), ("numbers" if is_numbers else "colours", "title")], [(note, "note")], width)]
 
     def rows(self, width: int) -> list[Row]:
-        """What is seen of the grid."""
+        """Return the visible part of the grid."""
         seen = self.inspected
         if seen.array is None or (seen.against and seen.before().problem):
             return []
