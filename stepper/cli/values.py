@@ -7,18 +7,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import StepperError
-from stepper.ops.axes import shape_text
 from stepper.plain_values import answer_json, storable, tensor_json
 
 _SHOWN: Final = 8
-
-
-def described(value: Array) -> str:
-    """`f32[2,3]`."""
-    return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
 
 
 def excerpt(value: Array) -> str:

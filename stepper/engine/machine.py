@@ -42,7 +42,7 @@ from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 
 T = TypeVar("T")
 _LONGEST_PLACE = 400
@@ -458,7 +458,7 @@ class Machine:
 
 
 def _described(value: Any) -> str:
-    return "nothing" if value is None else f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+    return "nothing" if value is None else form_text(value)
 
 
 def _read_only(array: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.element_types import Array, name_of
+from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every, RunObserver
 from stepper.engine.frames import Activation, Frame, place
@@ -23,7 +23,7 @@ from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
 from stepper.ir.sites import LayerSite, layer_site
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 
 
 class LoopSummary(Struct):
@@ -105,8 +105,7 @@ class Outputs(dict[str, Array]):
         from html import escape  # notebooks alone need it
 
         rows = [
-            (name, f"{name_of(value.dtype)}{shape_text(value.shape)}", np.array2string(value.reshape(-1), threshold=8))
-            for name, value in self.items()
+            (name, form_text(value), np.array2string(value.reshape(-1), threshold=8)) for name, value in self.items()
         ]
         loops = [(one.path, f"{one.iterations:,} iterations", ", ".join(map(str, one.ended))) for one in self.loops]
         lines = (f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in [*rows, *loops])

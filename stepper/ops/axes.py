@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from stepper import element_types
 from stepper.errors import KernelError
 
 
@@ -35,3 +36,20 @@ def is_list(values: Any) -> bool:
 def shape_text(shape: Sequence[int]) -> str:
     """Return a shape as messages show it: [2,3], [] for rank 0."""
     return f"[{','.join(map(str, shape))}]"
+
+
+class HasForm(Protocol):
+    """An array, or what is known of one: element type and shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+
+
+def form_text(value: HasForm) -> str:
+    """Return element type and shape as messages show them: f32[2,3]."""
+    return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import FLOATING, STRING_DTYPE
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text, shape_text
 from stepper.ops.convert import convert
 from stepper.tensors.summaries import NOT_RECORDED, Summary, Unknown
 
@@ -64,7 +64,7 @@ COMPARISONS: Final[dict[str, Operation]] = {
 def described(value: Value) -> str:
     """`f32[2,3]`, or the number itself."""
     if isinstance(value, np.ndarray | np.generic):
-        return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+        return form_text(value)
     return str(value)
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import __version__
-from stepper.element_types import Array, name_of
+from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError
 from stepper.ir.lowering import has_opened
 from stepper.ir.model import Model
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash, file_hashes
@@ -216,7 +216,7 @@ def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Ar
 
 
 def _tensor_difference(before: Array, now: Any) -> str:
-    types = [f"{name_of(array.dtype)}{shape_text(array.shape)}" for array in (before, now)]
+    types = [form_text(array) for array in (before, now)]
     if types[0] != types[1]:
         return f"it was {types[0]}, this is {types[1]}"
     if before.dtype.kind == "T":

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 
 NOT_RECORDED: Final = "only its statistics were recorded"
 
@@ -46,7 +46,7 @@ class Summary(Struct, frozen=True, eq=False):
         return len(self.shape)
 
     def __str__(self) -> str:
-        return f"{element_types.name_of(self.dtype)}{shape_text(self.shape)} ({NOT_RECORDED})"
+        return f"{form_text(self)} ({NOT_RECORDED})"
 
     def __bool__(self) -> NoReturn:
         raise TypeError(NOT_RECORDED)

@@ -22,7 +22,7 @@ from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAY
 from stepper.files.output import OutputFile
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text, shape_text
 from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select
@@ -120,7 +120,7 @@ def _value_lines(found: RecordedValue, options: argparse.Namespace) -> list[str]
 
 def _summary_text(summary: Summary, digits: int | None) -> str:
     numbers = [f"{name} {_number_text(number, digits)}" for name, number in summary.numbers.items()]
-    return f"{_described(summary)}  {'  '.join(numbers)}"
+    return f"{form_text(summary)}  {'  '.join(numbers)}"
 
 
 def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list[str]]:
@@ -129,14 +129,10 @@ def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list
     for found in shown:
         summary = found.statistics()
         numbers = [_number_text(number, options.digits) for number in summary.numbers.values()]
-        rows.append([found.at, _described(summary), *numbers])
+        rows.append([found.at, form_text(summary), *numbers])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [lines[:2], *([line] for line in lines[2:])]
-
-
-def _described(summary: Summary) -> str:
-    return f"{element_types.name_of(summary.dtype)}{shape_text(summary.shape)}"
 
 
 def _number_text(number: Any, digits: int | None) -> str:

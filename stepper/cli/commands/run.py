@@ -14,7 +14,7 @@ from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import Progress, say
-from stepper.cli.values import as_json, described, excerpt, print_json
+from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
@@ -27,6 +27,7 @@ from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
+from stepper.ops.axes import form_text
 from stepper.ops.limits import LARGEST_TENSOR
 from stepper.records import as_data
 
@@ -179,7 +180,7 @@ def _print(options: argparse.Namespace, outputs: Outputs) -> None:
 
 
 def _print_tensors(title: str, arrays: Mapping[str, Array], file: TextIO) -> None:
-    rows = [(name, described(value), excerpt(value)) for name, value in arrays.items()]
+    rows = [(name, form_text(value), excerpt(value)) for name, value in arrays.items()]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     say(title, file=file)
     for name, type, numbers in rows:

@@ -15,10 +15,9 @@ from msgspec import Struct
 from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit, same_edit
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
-from stepper.element_types import name_of
 from stepper.engine.frames import place
 from stepper.errors import UsageError
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 
 if TYPE_CHECKING:
     from stepper.debug.branches.differences import BranchDifference
@@ -239,7 +238,7 @@ def edit_text(edit: Edit) -> str:
     if isinstance(edit, ValueEdit | ConstantEdit):
         what = "constant " if isinstance(edit, ConstantEdit) else ""
         value = np.asarray(edit.value)
-        shown = str(value.item()) if value.size == 1 else f"{name_of(value.dtype)}{shape_text(value.shape)}"
+        shown = str(value.item()) if value.size == 1 else form_text(value)
         return f"{what}{target_in(edit.program, edit.slot).named.name} = {shown}"
     loop = edit.program.path[-1].name
     if isinstance(edit, TripCountEdit):

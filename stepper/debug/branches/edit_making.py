@@ -17,7 +17,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Layer
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text, shape_text
 from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
 
 
@@ -47,7 +47,7 @@ def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
     held = constant_now(machine, target) if constant else _frame_to_edit(machine, target).values[target.slot]
     same_kind = isinstance(held, np.generic) is isinstance(value, np.generic)
     if not same_kind or held.dtype != value.dtype or held.shape != value.shape or held.dtype == STRING_DTYPE:
-        forms = [f"{name_of(one.dtype)}{shape_text(one.shape)}" for one in (held, value)]
+        forms = [form_text(one) for one in (held, value)]
         raise UsageError(f"'{target.named.name}' is {forms[0]} here and cannot become {forms[1]}")
     if isinstance(value, np.ndarray):
         value.flags.writeable = False

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
-from stepper.element_types import name_of
 from stepper.engine.roles import Role, Roles, roles_of
 from stepper.export.figures.builder import FigureBuilder, axis_text, loop_label
 from stepper.export.figures.content import FigureContent
@@ -20,7 +19,7 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text, shape_text
 
 
 def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:
@@ -144,7 +143,7 @@ class _Unrolled:
         if view is not None and self.content.values is not ValueDetail.NONE:
             found = next((entry.outer for entry in view.inputs if entry.input == index), None)
             if found is not None and found.array is not None:
-                lines.append(f"{name_of(found.array.dtype)}{shape_text(found.array.shape)}")
+                lines.append(form_text(found.array))
         label = f"input {index}" if source is None else excerpt(self.names[source.layer])
         title = "" if source is None else str(self.trace.loop.outer.by_id[source.layer])
         return FigureNode(id, NodeKind.INPUT, label, tuple(lines), title=title)

@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from stepper import element_types
 from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView
 from stepper.element_types import Array
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from stepper.tensors.statistics import statistics
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names
 from tui.paint.pane import Host, Pane
@@ -54,7 +53,7 @@ class GridDetail(Pane, can_focus=False):
         frame = self._grid.frame
         assert frame is not None
         array = self._held(cell)
-        kind = "" if array is None else f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   "
+        kind = "" if array is None else f"{form_text(array)}   "
         keys = "Enter opens" if cell == self._grid.moment else "Enter goes there" if self._grid.picked else ""
         name = marked_name(frame.program, cell.operation, max(width - 40, 10))
         number_ = "" if frame.iteration is None else f"@{cell.iteration}"

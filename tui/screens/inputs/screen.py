@@ -7,8 +7,7 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
-from stepper import element_types
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from stepper.plain_values import storable
 from tui.paint.painter import Horizontal
 from tui.paint.pane import Pane
@@ -35,7 +34,7 @@ class GivenInputs(Pane):
         room = min(max((len(name) for name, _ in given), default=0), 24)
         rows: list[Row] = []
         for name, value in given:
-            kind = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+            kind = form_text(value)
             head: Row = [(f"  {padded(clip(printable(name), room), room)}  ", "strong"), (f"{kind:<18}  ", "dim")]
             rows.append([*head, (elements(storable(value), width - width_of(head) - 1), "bar")])
         return rows or [[("  the model has no inputs", "dim")]]

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper import element_types
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host
@@ -126,7 +125,7 @@ class VariableList(ListPane[VariableRow]):
         if not isinstance(value, np.ndarray):
             absent = "no value yet" if value is None else "a stream of random numbers"
             return [*row, (absent, "dim")]
-        described = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+        described = form_text(value)
         return [*row, (padded(clip(described, _TYPE - 1), _TYPE), "dim"), (elements(value, room), tone)]
 
     # --- keys ----------------------------------------------------------------------------------------------------

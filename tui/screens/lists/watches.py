@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from stepper import element_types
 from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.readings import Reading
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Pane
@@ -136,7 +135,7 @@ def reading_text(reading: Reading | None, room: int) -> str:
     value = reading.value
     if value is None or value.dtype.names is not None:
         return clip(printable(reading.text.splitlines()[0] if reading.text else ""), room)
-    head = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)} " if value.ndim else ""
+    head = f"{form_text(value)} " if value.ndim else ""
     return clip(head + elements(value, room - len(head)), room)
 
 

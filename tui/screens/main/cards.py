@@ -8,14 +8,13 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from stepper import element_types
 from stepper.debug.causes.cause import NonFinite, Trigger
 from stepper.debug.causes.texts import brief, chain_facts, further, how_sentence, name_of, title
 from stepper.debug.inspection.views import ValueView
 from stepper.element_types import Array
 from stepper.engine.partners import mark_of
 from stepper.ir.sites import LayerSite
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import statistics
 from tui.keys.keymap import key_for
@@ -153,7 +152,7 @@ def _described(array: Array | None, width: int, *, with_place: bool = False) -> 
     """Type, shape, and what is not ordinary in it; `with_place`: where the first such element is."""
     if array is None:
         return [("no value", "dim")]
-    row: Row = [(f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}" if width >= _WIDE else "", "dim")]
+    row: Row = [(form_text(array) if width >= _WIDE else "", "dim")]
     if array.size > MOST_AT_ONCE:
         return row
     found = statistics(array)

@@ -7,10 +7,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from stepper import element_types
 from stepper.element_types import Array
 from stepper.engine.run import LoopSummary
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 from tui.keys.keymap import key_for
@@ -89,7 +88,7 @@ class EndCard(Pane):
         room = max([_WORD - 1, *map(len, names)])
         rows: list[Row] = []
         for name, output in zip(names, outputs, strict=True):
-            kind = f"{element_types.name_of(output.dtype)}{shape_text(output.shape)}"
+            kind = form_text(output)
             shown = elements(storable(output), width - room - len(kind) - 5)
             rows.append([(f" {name:<{room}} ", "strong"), (f"{kind}  ", "dim"), (shown, "bar")])
         return rows

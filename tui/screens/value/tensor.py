@@ -6,8 +6,7 @@ from typing import ClassVar, Final
 
 from textual import events
 
-from stepper import element_types
-from stepper.ops.axes import shape_text
+from stepper.ops.axes import form_text
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
@@ -108,7 +107,7 @@ class TensorPane(Pane):
         while size >= 1024 and unit < len(_UNITS) - 1:
             size, unit = size / 1024, unit + 1
         amount = f"{size:.0f} {_UNITS[unit]}" if size >= 10 or unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-        text = f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   {amount}"
+        text = f"{form_text(array)}   {amount}"
         left: Row = [(f"  {printable(shown.role)}   ", "dim"), (text, "")]
         if shown.others > 1:
             left += [("   i", "key"), (" inputs", "dim")]
