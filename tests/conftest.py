@@ -1,8 +1,20 @@
-"""The tests behave alike however they were started."""
+"""The tests behave alike however they were started, and each time.
+
+HYPOTHESIS_PROFILE=search in the environment has hypothesis look for new examples, and ten times as many.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "same", derandomize=True, deadline=None, database=None, max_examples=100, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile("search", settings.get_profile("same"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_configure() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
-import random
 import shutil
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from stepper import Debugger, read_model
 from tests.cli.conftest import ROOT, Call
+from tests.damage import Flips, flipped, flips
 from tests.debug.sample_twins import collatz
 from tests.recording.recorded import sample
 
@@ -240,17 +242,20 @@ def _any_call(call: Call, command: str, path: Path, words: list[str]) -> int:
 def test_flipped_bytes_do_no_harm(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from stepper.cli import main
 
-    content, source = trace.read_bytes(), random.Random(3)
+    content = trace.read_bytes()
     used = [place for place, byte in enumerate(content) if byte and place > len(content) // 3]
-    codes = []
-    for number in range(60):
-        changed = bytearray(content)
-        changed[source.choice(used)] ^= 1 << source.randrange(8)
-        path = tmp_path / f"flipped{number}.sqlite"
-        path.write_bytes(bytes(changed))
+    codes, numbers = [], itertools.count()
+
+    @given(flips(used, most=1))
+    @settings(max_examples=60)
+    def check(bits: Flips) -> None:
+        path = tmp_path / f"flipped{next(numbers)}.sqlite"
+        path.write_bytes(flipped(content, bits))
         for command, words in QUESTIONS:
             codes.append(main([command, str(path), *words]))
             assert "Traceback" not in capsys.readouterr().err
+
+    check()
     assert set(codes) <= {0, 1, 2, 3} and 3 in codes and 0 in codes
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from hypothesis.strategies import SearchStrategy
 
 from stepper.commands import Interpreter
+from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
 from tests.debug.debugged import ALL_RUNS, run_named
 
@@ -40,42 +42,42 @@ EXPRESSIONS = [
 ]
 
 
-class Talker:
-    """Makes up lines about a model."""
-
-    def __init__(self, names: list[str], seed: int) -> None:
-        self._random = Random(seed)
-        self._names = names
-
-    def line(self) -> str:
-        """Mostly a command that means something; now and then with a sign in it that does not belong there."""
-        random = self._random
-        form = random.choice(random.choice([MOVEMENTS, STOPS, REST]))
-        text = form.format(name=self._name(), expression=random.choice(EXPRESSIONS).replace("{name}", self._name()))
-        if random.random() < 0.03:
-            place = random.randrange(len(text) + 1)
-            text = text[:place] + random.choice("`\"'#[](){}:@/\\\0é\n= ") + text[place:]
-        return text
-
-    def _name(self) -> str:
-        random = self._random
-        part = random.choice(["", "", "", "[0]", "[..., -1]", "[9]"])
-        return f"`{random.choice(self._names)}`{random.choice(['', '', '', '@1', '@-1', '@0:2'])}{part}"
+def lines_about(names: list[str]) -> SearchStrategy[str]:
+    """Mostly a command that means something; now and then with a sign in it that does not belong there."""
+    part = some.sampled_from(["", "[0]", "[..., -1]", "[9]"])
+    moment = some.sampled_from(["", "@1", "@-1", "@0:2"])
+    name = some.builds("`{}`{}{}".format, some.sampled_from(names), moment, part)
+    expression = some.builds(lambda text, name: text.replace("{name}", name), some.sampled_from(EXPRESSIONS), name)
+    form = some.one_of(*map(some.sampled_from, (MOVEMENTS, STOPS, REST)))
+    line = some.builds(lambda form, name, inner: form.format(name=name, expression=inner), form, name, expression)
+    wrong = some.sampled_from([*"`\"'#[](){}:@/\\\0é\n= "])
+    broken = some.builds(
+        lambda line, place, sign: line[: place % (len(line) + 1)] + sign + line[place % (len(line) + 1) :],
+        line,
+        some.integers(0, 40),
+        wrong,
+    )
+    return some.one_of(*[line] * 9, broken)
 
 
 @ALL_RUNS
-@pytest.mark.parametrize("seed", [1, 2])
-def test_every_line_is_answered_or_refused(name: str, seed: int, tmp_path: Path) -> None:
-    debugger = run_named(name, tmp_path, max_iterations=200)  # a changed value can make a loop endless
-    debugger.breakpoints.sink = lambda _line: None
-    interpreter = Interpreter(debugger)
-    names = [layer.name for program in debugger.machine.compiled.programs for layer in program.graph.layers]
-    talker = Talker(names, seed)
-    for _ in range(60):
-        try:
-            answer = interpreter.execute(talker.line())
-        except StepperError as error:
-            assert str(error)
-        else:
-            json.dumps(answer.data, allow_nan=False)
-    assert debugger.timeline.warnings == []
+def test_every_line_is_answered_or_refused(name: str, tmp_path: Path) -> None:
+    model, inputs = (opened := run_named(name, tmp_path)).model, dict(enumerate(opened.inputs))
+    names = [layer.name for program in opened.machine.compiled.programs for layer in program.graph.layers]
+
+    @given(some.lists(lines_about(names), min_size=10, max_size=40))
+    @settings(max_examples=6)
+    def check(lines: list[str]) -> None:
+        debugger = Debugger(model, inputs, max_iterations=200)  # a changed value can make a loop endless
+        debugger.breakpoints.sink = lambda _line: None
+        interpreter = Interpreter(debugger)
+        for line in lines:
+            try:
+                answer = interpreter.execute(line)
+            except StepperError as error:
+                assert str(error)
+            else:
+                json.dumps(answer.data, allow_nan=False)
+        assert debugger.timeline.warnings == []
+
+    check()

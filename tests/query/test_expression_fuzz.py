@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from hypothesis.strategies import SearchStrategy
 
 from stepper.errors import StepperError
 from stepper.query.expressions import FUNCTION_NAMES, Expression, ExpressionError, parse
@@ -21,58 +24,30 @@ SCOPE = Values(
 )
 OPERANDS = "x y h z iter and or not true false nan inf 0 1 2 0.5 1e300 99 x@1 a::b:0@2 `q` id=3"
 WORDS = [*FUNCTION_NAMES, *OPERANDS.split()]
-SIGNS = [
-    "+",
-    "-",
-    "*",
-    "/",
-    "//",
-    "%",
-    "**",
-    "<",
-    "<=",
-    "==",
-    "!=",
-    "(",
-    ")",
-    "[",
-    "]",
-    ",",
-    ":",
-    "...",
-    "@",
-    "`",
-    "=",
-    "'",
-]
+SIGNS = [*"+-*/%<()[],:@`='", "//", "**", "<=", "==", "!=", "..."]
 LONGEST_SECONDS = 0.5
 
 
-def random_text(generator: random.Random) -> str:
-    kind = generator.randrange(3)
-    if kind == 0:
-        return "".join(
-            chr(generator.choice([generator.randrange(32, 127), generator.randrange(0x3000)])) for _ in range(30)
-        )
-    parts = [generator.choice(WORDS if generator.random() < 0.55 else SIGNS) for _ in range(generator.randrange(1, 25))]
-    return (" " if kind == 1 else "").join(parts)
+_PARTS = some.lists(some.sampled_from(WORDS) | some.sampled_from(SIGNS), min_size=1, max_size=24)
+TEXTS = some.text(max_size=30) | _PARTS.map(" ".join) | _PARTS.map("".join)
 
 
-def random_expression(generator: random.Random, depth: int) -> str:
-    """Of the right form; whether its values fit is another matter."""
-    if depth == 0:
-        return generator.choice(["x", "y", "h", "iter", "2", "0.5", "-1", "inf", "x[0]", "y[-1]", "x[:, 1]", "99999"])
-    one, other = random_expression(generator, depth - 1), random_expression(generator, generator.randrange(depth))
-    match generator.randrange(5):
-        case 0:
-            return f"({one}) {generator.choice(['+', '-', '*', '/', '//', '%', '**'])} {other}"
-        case 1:
-            return f"{one} {generator.choice(['<', '==', '!=', '>=', 'and', 'or'])} {other}"
-        case 2:
-            return f"{generator.choice(FUNCTION_NAMES)}({one})"
-        case 3:
-            return f"not {one}" if generator.random() < 0.5 else f"-({one})"
-    return f"({one})[{other}]"
+def larger(inner: SearchStrategy[str]) -> SearchStrategy[str]:
+    """Expressions of expressions; whether their values fit is another matter."""
+    arithmetic = some.sampled_from(["+", "-", "*", "/", "//", "%", "**"])
+    comparison = some.sampled_from(["<", "==", "!=", ">=", "and", "or"])
+    return some.one_of(
+        some.builds("({}) {} {}".format, inner, arithmetic, inner),
+        some.builds("{} {} {}".format, inner, comparison, inner),
+        some.builds("{}({})".format, some.sampled_from(FUNCTION_NAMES), inner),
+        inner.map("not {}".format),
+        inner.map("-({})".format),
+        some.builds("({})[{}]".format, inner, inner),
+    )
+
+
+_SMALLEST = ["x", "y", "h", "iter", "2", "0.5", "-1", "inf", "x[0]", "y[-1]", "x[:, 1]", "99999"]
+EXPRESSIONS = some.recursive(some.sampled_from(_SMALLEST), larger, max_leaves=20)
 
 
 def seconds(act: Callable[[], object]) -> float:
@@ -96,26 +71,30 @@ def tried(text: str) -> Expression | None:
         return None
 
 
-def test_random_texts_parse_or_are_refused() -> None:
-    generator = random.Random(3)
-    parsed = sum(tried(random_text(generator)) is not None for _ in range(20_000))
-    assert parsed > 200
+@given(TEXTS)
+@settings(max_examples=1000)
+def test_a_text_is_an_expression_or_refused(text: str) -> None:
+    tried(text)
 
 
-def test_random_expressions_have_values_or_a_message() -> None:
-    generator = random.Random(4)
+def test_an_expression_has_a_value_or_a_message() -> None:
     evaluated = 0
-    for _ in range(5000):
-        text = random_expression(generator, generator.randrange(1, 6))
+
+    @given(EXPRESSIONS)
+    @settings(max_examples=1000)
+    def check(text: str) -> None:
+        nonlocal evaluated
         expression = tried(text)
         if expression is None:
-            continue
+            return
         for act in (expression.evaluate, expression.truth):
-            assert seconds(lambda act=act: act(SCOPE)) < LONGEST_SECONDS, text
+            assert seconds(partial(act, SCOPE)) < LONGEST_SECONDS
             with contextlib.suppress(StepperError):
                 act(SCOPE)
                 evaluated += 1
-    assert evaluated > 1500
+
+    check()
+    assert evaluated > 300
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import sqlite3
 import subprocess
@@ -14,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.recording import open_recording, resume
 from stepper.session.sessions import LARGEST_LAYOUT, restore_session, save_session
+from tests.damage import Flips, flipped, flips
 from tests.debug.debugged import sample
 from tests.debug.sample_twins import collatz
 from tests.recording.recorded import finish, sample_names, statistics
@@ -249,23 +250,26 @@ def test_a_hostile_file_is_one_message_and_leaves_the_session_alone(
 
 
 def test_flipped_bytes_do_no_harm(session_file: Path, tmp_path: Path) -> None:
-    content, source = session_file.read_bytes(), random.Random(7)
-    refused = 0
+    content = session_file.read_bytes()
+    was_refused = set()
     used = [place for place, byte in enumerate(content) if byte]
-    for _ in range(60):
-        changed = bytearray(content)
-        for _ in range(3):
-            changed[source.choice(used)] ^= 1 << source.randrange(8)
+
+    @given(flips(used, most=3))
+    @settings(max_examples=60)
+    def check(bits: Flips) -> None:
         path = tmp_path / "flipped"
-        path.write_bytes(bytes(changed))
+        path.write_bytes(flipped(content, bits))
         try:
             restore_session(at_prompt("nested_loop").session.debugger, path)
+            was_refused.add(False)
         except StepperError as error:
             assert "Traceback" not in str(error)
-            refused += 1
+            was_refused.add(True)
         for leftover in tmp_path.glob("flipped-*"):
             leftover.unlink()
-    assert refused > 10
+
+    check()
+    assert True in was_refused
 
 
 def test_without_a_session_nothing_is_put_back(tmp_path: Path) -> None:
