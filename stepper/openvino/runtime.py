@@ -35,7 +35,7 @@ _PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "R
 
 
 announce: Callable[[str], None] = lambda _stage: None  # noqa: E731  # another takes its place
-"""Hears with what OpenVINO begins now: one of `messages.STAGES`. The process in which it runs passes that on."""
+"""Hears with what OpenVINO begins now: a stage of `processes.messages`. The process in which it runs passes that on."""
 
 
 def is_installed() -> bool:

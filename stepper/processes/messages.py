@@ -30,8 +30,7 @@ READING: Final = "reading"
 CONVERTING: Final = "converting"
 COMPILING: Final = "compiling"
 RUNNING: Final = "running"
-STAGES: Final = (READING, CONVERTING, COMPILING, RUNNING)
-"""Stages whose beginning a worker announces; it may end at each of them."""
+"""Stages at which a worker may end; it announces when each begins but LOADING."""
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Which layer of one model stands for which of another: by name where names hold, else by structure.
 
     alignment = align(ours, theirs)
-    alignment.partner(graph, layer)        # the reference's layer, or None
+    alignment.pair(graph).partner(layer.id)        # the reference's layer, or None
 
 Two ways are tried for each pair of graphs: names first, then what the structure adds; and structure alone (operations
 of the same type and attributes on the same inputs). The one that keeps more connections counts. Loops and branches
@@ -49,11 +49,6 @@ class Alignment:
     def pair(self, graph: Graph) -> GraphPair | None:
         """Return the pair of one of our graphs."""
         return self._by_graph.get(id(graph))
-
-    def partner(self, graph: Graph, layer: int) -> Layer | None:
-        """Return the reference's layer for one of ours, by graph and id."""
-        pair = self.pair(graph)
-        return None if pair is None else pair.partner(layer)
 
 
 def align(

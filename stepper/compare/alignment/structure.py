@@ -9,7 +9,7 @@ from typing import Any, Final
 from stepper.compare.files.constants import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Source
 
-_COMMUTATIVE: Final = frozenset(
+COMMUTATIVE: Final = frozenset(
     {"Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor"}
 )
 _FIXED: Final = frozenset({"Parameter", "Result", "Constant"})
@@ -148,7 +148,7 @@ class Matcher:
             inputs = [named(source) for source in side.graph.sources[layer.id]]
             if None in inputs:
                 continue
-            if layer.type in _COMMUTATIVE and not attributes:
+            if layer.type in COMMUTATIVE and not attributes:
                 inputs.sort(key=repr)
             written = (*sorted(layer.attributes.items()), *map(side.signature, layer.bodies)) if attributes else ()
             key = (layer.type if types else "", len(layer.outputs), len(layer.bodies), tuple(inputs), written)

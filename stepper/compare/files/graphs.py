@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.compare.alignment.layers import GraphPair
+from stepper.compare.alignment.structure import COMMUTATIVE
 from stepper.compare.files import constant_differences
 from stepper.compare.files.constants import ConstantValues, same_numbers
 from stepper.compare.report.words import named, numbered, quoted
@@ -32,7 +33,6 @@ class FileDifferenceKind(StrEnum):
     PORT_MAP = "port map"
     CROSSED = "crossed"
     BACK_EDGE = "back edge"
-    ORDER = "order"
 
 
 Touched = tuple[int, int]
@@ -102,7 +102,7 @@ class GraphDifferences:
         if len(ours) != len(theirs):
             text = f"{numbered(layer)} has {len(ours)} inputs, the reference {len(theirs)}"
             yield self._make(FileDifferenceKind.CONNECTION, layer, text)
-        if layer.type in _COMMUTATIVE and self._agree_exchanged(ours, theirs):
+        if layer.type in COMMUTATIVE and self._agree_exchanged(ours, theirs):
             return
         exchanged = self._exchanged(ours, theirs)
         if exchanged is not None:
@@ -290,9 +290,6 @@ _INVERTED: Final = frozenset(
         ("LessEqual", "GreaterEqual"),
         ("Equal", "NotEqual"),
     )
-)
-_COMMUTATIVE: Final = frozenset(
-    {"Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor"}
 )
 _NOT_COMPARED: Final = frozenset({"offset", "size", "shape", "element_type"})
 _TELLING: Final = frozenset({"min", "max", "axis", "destination_type", "alpha", "beta", "mode"})

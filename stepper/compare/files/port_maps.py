@@ -13,6 +13,7 @@ from stepper.compare.files.graphs import FileDifference, FileDifferenceKind, Gra
 from stepper.compare.report.words import named, numbered
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
+from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, InputMapping, Layer, OutputMapping, Slicing, Source
 
 _WORDS: Final = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
@@ -62,19 +63,12 @@ class PortMaps:
         yield from self._results()
 
     def _make(
-        self,
-        kind: FileDifferenceKind,
-        inner: Layer,
-        text: str,
-        line: int,
-        entry: str,
-        *,
-        loop: bool = False,
-        body: bool = True,
+        self, inner: Layer, text: str, line: int, entry: str, *, loop: bool = False, body: bool = True
     ) -> FileDifference:
         touches = {(id(self.body.graph), inner.id)} if body else set()
         if loop:
             touches.add(self.loop_key)
+        kind = FileDifferenceKind.BACK_EDGE if entry == "back edge" else FileDifferenceKind.PORT_MAP
         return FileDifference(kind, self.path, inner, text, frozenset(touches), line=line, entry=entry)
 
     # --- inputs --------------------------------------------------------------------------------------------------
@@ -138,13 +132,13 @@ class PortMaps:
         else:
             text = f"{numbered(parameter)} gets {what} by the port map, in the reference it has no entry"
         line = entry.line if entry is not None else self.body.line
-        yield self._make(FileDifferenceKind.PORT_MAP, parameter, text, line, "input", loop=True)
+        yield self._make(parameter, text, line, "input", loop=True)
 
     def _cut(self, parameter: Layer, entry: InputMapping, expected: InputMapping) -> Iterator[FileDifference]:
         text = _slicing_text(entry.slicing, expected.slicing)
         if text:
             sentence = f"the port map's input entry of {numbered(parameter)} has {text}"
-            yield self._make(FileDifferenceKind.PORT_MAP, parameter, sentence, entry.line, "input", loop=True)
+            yield self._make(parameter, sentence, entry.line, "input", loop=True)
 
     def _fed_otherwise(self, wrong: dict[int, tuple[InputMapping, InputMapping]]) -> Iterator[FileDifference]:
         """Yield Parameters that get another outer value; two that have got each other's are one difference."""
@@ -161,9 +155,9 @@ class PortMaps:
                     f"the inputs of {numbered(parameter)} and {numbered(other)} are crossed (exchanged) in the port "
                     "map against the reference: each gets the other's"
                 )
-                found = self._make(FileDifferenceKind.CROSSED, parameter, text, entry.line, "input")
+                found = self._make(parameter, text, entry.line, "input")
                 both = found.touches | {(id(self.body.graph), other.id)}
-                yield replace(found, touches=both, related=(other,))
+                yield replace(found, kind=FileDifferenceKind.CROSSED, touches=both, related=(other,))
                 continue
             yield from self._fed_by_another(parameter, *wrong[key])
 
@@ -206,7 +200,7 @@ class PortMaps:
                 line = next(
                     (edge.line for edge in self.body.back_edges if edge.to_layer == parameter.id), self.body.line
                 )
-                yield self._make(FileDifferenceKind.BACK_EDGE, parameter, text, line, "back edge")
+                yield self._make(parameter, text, line, "back edge")
 
     def _back_edge_text(self, parameter: Layer, result: int | None, expected: int | None) -> str:
         if expected is None:
@@ -260,15 +254,11 @@ class PortMaps:
                 continue
             entries = [one for one in self.body.outputs if one.result == result.id]
             expected = [one for one in self.other.outputs if one.result == other.id]
-            for purpose in ("execution_condition",):
-                has, should = (any(one.purpose == purpose for one in group) for group in (entries, expected))
-                if has != should:
-                    which = "is" if has else "is not marked as"
-                    text = (
-                        f"{numbered(result)} {which} the execution condition in the port map, in the reference it is"
-                        f"{' not' if has else ''}"
-                    )
-                    yield self._make(FileDifferenceKind.PORT_MAP, result, text, self.body.line, "output", loop=True)
+            has, should = (any(one.purpose == EXECUTION_CONDITION for one in group) for group in (entries, expected))
+            if has != should:
+                here, there = ("is", "is not") if has else ("is not marked as", "is")
+                text = f"{numbered(result)} {here} the execution condition in the port map, in the reference it {there}"
+                yield self._make(result, text, self.body.line, "output", loop=True)
             yield from self._outputs(result, entries, expected)
 
     def _outputs(
@@ -281,15 +271,13 @@ class PortMaps:
                 text = _slicing_text(entry.slicing, theirs[output].slicing)
                 if text:
                     sentence = f"the port map's output entry of {numbered(result)} has {text}"
-                    yield self._make(
-                        FileDifferenceKind.PORT_MAP, result, sentence, entry.line, "output", loop=True, body=False
-                    )
+                    yield self._make(result, sentence, entry.line, "output", loop=True, body=False)
         if set(mine) != set(theirs):
             text = (
                 f"{numbered(result)} is output {_list(mine)} of {named(self.layer)} by the port map, in the reference "
                 f"{_list(theirs)}"
             )
-            yield self._make(FileDifferenceKind.PORT_MAP, result, text, self.body.line, "output", loop=True, body=False)
+            yield self._make(result, text, self.body.line, "output", loop=True, body=False)
 
 
 def _list(outputs: dict[int, OutputMapping]) -> str:

@@ -26,7 +26,7 @@ class Distance(Struct, frozen=True):
     (relative to the reference's own number), `ulp` the most steps of the type between two finite numbers (None: not a
     float), `cosine` that of the angle between the two as vectors (None where one is zero or not finite). `outside`
     counts elements outside of the tolerance, of `size`; `ratio` is how many times the tolerance is exceeded.
-    `ours_special` and `theirs_special` count NaN and infinities where the other side has a number.
+    `ours_special` counts NaN and infinities where the other side has a number.
     """
 
     absolute: float
@@ -40,7 +40,6 @@ class Distance(Struct, frozen=True):
     ours: Any
     theirs: Any
     ours_special: int = 0
-    theirs_special: int = 0
     problem: str = ""
 
     @property
@@ -123,7 +122,6 @@ def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | No
         ours=ours[index] if index else ours.reshape(-1)[0],
         theirs=theirs[index] if index else theirs.reshape(-1)[0],
         ours_special=int((~np.isfinite(a) & np.isfinite(b)).sum()),
-        theirs_special=int((np.isfinite(a) & ~np.isfinite(b)).sum()),
     )
 
 
