@@ -268,23 +268,9 @@ def _prepare_editing() -> None:
 # --- where answers go -----------------------------------------------------------------------------------------------
 
 
-class _Printer:
-    """Answers and errors on the streams."""
+class _TextPrinter:
+    """Answers as text on stdout, errors on stderr."""
 
-    def answer(self, line: str, answer: Answer) -> None:
-        """Write the answer of a command."""
-        raise NotImplementedError
-
-    def failure(self, line: str, error: StepperError, number: int | None = None) -> None:
-        """Write that a command failed; `number` is its line where commands come from a pipe."""
-        raise NotImplementedError
-
-    def log(self, line: LogMessage) -> None:
-        """Write a line of a logpoint."""
-        raise NotImplementedError
-
-
-class _TextPrinter(_Printer):
     def answer(self, line: str, answer: Answer) -> None:
         for text in answer.lines:
             for line in wrapped(text):
@@ -303,7 +289,9 @@ class _TextPrinter(_Printer):
         say(line)
 
 
-class _JsonPrinter(_Printer):
+class _JsonPrinter:
+    """Answers, errors and lines of logpoints as a line of JSON each."""
+
     def __init__(self, debugger: Debugger) -> None:
         self._debugger = debugger
 
@@ -324,3 +312,6 @@ class _JsonPrinter(_Printer):
 
     def _print(self, report: dict[str, Any]) -> None:
         print_json(report, in_a_line=True)
+
+
+_Printer = _TextPrinter | _JsonPrinter

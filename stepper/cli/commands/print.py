@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import itertools
 import sys
 from collections import deque
@@ -174,20 +173,21 @@ def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -
     """Rows element by element, or of statistics moment by moment."""
     columns = ["type", "shape", *RECORDED] if options.stats else ["index", "value"]
     heading = ["address", "at", "tick", *columns]
+    write = csv.writer(sys.stdout, lineterminator="\n").writerow
     for selection in selections:
         for found in selection.walk(statistics=options.stats):
             if not options.stats:
                 _ensure_recorded(found, selection)
             if heading:
-                _write_row(heading)
+                write(heading)
                 heading = []
             begin = [selection.name, found.at, "" if found.tick is None else found.tick]
             if options.stats:
-                _write_row([*begin, *_statistics_row(found, options.digits)])
+                write([*begin, *_statistics_row(found, options.digits)])
                 continue
             plain = storable(found.value)
             for index, number in zip(np.ndindex(plain.shape), plain.reshape(-1), strict=True):
-                _write_row([*begin, " ".join(map(str, index)), _element_text(number, options.digits)])
+                write([*begin, " ".join(map(str, index)), _element_text(number, options.digits)])
 
 
 def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
@@ -199,12 +199,6 @@ def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
 def _element_text(number: Any, digits: int | None) -> str:
     is_float = isinstance(number, float | np.floating)
     return f"{number:.{digits}g}" if digits and is_float else str(number)
-
-
-def _write_row(row: list[Any]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(row)
-    sys.stdout.write(text.getvalue())
 
 
 def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
