@@ -44,7 +44,7 @@ from tui.worker.python_prompt import PythonPrompt
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.screens.inputs.choices import InputChoices, Opening
+    from stepper.session.input_choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
 
 

@@ -25,7 +25,7 @@ from tui.session.manager import Reopen
 from tui.theme import Look
 
 if TYPE_CHECKING:
-    from tui.screens.inputs.choices import Opening
+    from stepper.session.input_choices import Opening
 
 
 SIGNALLED = 128
@@ -54,7 +54,7 @@ class InputOptions(Struct, frozen=True):
 
     def opening(self, model: Model, values: Mapping[int, Array]) -> Opening:
         """A model whose inputs are to be chosen; those of `values` are there already."""
-        from tui.screens.inputs.choices import Opening
+        from stepper.session.input_choices import Opening
 
         return Opening(model, self.texts, self.shapes, self.make, values)
 

@@ -11,7 +11,7 @@ from textual.message import Message
 from tui.state import Running, State
 
 if TYPE_CHECKING:
-    from tui.screens.inputs.loading import Load, LoadOutcome
+    from stepper.session.input_loading import Load, LoadOutcome
 
 
 class Reply(Struct, frozen=True):

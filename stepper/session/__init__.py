@@ -1,1 +1,1 @@
-"""Sessions in files: breakpoints, watches, marks, branches, labels, and the place."""
+"""Sessions in files (breakpoints, watches, marks, branches, labels, the place); chosen inputs."""

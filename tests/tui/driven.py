@@ -25,11 +25,11 @@ from textual.pilot import Pilot
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.tui.last_digits import difference
 from tui.app import StepperApp
 from tui.paint.pane import Pane
-from tui.screens.inputs.choices import Opening
 from tui.state import State
 from tui.theme import Look
 

@@ -15,11 +15,11 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.errors import InputError
+from stepper.session.input_choices import Opening
 from stepper.session.keeper import Keeper
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, Script, drive
 from tui.app import StepperApp
-from tui.screens.inputs.choices import Opening
 from tui.screens.inputs.screen import InputsScreen
 from tui.screens.main.screen import MainScreen
 

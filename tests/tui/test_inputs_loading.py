@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tui.screens.inputs.loading as loading
+import stepper.session.input_loading as loading
 from stepper.debug.debugger import Debugger
 from stepper.engine import array_files, inputs
 from stepper.engine.array_files import ReadingStopped, ReadProgress, read_member
 from stepper.errors import InputError
 from stepper.ir.model import Model
+from stepper.session.input_choices import InputChoices, Opening
+from stepper.session.input_loading import STOPPED
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
-from tui.screens.inputs.choices import InputChoices, Opening
-from tui.screens.inputs.loading import STOPPED
 from tui.session.input_chooser import _made
 
 LARGE = 600_000

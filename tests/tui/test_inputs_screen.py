@@ -16,11 +16,11 @@ from stepper.cli.options.specs import given_texts
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.ir.model import Model
+from stepper.session.input_choices import InputChoices, InputSource, Opening
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
-from tui.screens.inputs.choices import InputChoices, InputSource, Opening
 from tui.screens.inputs.screen import InputsScreen
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look

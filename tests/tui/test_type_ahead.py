@@ -7,9 +7,9 @@ from textual import events
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import Driven, drive
-from tui.screens.inputs.choices import Opening
 
 NAMES = {":": "colon", "\n": "enter", "[": "left_square_bracket", " ": "space", "\x1b": "escape", "=": "equals_sign",
          "]": "right_square_bracket", ",": "comma"}  # fmt: skip

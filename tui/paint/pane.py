@@ -29,7 +29,7 @@ from tui.theme import GLYPHS, Look
 from tui.worker.driver import Driver
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.screens.inputs.choices import InputChoices
+    from stepper.session.input_choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
 

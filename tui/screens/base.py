@@ -25,7 +25,7 @@ from tui.screens.prompt import Prompt
 from tui.state import State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
-    from tui.screens.inputs.choices import InputChoices
+    from stepper.session.input_choices import InputChoices
 
 LEAST: tuple[int, int] = (60, 18)
 """Columns and rows below which a sentence stands instead of the screen."""

@@ -15,8 +15,8 @@ from tui.messages import InputLoaded
 from tui.session.manager import SessionHost, SessionManager
 
 if TYPE_CHECKING:
-    from tui.screens.inputs.choices import InputChoices, Opening
-    from tui.screens.inputs.loading import Load, LoadOutcome
+    from stepper.session.input_choices import InputChoices, Opening
+    from stepper.session.input_loading import Load, LoadOutcome
 
 
 def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:
@@ -55,8 +55,8 @@ class InputChooser:
 
     def _choices_of(self, opening: Opening) -> InputChoices:
         """Return those of a model; large values are made in a thread of their own."""
-        from tui.screens.inputs.choices import InputChoices
-        from tui.screens.inputs.loading import Loader
+        from stepper.session.input_choices import InputChoices
+        from stepper.session.input_loading import Loader
 
         return InputChoices(opening, Loader(lambda load, outcome: self._host.post_message(InputLoaded(load, outcome))))
 

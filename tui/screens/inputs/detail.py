@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from stepper.session.input_choices import InputChoices, InputSource, described
+from stepper.session.near_files import Near
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
-from tui.screens.inputs.choices import InputChoices, InputSource, described
-from tui.screens.inputs.near_files import Near
 from tui.screens.inputs.table import loading_text
 
 _WANTED: Final[Mapping[InputSource | None, str]] = {
@@ -79,7 +79,7 @@ class InputDetail(Pane, can_focus=False):
             return [[("  ", ""), (clip_head(printable(choice.text), width // 2), "bad"), (" is not there.", "dim")]]
         return [
             [("  ", ""), (line, "bad" if not place else "")]
-            for place, line in enumerate(textwrap.wrap(problem, width - 4)[:3])
+            for place, line in enumerate(textwrap.wrap(printable(problem), width - 4)[:3])
         ]
 
     def _near_rows(self, width: int) -> list[Row]:

@@ -7,10 +7,10 @@ from typing import ClassVar
 from textual import events
 
 from stepper.errors import UsageError
+from stepper.session.input_choices import InputChoices, OpenDimension, bounds
 from tui.paint.editing import EditingPane
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, padded, printable
-from tui.screens.inputs.choices import InputChoices, OpenDimension, bounds
 
 
 class OpenDimensions(EditingPane):

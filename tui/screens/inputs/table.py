@@ -7,12 +7,12 @@ from typing import ClassVar, Final
 from textual import events
 from textual.message import Message
 
+from stepper.session.input_choices import InputChoices, InputSource
+from stepper.session.input_loading import Load
+from stepper.session.near_files import Near, near_files, near_literals
 from tui.paint.editing import EditingPane
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_head, padded, printable, width_of
-from tui.screens.inputs.choices import InputChoices, InputSource
-from tui.screens.inputs.loading import Load
-from tui.screens.inputs.near_files import Near, near_files, near_literals
 
 WIDE: Final = 140
 """Cells from which on an input has one line."""
@@ -245,7 +245,7 @@ class InputsTable(EditingPane):
             self.size.width - 1 - (3 + self._names() + 18 + 14) - (_RADIO + self._room(self.size.width)) * self.is_wide,
             8,
         )
-        return [(clip(f"✗ {outcome.problem}", room), f"bad{under}")]
+        return [(clip(f"✗ {printable(outcome.problem)}", room), f"bad{under}")]
 
 
 def loading_text(load: Load) -> str:

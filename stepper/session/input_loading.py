@@ -18,7 +18,6 @@ from stepper.engine.inputs import converted, ensure_shape
 from stepper.engine.specs import value_of
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
-from tui.paint.rows import printable
 
 SMALL: Final = 2**20
 """Bytes of a file, or elements to fill, that do not keep anybody waiting."""
@@ -107,8 +106,7 @@ class Loader:
 
 def short_problem(text: str, name: str) -> str:
     """Return the message without what stands beside it anyway."""
-    text = text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
-    return printable(text)
+    return text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
 
 
 def _size(path: Path) -> int:

@@ -20,8 +20,7 @@ from stepper.engine.specs import file_of
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
-from tui.paint.rows import printable
-from tui.screens.inputs.loading import STOPPED, Load, Loader, LoadOutcome
+from stepper.session.input_loading import STOPPED, Load, Loader, LoadOutcome
 
 
 class InputSource(StrEnum):
@@ -262,7 +261,7 @@ class InputChoices:
         found = {position: self.outcome(position).array for position in range(len(self.choices))}
         loading = {load.position for load in self.loads}
         missing = [
-            printable(self.choices[position].parameter.name) + " (still loading)" * (position in loading)
+            self.choices[position].parameter.name + " (still loading)" * (position in loading)
             for position, one in found.items()
             if one is None
         ]
@@ -276,8 +275,8 @@ class InputChoices:
             return [position for position, choice in enumerate(self.choices) if choice.source is None]
         found = [position for position, choice in enumerate(self.choices) if choice.parameter.name == name]
         if not found:
-            known = ", ".join(printable(choice.parameter.name) for choice in self.choices[:20])
-            raise UsageError(f"the model has no input '{printable(name)}'; its inputs are {known}")
+            known = ", ".join(choice.parameter.name for choice in self.choices[:20])
+            raise UsageError(f"the model has no input '{name}'; its inputs are {known}")
         return found
 
     def command_line(self) -> list[str]:
