@@ -239,6 +239,15 @@ def _any_call(call: Call, command: str, path: Path, words: list[str]) -> int:
     return main([command, str(path), *words])
 
 
+def test_a_number_beyond_its_type_is_a_message(call: Call, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    connection = sqlite3.connect(trace)
+    connection.execute("UPDATE numbers SET n0 = 1e300")
+    connection.commit()
+    connection.close()
+    assert _any_call(call, "print", trace, ["*", "--stats"]) == 3
+    assert "has a number that no f32 can be" in capsys.readouterr().err
+
+
 def test_flipped_bytes_do_no_harm(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from stepper.cli import main
 

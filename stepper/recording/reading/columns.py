@@ -92,7 +92,11 @@ class Column:
             raise SessionError("a number has the shape of a tensor")
         if isinstance(number, float) and not element_types.is_floating(form.dtype):
             return None  # an integer of 64 bits without a sign that SQLite could not take
-        return np.array(math.nan if number is None else number).astype(form.dtype).reshape(form.shape)[()]
+        try:
+            with np.errstate(over="raise"):
+                return np.array(math.nan if number is None else number).astype(form.dtype).reshape(form.shape)[()]
+        except FloatingPointError:
+            raise SessionError(f"has a number that no {element_types.of_dtype(form.dtype).name} can be") from None
 
 
 def form_of(recording: Recording, identity: Any) -> TensorType:
