@@ -13,7 +13,6 @@ from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
 from stepper.commands.session import Answer, Session, required
 from stepper.debug.causes.cause import NON_FINITE
-from stepper.debug.found import Series
 from stepper.debug.inspection.text import (
     by_text,
     stack_lines,
@@ -24,7 +23,8 @@ from stepper.debug.inspection.text import (
 from stepper.debug.inspection.values import source_text
 from stepper.debug.inspection.view_data import ViewData, levels_data
 from stepper.debug.labels import labelled, read_labels
-from stepper.debug.watch_scopes import StopScope
+from stepper.debug.results import Series
+from stepper.debug.stop_scope import StopScope
 from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError

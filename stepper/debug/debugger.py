@@ -21,14 +21,14 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Br
 from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
-from stepper.debug.found import Evaluated, Found, PreviousValue, Series
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
+from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.thread_guard import ThreadGuard
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
-from stepper.debug.turns import Turns
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -127,7 +127,7 @@ class Debugger:
         self.marks: dict[str, Mark] = {}
         self.labels = Labels()
         self.protected = ProtectedFiles.of_model(self.model.path)
-        self._turns = Turns(lambda wanted: machine.request_pause(wanted=wanted))
+        self._turns = ThreadGuard(lambda wanted: machine.request_pause(wanted=wanted))
         self.stop = describe(self.machine, Reason.START)
 
     reference = ReferenceOfTimeline()

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from stepper.arguments import text
-from stepper.debug.found import Evaluated, Series
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import over_iterations, part_of, value_in
+from stepper.debug.results import Evaluated, Series
 from stepper.debug.scopes import Names
+from stepper.debug.stop_scope import StopScope
 from stepper.debug.timeline import Timeline
-from stepper.debug.watch_scopes import StopScope
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.query.addresses import Address, IterationRange, address_given, resolve

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from stepper.arguments import text, whole_number
-from stepper.debug.found import Found, Moment
+from stepper.debug.results import Found, Moment
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, before_iteration, excursion, walk

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from stepper.debug.readings import Reading
 from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel
@@ -15,6 +14,7 @@ from stepper.errors import UsageError
 from stepper.ir.excerpts import excerpt
 
 if TYPE_CHECKING:
+    from stepper.debug.stop_scope import WatchReading
     from stepper.query.expressions import Expression
 
 MOST_READINGS: Final = 10_000
@@ -30,7 +30,7 @@ class Watch(Struct, eq=False):
     expression: Expression
     most: int
     format: str = ""
-    _readings: dict[int, Reading] = field(default_factory=dict)
+    _readings: dict[int, WatchReading] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         now = "" if self.now is None else f" = {excerpt(self.now.shown or self.now.text)}"
@@ -48,21 +48,21 @@ class Watch(Struct, eq=False):
         return f"{text}/{self.format}" if self.format else self.text
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[WatchReading, ...]:
         """Return all that are kept, in the order of the run."""
         return tuple(self._readings[tick] for tick in sorted(self._readings))
 
     @property
-    def now(self) -> Reading | None:
+    def now(self) -> WatchReading | None:
         """Return the reading of the latest stop."""
         return next(reversed(self._readings.values()), None)
 
-    def by_iteration(self) -> dict[tuple[str, int], Reading]:
+    def by_iteration(self) -> dict[tuple[str, int], WatchReading]:
         """Return the last reading of each iteration seen, by place of the loop (with the iteration) and iteration."""
         readings = [reading for reading in self.readings if reading.iteration is not None]
         return {(reading.place, reading.iteration): reading for reading in readings if reading.iteration is not None}
 
-    def add(self, reading: Reading) -> None:
+    def add(self, reading: WatchReading) -> None:
         """Take a reading in; one of the same moment is replaced, the oldest goes where there are too many."""
         self._readings.pop(reading.tick, None)
         self._readings[reading.tick] = reading
@@ -97,7 +97,7 @@ class Watches:
         """Return the same under a number that it had before. Raise UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
-        from stepper.debug.watch_scopes import StopScope
+        from stepper.debug.stop_scope import StopScope
         from stepper.query.expressions import parse
         from stepper.query.formats import ensure_format
 
@@ -122,7 +122,7 @@ class Watches:
         """Read all of them at the present stop."""
         if not self._watches:
             return
-        from stepper.debug.watch_scopes import StopScope
+        from stepper.debug.stop_scope import StopScope
 
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():

@@ -13,7 +13,7 @@ from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Chain
-from stepper.debug.found import Moment
+from stepper.debug.results import Moment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere

@@ -20,10 +20,10 @@ from stepper.debug.causes.cause import (
     Became,
     Cause,
     NonFinite,
+    PlaceEvent,
     Reached,
     RunFailed,
     Trigger,
-    What,
     cause_data,
 )
 from stepper.debug.causes.texts import further, name_of, sentences, title
@@ -141,7 +141,7 @@ def test_what_passes_over_a_back_edge_has_its_line_and_iterations(tmp_path: Path
     run = walk(tmp_path)
     run.break_at("total@2")
     cause = run.continue_().cause
-    assert isinstance(cause, Reached) and cause.what is What.CAME_IN and cause.edge is not None
+    assert isinstance(cause, Reached) and cause.what is PlaceEvent.CAME_IN and cause.edge is not None
     assert (cause.passing, cause.edge.parameter.name) == (1, "total")
 
 

@@ -10,8 +10,8 @@ from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.find import Which
-from stepper.debug.found import Found
 from stepper.debug.inspection.text import by_text
+from stepper.debug.results import Found
 from stepper.errors import FINDING
 from stepper.recording import open_recording
 from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite

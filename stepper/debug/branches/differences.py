@@ -39,7 +39,7 @@ _ROOM: Final = 60
 Paused = Callable[[], bool]
 
 
-class What(StrEnum):
+class DifferenceKind(StrEnum):
     """Kind of a difference."""
 
     VALUE = "value"
@@ -60,7 +60,7 @@ class PlaceDifference(Struct, frozen=True):
     `element` is the index of the first that differs of a tensor's; `a` and `b` are what it is in each, in words.
     """
 
-    what: What
+    what: DifferenceKind
     tick: int
     place: str
     iteration: int | None
@@ -79,7 +79,7 @@ class DifferenceRow(Struct, frozen=True):
     kinds differ. Of a loop's iterations and of the model's outputs `a` and `b` say what they are.
     """
 
-    what: What
+    what: DifferenceKind
     loop: str
     name: str
     different: int
@@ -139,7 +139,7 @@ def _state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
         for slot, (one, other) in enumerate(zip(left.values, right.values, strict=True)):
             if one is not None and other is not None and not same(one, other):
                 is_constant = target_in(program, slot).layer.type == "Constant"
-                what = What.CONSTANT if is_constant else What.VALUE
+                what = DifferenceKind.CONSTANT if is_constant else DifferenceKind.VALUE
                 return _value_difference(what, a.tick, where, left, target_in(program, slot).named, one, other)
         found = _loop_difference(a.tick, where, left.activation, right.activation)
         if found is not None:
@@ -153,14 +153,14 @@ def _loop_difference(tick: int, where: str, a: Activation | None, b: Activation 
     layer, iteration = a.operation.layer, a.iteration if a.iteration >= 0 else None
     if a.limit != b.limit:
         texts = ["unlimited" if one.limit is None else str(one.limit) for one in (a, b)]
-        return PlaceDifference(What.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), *texts)
+        return PlaceDifference(DifferenceKind.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), *texts)
     if (a.condition, a.decided) != (b.condition, b.decided):
         texts = [str(one.condition if one.decided is None else one.decided).lower() for one in (a, b)]
         if texts[0] == texts[1]:
             texts = [
                 "what the body says" if one.decided is None else text for one, text in zip((a, b), texts, strict=True)
             ]
-        return PlaceDifference(What.CONDITION, tick, where, iteration, layer.name, layer.type, (), *texts)
+        return PlaceDifference(DifferenceKind.CONDITION, tick, where, iteration, layer.name, layer.type, (), *texts)
     return None
 
 
@@ -175,12 +175,12 @@ def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
             )
             if not same(one, other):
                 layer = target_in(program, slot).named
-                return _value_difference(What.CONSTANT, a.tick, program.name, None, layer, one, other)
+                return _value_difference(DifferenceKind.CONSTANT, a.tick, program.name, None, layer, one, other)
     return None
 
 
 def _value_difference(
-    what: What, tick: int, where: str, frame: Frame | None, layer: Any, a: Value, b: Value
+    what: DifferenceKind, tick: int, where: str, frame: Frame | None, layer: Any, a: Value, b: Value
 ) -> PlaceDifference:
     activation = None if frame is None else frame.activation
     iteration = None if activation is None or activation.iteration < 0 else activation.iteration
@@ -237,7 +237,7 @@ def _position(stack: Sequence[Frame]) -> list[tuple[Any, ...]]:
 
 def _course(a: Timeline, b: Timeline, errors: Sequence[str]) -> PlaceDifference:
     left, right = (error or _where(side.machine.stack) for side, error in zip((a, b), errors, strict=True))
-    return PlaceDifference(What.COURSE, a.machine.tick, left, None, "", "", (), left, right)
+    return PlaceDifference(DifferenceKind.COURSE, a.machine.tick, left, None, "", "", (), left, right)
 
 
 def _where(stack: Sequence[Frame]) -> str:
@@ -254,7 +254,7 @@ def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
     for slot in done.outputs:
         one, other = left.values[slot], right.values[slot]
         if one is not None and other is not None and not same(one, other):
-            return _value_difference(What.RESULT, a.tick, place(a.stack), left, done.layer, one, other)
+            return _value_difference(DifferenceKind.RESULT, a.tick, place(a.stack), left, done.layer, one, other)
     return None
 
 
@@ -275,7 +275,7 @@ class _Closed(Struct):
 class _Tally(Struct):
     """Differences of one value of a loop so far."""
 
-    what: What
+    what: DifferenceKind
     name: str
     different: int = 0
     compared: int = 0
@@ -341,9 +341,11 @@ class _Rest:
         if key not in self._given:
             slots = {*(entry.result for entry in plan.merged), *(entry.result for entry in plan.concatenated)}
             self._given[key] = tuple(sorted(slots))
-            named = [(What.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged]
+            named = [
+                (DifferenceKind.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged
+            ]
             scanned = [entry.result for entry in plan.concatenated]
-            named += [(What.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
+            named += [(DifferenceKind.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
             self._tallies[key] = [(slot, _Tally(what, name)) for what, slot, name in named]
         return self._given[key]
 
@@ -367,7 +369,7 @@ class _Rest:
             loop = program.path[-1].name
             a, b = self._counts[0][identity], self._counts[1][identity]
             if a != b:
-                yield DifferenceRow(What.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
+                yield DifferenceRow(DifferenceKind.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
             for _slot, tally in self._tallies.get(identity, ()):
                 if tally.different:
                     yield DifferenceRow(
@@ -390,7 +392,7 @@ class _Rest:
         for layer, one, other in zip(results, left, right, strict=True):
             if not same(one, other):
                 a, b = array_text(one, _ROOM), array_text(other, _ROOM)
-                yield DifferenceRow(What.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
+                yield DifferenceRow(DifferenceKind.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
 
 
 def _order(stack: Sequence[Frame]) -> _Key:
@@ -447,11 +449,11 @@ def difference_lines(found: BranchDifference) -> list[str]:
 
 
 def _place_line(found: BranchDifference, one: PlaceDifference, word: str) -> str:
-    if one.what is What.COURSE:
+    if one.what is DifferenceKind.COURSE:
         return f"{word}: tick {one.tick}, {found.a} comes to {one.a}, {found.b} to {one.b}"
     element = f"[{','.join(map(str, one.element))}]" if one.element else ""
     name = f"{one.type} '{one.name}'{element}"
-    what = {What.RESULT: "", What.VALUE: ""}.get(one.what, f"{one.what} of ")
+    what = {DifferenceKind.RESULT: "", DifferenceKind.VALUE: ""}.get(one.what, f"{one.what} of ")
     when = "" if one.tick == found.parted else f"tick {one.tick}, {one.place}, "
     return f"{word}: {when}{what}{name} is {one.a} in {found.a}, {one.b} in {found.b}"
 
@@ -468,7 +470,7 @@ def _table(found: BranchDifference) -> list[str]:
 def _extent(row: DifferenceRow) -> str:
     by = "" if row.largest is None else f"by at most {row.largest:.6g}"
     by = "by NaN on one side" if row.largest is not None and math.isnan(row.largest) else by
-    if row.what in (What.CARRIED, What.SCAN):
+    if row.what in (DifferenceKind.CARRIED, DifferenceKind.SCAN):
         first = " > ".join(f"#{number}" for number in row.first)
         count = f"in {row.different:,} of {row.compared:,} iterations, first {first}"
         return f"{count}, {by or 'in shape or type'}"

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.checks import BEGUN, body_of, closed, is_body, iteration_in
-from stepper.debug.causes.cause import What
+from stepper.debug.causes.cause import PlaceEvent
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
@@ -44,7 +44,7 @@ class Place(Struct, frozen=True, eq=False):
 
     program: Program
     index: int
-    what: What
+    what: PlaceEvent
     layer: Layer
     iterations: tuple[tuple[int, int | IterationRange], ...] = ()
     target: Target | None = None
@@ -73,7 +73,7 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, .
     if address.iterations is not None and (loop := _loop(address, compiled, where)) is not None:
         body = body_of(loop.named, compiled)
         asked = (*_asked(loop), (len(body.path), _counted(address.iterations)))
-        return (Place(body, BEGUN, What.BEGAN, loop.named, asked),)
+        return (Place(body, BEGUN, PlaceEvent.BEGAN, loop.named, asked),)
     if address.operation.kind in (NameKind.GLOB, NameKind.REGEX):
         return _places(everywhere(address, compiled, where))
     if is_type(address, compiled):
@@ -98,15 +98,15 @@ def _places(targets: Sequence[Target]) -> tuple[Place, ...]:
 def _place(target: Target) -> Place:
     program, layer, asked = target.program, target.named, _asked(target)
     if layer.type == "Result" and is_body(program):
-        return Place(program, closed(program), What.WENT_OUT, layer, asked, target)
+        return Place(program, closed(program), PlaceEvent.WENT_OUT, layer, asked, target)
     if target.layer.type == "Parameter":
         if not program.path:
             raise UsageError(f"{layer} has its value from the start; break at what reads it")
-        return Place(program, BEGUN, What.CAME_IN, target.layer, asked, target)
+        return Place(program, BEGUN, PlaceEvent.CAME_IN, target.layer, asked, target)
     index = program.computed_at.get(target.slot)
     if index is None:
         raise UsageError(f"{layer} is a constant, which no run computes")
-    return Place(program, index, What.RAN, target.layer, asked, target)
+    return Place(program, index, PlaceEvent.RAN, target.layer, asked, target)
 
 
 def value_place(address: Address, compiled: CompiledModel, where: Program) -> Place:
@@ -136,7 +136,7 @@ def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -
     if not depths or address.iterations is None:
         raise UsageError(f"here is no loop; say of which one, as in my_loop{address}")
     body = Atlas(compiled).ancestor(where, depths[-1])
-    return Place(body, BEGUN, What.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
+    return Place(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
 
 
 def _asked(target: Target) -> tuple[tuple[int, int | IterationRange], ...]:

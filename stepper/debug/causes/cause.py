@@ -226,7 +226,7 @@ class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
         return f"<{type(self).__name__} ({self.kind}): {_in_short(self.location)}{number}>"
 
 
-class What(StrEnum):
+class PlaceEvent(StrEnum):
     """Event at a place where a breakpoint is."""
 
     RAN = "ran"
@@ -241,7 +241,7 @@ class Reached(Cause, frozen=True, kw_only=True):
     """
 
     kind: Literal["reached"] = "reached"
-    what: What
+    what: PlaceEvent
     condition: str = ""
     edge: Carried | None = None
     passing: int | None = None

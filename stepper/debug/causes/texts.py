@@ -23,13 +23,13 @@ from stepper.debug.causes.cause import (
     NonFinite,
     NonFiniteKind,
     OperandValue,
+    PlaceEvent,
     Reached,
     RunFailed,
     Scalar,
     Trigger,
     Unevaluated,
     ValueChange,
-    What,
 )
 from stepper.debug.causes.nan_reasons import number_text
 from stepper.ir.sites import LayerSite
@@ -156,7 +156,7 @@ def change_text(change: ValueChange) -> str:
 @words.register
 def _reached(cause: Reached, *, named: bool) -> Words:
     layer, path = layer_text(cause.location.operation, named=named), cause.location.path
-    if cause.what is What.BEGAN and path:
+    if cause.what is PlaceEvent.BEGAN and path:
         found = Words(f"iteration {path[-1].iteration} of {layer} begins")
     else:
         found = Words(f"{layer} {cause.what}", where(cause.location, named=named))

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from msgspec import Struct
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.readings import Reading
+from stepper.debug.stop_scope import WatchReading
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Frame, LoopRun
 from stepper.engine.machine import Machine
@@ -74,8 +74,8 @@ class WatchView(Struct, frozen=True, eq=False):
 
     number: int
     text: str
-    now: Reading | None
-    iterations: tuple[Reading, ...]
+    now: WatchReading | None
+    iterations: tuple[WatchReading, ...]
 
 
 def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
@@ -83,7 +83,7 @@ def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchVie
     return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
 
 
-def _readings(watch: Watch, run: LoopRun | None) -> tuple[Reading, ...]:
+def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:
     found = {
         reading.iteration: reading for reading in watch.readings if reading.iteration is not None and reading.run == run
     }

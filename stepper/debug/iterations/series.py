@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.found import PreviousValue, Series
 from stepper.debug.iterations import slots
+from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, before_iteration, excursion, walk

@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import iteration_of
+from stepper.debug.stop_scope import StopScope
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
-from stepper.debug.watch_scopes import StopScope
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.program import LoopPlan

@@ -20,7 +20,7 @@ from stepper.debug.find import (
     ensure_no_reference,
     ensure_together,
 )
-from stepper.debug.found import Found, Moment
+from stepper.debug.results import Found, Moment
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError

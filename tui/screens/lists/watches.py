@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.sweep import TrackView
-from stepper.debug.readings import Reading
+from stepper.debug.stop_scope import WatchReading
 from stepper.ops.axes import form_text
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
@@ -84,7 +84,7 @@ class WatchList(ListPane[WatchView]):
             return reading_text(reading, room)
         return measured(number(known), value_of(item), room)
 
-    def _earlier(self, item: WatchView) -> Reading | None:
+    def _earlier(self, item: WatchView) -> WatchReading | None:
         """Return the last reading of an iteration before this one."""
         now = self.state.iteration
         earlier = [one for one in item.iterations if now is not None and (one.iteration or 0) < now]
@@ -126,7 +126,7 @@ def _now(item: WatchView, width: int) -> Row:
     return written(reading_text(reading, width - 1), width, tone)
 
 
-def reading_text(reading: Reading | None, room: int) -> str:
+def reading_text(reading: WatchReading | None, room: int) -> str:
     """Return a value in one line: a number as in lists, else its type, shape and numbers; or why there is none."""
     if reading is None:
         return GLYPHS["free"]

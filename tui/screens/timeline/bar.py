@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.labels import label_of
-from stepper.debug.readings import Reading
+from stepper.debug.stop_scope import WatchReading
 from tui.paint.names import carried_name, expression_name, layer_name
 from tui.paint.rows import Row, clip, number, padded, printable, short_count, spark, spread
 from tui.screens.main.back_edges import collects
@@ -232,7 +232,7 @@ def outside_text(state: State) -> str:
     return f"the run has ended; {enter}S: a step back, g: the start"
 
 
-def _readings(readings: tuple[Reading, ...]) -> dict[int, float]:
+def _readings(readings: tuple[WatchReading, ...]) -> dict[int, float]:
     """Return those of a watch that can be one number."""
     found = {}
     for reading in readings:

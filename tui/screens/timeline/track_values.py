@@ -6,7 +6,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from stepper.debug.inspection.run_views import WatchView
-from stepper.debug.readings import Reading
+from stepper.debug.stop_scope import WatchReading
 from stepper.element_types import Array
 from stepper.ir.model import Layer
 from stepper.tensors.statistics import number_of
@@ -19,11 +19,11 @@ def value_of(watch: WatchView) -> Array | None:
     return None if watch.now is None or watch.now.error else watch.now.value
 
 
-_NUMBERS: Final[WeakKeyDictionary[Reading, float | None]] = WeakKeyDictionary()
+_NUMBERS: Final[WeakKeyDictionary[WatchReading, float | None]] = WeakKeyDictionary()
 """Each key shows all of them again."""
 
 
-def number_in(reading: Reading) -> float | None:
+def number_in(reading: WatchReading) -> float | None:
     """Return a reading as one number; None where it is none."""
     if reading not in _NUMBERS:
         value = reading.value

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from stepper.debug.found import Series
+from stepper.debug.results import Series
 from stepper.element_types import Array
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.planes import is_numeric, readable

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.found import Series
+from stepper.debug.results import Series
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.records import Brief

@@ -15,7 +15,7 @@ _ELSEWHERE: Final = (
 )
 
 
-class Turns:
+class ThreadGuard:
     """The turns that threads take at one debugger. `pause` asks the run under way to pause, or takes that back."""
 
     def __init__(self, pause: Callable[[bool], None]) -> None:

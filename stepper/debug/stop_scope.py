@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import value_before, value_in
-from stepper.debug.readings import Reading
 from stepper.debug.reference_values import ReferencedValue
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
-from stepper.engine.frames import loop_run, place
+from stepper.engine.frames import LoopRun, loop_run, place
 from stepper.errors import StepperError, UsageError
 from stepper.query.addresses import Address, Target
 from stepper.query.expression_values import described
@@ -24,6 +24,24 @@ MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""
 
 
+class WatchReading(Struct, frozen=True, eq=False, weakref=True):
+    """Value of an expression at one stop. `value` is kept where it is small; `text` says what it was in any case.
+
+    `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
+    `text` says why.
+    `shown` is the value in the format that was asked for, empty without one.
+    """
+
+    tick: int
+    place: str
+    iteration: int | None
+    value: Array | None
+    text: str
+    error: bool
+    run: LoopRun | None = None
+    shown: str = ""
+
+
 class StopScope:
     """Names of an expression at a stop; values of other iterations are fetched by an excursion."""
 
@@ -31,7 +49,7 @@ class StopScope:
         self._timeline = timeline
         self._names = names
 
-    def reading(self, expression: Expression, format: str = "") -> Reading:
+    def reading(self, expression: Expression, format: str = "") -> WatchReading:
         """Return what the expression is now, in a format; an error is its text."""
         machine = self._timeline.machine
         stack = machine.stack
@@ -43,10 +61,10 @@ class StopScope:
             value = expression.evaluate(self)
             shown = formatted(value, format) if format else ""
         except StepperError as error:
-            return Reading(machine.tick, where, iteration, None, str(error), error=True, run=run)
+            return WatchReading(machine.tick, where, iteration, None, str(error), error=True, run=run)
         kept = _kept(value)
         text = _text(value, kept)
-        return Reading(machine.tick, where, iteration, kept, text, error=False, run=run, shown=shown)
+        return WatchReading(machine.tick, where, iteration, kept, text, error=False, run=run, shown=shown)
 
     def value(self, address: Address, /) -> Any:
         """Return the value now, or in the iteration that the address names."""
