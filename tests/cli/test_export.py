@@ -160,7 +160,7 @@ def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.Capt
         (["--values", "stats"], "needs a run"),
         (["--as", "csv"], "--inputs FILE.npz"),
         (["--loop", "nothing"], "no loop is called 'nothing'; there are 'years'"),
-        (["--hide", "("], "no regular expression"),
+        (["--hide", "("], "not a regular expression"),
         (["--iters", "x", *INPUTS], "not a range of iterations"),
         (["--iters", "0:3"], "--iters 0:3 needs the iterations of a run: --view unrolled, with inputs"),
         (["--width", "100"], "pixels high"),

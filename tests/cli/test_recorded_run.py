@@ -61,8 +61,8 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
             "model.bin: that is the weights of the model",
         ),
         ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
-        ([*RUN, "--trace", "x", "--record-iters", "a"], "no range of iterations"),
-        ([*RUN, "--trace", "x", "--record-ops", "("], "no regular expression"),
+        ([*RUN, "--trace", "x", "--record-iters", "a"], "not a range of iterations"),
+        ([*RUN, "--trace", "x", "--record-ops", "("], "not a regular expression"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(

@@ -128,12 +128,20 @@ def test_what_is_on_the_screen_is_exported(tmp_path: Path) -> None:
         await driven.press("enter")
         assert path.read_text(encoding="utf-8").lstrip().startswith("<svg") and "operations" in path.read_text()
         await driven.type(f"run-to {DECODER}@1")
-        for name, view, part in (("a.svg", "rolled", "<svg"), ("b.md", "ports", "h.9"), ("c.svg", "", "<svg")):
+        asked = [
+            ("a.svg", "rolled", "<svg"),
+            ("b.md", "ports", "h.9"),
+            ("c.svg", "", "<svg"),
+            ("e.json", "", '"trace"'),
+        ]
+        for name, view, part in asked:
             await driven.type(f"export-figure {tmp_path / name} {view}")
             assert "written" in driven.text("answer")
             assert part in (tmp_path / name).read_text(encoding="utf-8")
         await driven.type(f"export-figure {tmp_path / 'd.svg'} nonsense")
         assert "no figure 'nonsense'" in driven.text("answer")
+        await driven.type(f"export-figure {tmp_path / 'd.xyz'}")
+        assert ".xyz names no format; there are .svg, .html" in driven.text("answer")
         await driven.type("export-screen x.png")
         assert "ends in .svg" in driven.text("answer")
 

@@ -13,7 +13,7 @@ from stepper.export.exporter import default_depth, export, save
 from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
-from stepper.files.kinds import FigureFormat, format_of_suffix
+from stepper.files.kinds import FigureFormat, FormatSubject, format_of_suffix
 from stepper.files.output import OutputFile
 from tui.application import Application
 
@@ -42,15 +42,18 @@ class DrawFigure(Struct, frozen=True):
 def export_figure(app: Application, text: str) -> None:
     """Draw what `FILE [VIEW]` asks for of the loop that is shown, in the worker. UsageError."""
     name, _, word = text.partition(" ")
-    path, view = Path(name), _view(app, word.strip())
+    path = Path(name)
     format = format_of_suffix(path.suffix)
+    view = _view(app, word.strip(), format)
     loop = app.state.loop
     place = None if loop is None or view is FigureView.MODEL else _loop_place(app)
     app.driver.ask(DrawFigure(path, format, view, place), app.say)
 
 
-def _view(app: Application, word: str) -> FigureView:
+def _view(app: Application, word: str, format: FigureFormat) -> FigureView:
     if not word:
+        if format.subject is FormatSubject.RUN:
+            return FigureView.UNROLLED
         return FigureView.MODEL if app.state.loop is None else FigureView.ROLLED
     if word not in tuple(FigureView):
         raise UsageError(f"there is no figure '{word}'; there are {', '.join(FigureView)}")

@@ -76,5 +76,5 @@ def patterns(texts: Sequence[str]) -> tuple[Pattern, ...]:
         try:
             found.append(regex(text))
         except PatternError as error:
-            raise UsageError(f"'{text}' is no regular expression: {error}") from None
+            raise UsageError(f"'{text}' is not a regular expression: {error}") from None
     return tuple(found)
