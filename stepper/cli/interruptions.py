@@ -103,7 +103,7 @@ class Interruptions:
 
     @contextlib.contextmanager
     def while_busy(self) -> Iterator[None]:
-        """A command runs in this block. Raises Ended after it where the program is to end."""
+        """Run a command in a block. Raises Ended after it where the program is to end."""
         with self._debugger.working():  # a pause that comes too late must not pause the next command
             self.came = False
             self._idle.clear()

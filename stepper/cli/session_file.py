@@ -49,7 +49,7 @@ def check_target(options: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def locked(options: argparse.Namespace) -> Iterator[None]:
-    """No other program writes to the session in this block. FileInUse where one does already."""
+    """Lock the session for a block. FileInUse where another program has it."""
     if options.session is None:
         yield
         return

@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         self.actions: list[argparse.Action] = []
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """As argparse does; a word that is none of the `choices` is answered with the one that is near."""
+        """Add as argparse does; a word that is none of the `choices` is answered with the one that is near."""
         if "choices" in options and "type" not in options:
             options["type"] = _one_of(tuple(options["choices"]))
         action = super().add_argument(*names, **options)
@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, action="append", default=[], metavar=metavar, help=help, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does. Raise UsageError for what is wrong."""
+        """Parse as argparse does. Raise UsageError for what is wrong."""
         try:
             return super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
@@ -144,7 +144,7 @@ def check_first(words: Sequence[str], commands: Iterable[str]) -> None:
 
 
 def _refuse_option(words: Sequence[str], commands: tuple[str, ...]) -> NoReturn:
-    """Options stand behind the command or the model."""
+    """Raise UsageError: options stand behind the command or the model."""
     what, at = "command", next((index for index, word in enumerate(words) if word in commands), None)
     if at is None:
         what, at = "model", next((index for index, word in enumerate(words) if is_model_path(word)), None)

@@ -28,7 +28,7 @@ def _number_text(item: Any) -> str:
 
 
 def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:
-    """An answer on stdout, with the version of its shape, in characters that the encoding has."""
+    """Print an answer, with the version of its shape, in characters that the encoding of stdout has."""
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
     indent = None if in_a_line else 2
     print(json.dumps(answer_json(report), indent=indent, ensure_ascii=plain, allow_nan=False), flush=in_a_line)
@@ -52,5 +52,5 @@ def failure_data(kind: str, message: str, exit_code: int) -> dict[str, Any]:
 
 
 def as_json(name: str, value: Array) -> dict[str, Any]:
-    """Name, type, shape and the numbers in row-major order (null above a thousand); what JSON lacks stands as text."""
+    """Return name, type, shape and the numbers in row-major order (null above a thousand)."""
     return {"name": name, **tensor_json(value)}

@@ -18,7 +18,7 @@ _UNFIT: Final = frozenset({"commands", "source", "session"})
 
 
 def parts_of(text: str) -> list[str]:
-    """Commands in one line, with semicolons between them."""
+    """Return the commands in one line, with semicolons between them."""
     return [part.strip() for part in _PARTS.findall(text)]
 
 

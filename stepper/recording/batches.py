@@ -62,7 +62,7 @@ class Batch:
         """How many rows may come before `is_full` is to be asked."""
 
     def form_of(self, frame: Frame) -> NumberRows | None:
-        """In which form the values of a frame that has just closed an iteration are kept."""
+        """Return the form in which the values of a frame that has just closed an iteration are kept."""
         return number_rows(frame, self.take, self.form) if self._keeps_shapes else None
 
     def turn_to(self, form: NumberRows | None) -> None:
@@ -85,7 +85,7 @@ class Batch:
             self.runs.append((len(self.values), activation, iteration, tick))
 
     def add(self, row: Row) -> None:
-        """One iteration that may follow on anything."""
+        """Add one iteration, which may follow any other."""
         activation, iteration, tick, values = row
         self.begin(activation, iteration, tick)
         self.ticks.append(tick)

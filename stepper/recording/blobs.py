@@ -73,7 +73,7 @@ class BlobWriter:
         return reference
 
     def share(self, values: Sequence[Any], references: Sequence[Reference]) -> None:
-        """These values are in the table `blobs` already."""
+        """Note that these values are in the table `blobs` already."""
         for value, reference in zip(values, references, strict=True):
             self._known[id(value)] = (value, reference | {"recorded": True})
 

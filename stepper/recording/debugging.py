@@ -41,7 +41,7 @@ class RecordingWatcher(BreakpointWatcher):
         self.watches_iterations = True
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
-        """Every iteration is of interest."""
+        """Return what records an iteration; every one is of interest."""
         return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
@@ -55,7 +55,7 @@ class RecordingWatcher(BreakpointWatcher):
 
 @contextlib.contextmanager
 def recorded(debugger: Debugger, recorder: Recorder) -> Iterator[None]:
-    """Within this block `continue_recorded` may be called, and no other verb; the file is closed at its end."""
+    """Allow `continue_recorded` in a block, and no other verb; close the file at its end."""
     plain = debugger.watcher
     _watch_with(debugger, RecordingWatcher(recorder))
     try:
@@ -71,7 +71,7 @@ def _watch_with(debugger: Debugger, watcher: BreakpointWatcher) -> None:
 
 
 def continue_recorded(debugger: Debugger, recorder: Recorder) -> Stop:
-    """On to the next stop of a breakpoint, to a pause or to the end; the file then goes up to there."""
+    """Go on to the next stop of a breakpoint, to a pause or to the end; the file then goes up to there."""
 
     def hear(event: Event) -> bool:
         recorder.after(event)
@@ -95,7 +95,7 @@ def resume_debugged(
     memory: int = DEFAULT_MEMORY,
     partner: Partner | None = None,
 ) -> tuple[Debugger, Recorder, LoopLog]:
-    """As `resume`, with a debugger that stands where the recording ends; its past is the whole run.
+    """Resume as `resume` does, with a debugger that stands where the recording ends; its past is the whole run.
 
     The names in breakpoints are seen from the start of the run, as when it began; their hits are counted from here.
     """

@@ -153,7 +153,7 @@ def time_bound(connection: sqlite3.Connection, seconds: float = LONGEST_QUERY) -
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to fill a file, which appears with all that the block writes, or not at all.
+    """Open a connection to fill a file, which appears with all that the block writes, or not at all.
 
     UsageError where it is there already or cannot be made.
     """

@@ -18,7 +18,7 @@ def content_hash(content: bytes) -> bytes:
 
 
 def file_hashes(model: Path) -> dict[str, str | None]:
-    """BLAKE2b of the .xml and the .bin; None for one that is not there."""
+    """Return the BLAKE2b hashes of the .xml and the .bin; None for one that is missing."""
     found: dict[str, str | None] = {}
     for kind in ("xml", "bin"):
         path = model.with_suffix(f".{kind}")

@@ -36,7 +36,7 @@ class Iterations(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Iterations:
-        """From `0:10,-1`; an empty text is all. UsageError for anything else."""
+        """Read ranges such as `0:10,-1`; an empty text is all. UsageError for anything else."""
         ranges: list[tuple[int | None, int | None]] = []
         for part in text.replace(" ", "").split(",") if text.strip() else []:
             match = _RANGE.fullmatch(part)
@@ -88,7 +88,7 @@ class RecordingOptions(Struct, frozen=True):
     def parse(
         cls, amount: str = Amount.CARRIED, operations: str | None = None, iterations: str = ""
     ) -> RecordingOptions:
-        """From the words of the command line. UsageError for what is none."""
+        """Read the words of the command line. UsageError."""
         if amount not in list(Amount):
             raise UsageError(f"there is no amount '{amount}' to record; choose {', '.join(Amount)}")
         try:
@@ -102,13 +102,13 @@ class RecordingOptions(Struct, frozen=True):
         return self.operations is None or self.operations.found_in(layer)
 
     def to_json(self) -> str:
-        """As text for the file."""
+        """Return the text for the file."""
         pattern = None if self.operations is None else self.operations.text
         return json.dumps({"amount": self.amount, "operations": pattern, "iterations": self.iterations.text})
 
     @classmethod
     def from_json(cls, data: Any) -> RecordingOptions:
-        """From a file's JSON; ValueError, TypeError, KeyError or UsageError for what is no choice."""
+        """Read a file's JSON; ValueError, TypeError, KeyError or UsageError for other data."""
         return cls.parse(str(data["amount"]), data["operations"], str(data["iterations"]))
 
 

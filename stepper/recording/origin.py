@@ -68,7 +68,7 @@ class RunOrigin(Struct, frozen=True):
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> RunOrigin:
-        """From the table meta. SessionError where it is damaged."""
+        """Read the table meta. SessionError where it is damaged."""
         rows: dict[str, str] = {}
         for name, value in connection.execute("SELECT name, value FROM meta LIMIT 100"):
             if not isinstance(value, str) or len(value) > _LONGEST_META:
@@ -82,7 +82,7 @@ class RunOrigin(Struct, frozen=True):
         return origin
 
     def _check(self) -> None:
-        """A checksum tells of damage, not of ill will: the types are checked as well."""
+        """Check the types, too: a checksum finds damage, not ill will."""
         texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine)
         flags = (self.open_sequences, self.keep_values)
         fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)

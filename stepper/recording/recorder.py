@@ -91,7 +91,7 @@ class Recorder:
         machine.watcher = self
 
     def share(self, tensors: Sequence[Array], references: Sequence[Reference]) -> None:
-        """These tensors are in the file already; a snapshot need not hold them again."""
+        """Note that these tensors are in the file already; a snapshot need not hold them again."""
         self._snapshots.share(tensors, references)
 
     def begin(self, iterations: int, activations: Activations) -> None:
@@ -116,7 +116,7 @@ class Recorder:
         return True
 
     def after(self, event: Event) -> None:
-        """A loop or branch has been entered or left."""
+        """Follow a loop or branch that has been entered or left."""
         if event.kind is EventKind.ENTERED:
             self._activations.follow(self.machine.stack, event.tick)
         elif event.kind is EventKind.LEFT and self._activations.open:
@@ -137,11 +137,11 @@ class Recorder:
         self._add(batch, (entry.number, None, event.tick, batch.take(event.frame.values)))
 
     def after_operation(self, frame: Frame, index: int) -> bool:
-        """Nothing is asked for after operations."""
+        """Return False: nothing is recorded after operations."""
         return False
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
-        """Every iteration is of interest."""
+        """Return what records an iteration; every one is of interest."""
         return self.after_iteration
 
     def after_iteration(self, frame: Frame) -> bool:
@@ -206,7 +206,7 @@ class Recorder:
         self._left = self.pace.iterations or -1
 
     def halt(self) -> None:
-        """A debugger has stopped the run here, perhaps by going back a little: the file ends with this moment.
+        """End the file with this moment, where a debugger has stopped the run, perhaps by going back a little.
 
         Every frame around it is known, but the event that the innermost was entered or left may be missing.
         """
@@ -219,7 +219,7 @@ class Recorder:
         self.snapshot()
 
     def realign(self) -> None:
-        """The machine was put into the state that it had: its frames are other objects now."""
+        """Follow the frames of the machine, which are other objects since its state was restored."""
         for entry, frame in zip(self._activations.open, self.machine.stack[1:], strict=False):
             entry.frame = frame
         self._frame = None
@@ -230,7 +230,7 @@ class Recorder:
             self._flush()
 
     def finish(self) -> None:
-        """The run has ended: write its outputs and the last snapshot."""
+        """Write the outputs of a run that has ended, and the last snapshot."""
         machine = self.machine
         assert machine.outputs is not None, "the run has ended"
         names = output_names(machine.compiled.model)

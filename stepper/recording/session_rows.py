@@ -47,7 +47,7 @@ def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str])
 
 
 def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable[[BlobWriter], Rows]) -> None:
-    """A new file that keeps rows about a run, and nothing of the run itself but its origin. UsageError."""
+    """Create a file that keeps rows about a run, and nothing of the run itself but its origin. UsageError."""
     with files.new_file(path) as connection:
         RunOrigin.of(machine, RecordingOptions(Amount.NONE), path.parent).write(connection)
         names = [layer.name for layer in machine.compiled.model.graph.parameters]

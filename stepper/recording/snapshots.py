@@ -33,11 +33,11 @@ class SnapshotWriter:
         self._pieces: dict[tuple[int, int], int] = {}
 
     def share(self, tensors: Sequence[Any], references: Sequence[Reference]) -> None:
-        """These tensors are in the file already, beside the snapshots."""
+        """Note that these tensors are in the file already, beside the snapshots."""
         self._values.share(tensors, references)
 
     def resume(self, activations: Activations) -> None:
-        """The pieces of these activations are in the file already."""
+        """Note that the pieces of these activations are in the file already."""
         for entry in activations.open:
             for index, scan in enumerate(_scans(entry.frame.activation)):
                 self._pieces[entry.number, index] = scan.length
@@ -97,7 +97,7 @@ def pieces_from(connection: sqlite3.Connection, activation: int, index: int, cou
 
 
 def thin_out(connection: sqlite3.Connection) -> None:
-    """Of too many snapshots drop every second, but neither of the last two; and the values that only they had."""
+    """Drop every second of too many snapshots, but neither of the last two; and the values that only they had."""
     ticks = [int(tick) for (tick,) in connection.execute("SELECT tick FROM snapshots ORDER BY tick")]
     if len(ticks) <= _MOST_SNAPSHOTS:
         return

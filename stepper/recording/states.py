@@ -228,7 +228,7 @@ def _check_phase(frame: Frame) -> None:
 
 
 def _specialise(frame: Frame) -> None:
-    """The faster code that a loop's first iteration has shown to fit, where that is over."""
+    """Use the faster code that a loop's first iteration has shown to fit, where that is over."""
     activation, program, values = frame.activation, frame.program, frame.values
     if activation is None or not isinstance(activation.plan, LoopPlan) or not program.straight:
         return

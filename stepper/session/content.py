@@ -276,7 +276,7 @@ class SavedStops(Struct, frozen=True):
 
 
 def stops_from_rows(recording: Recording, compiled: CompiledModel) -> SavedStops:
-    """As from_rows, of another run or of a model that was changed since: a row that cannot be read is left out."""
+    """Return what fits of a session of another run or a changed model; rows that cannot be read are left out."""
     problems: list[str] = []
 
     def read(kind: str, made: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
@@ -310,7 +310,7 @@ def _check_branches(kept: SavedSession) -> None:
 
 
 def _check_descent(branch: SavedBranch, parents: dict[str, str]) -> None:
-    """Every branch descends from the original; a session of an earlier version does not say from which."""
+    """Check that a branch descends from the original; a session of an earlier version does not say from which."""
     name, seen = branch.name, set()
     while name and name != ORIGINAL:
         if name in seen or name not in parents:

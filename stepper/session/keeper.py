@@ -179,7 +179,7 @@ class Keeper:
         return path
 
     def go_on(self) -> None:
-        """The run is opened anew, perhaps of a model that has changed: it is kept by what it is now."""
+        """Keep a run that is opened anew, perhaps of a changed model, by what it is now."""
         if self._file is None:
             self._path, self._closed, self._stamp, self._is_ours = None, "", None, False
             self.close()

@@ -240,7 +240,7 @@ class _Later:
             signal.signal(signal.SIGALRM, self._previous)
 
     def set_up(self) -> None:
-        """A command has been carried out."""
+        """Set the timer after a command."""
         if self._previous is not None and self._session.is_due:
             signal.setitimer(signal.ITIMER_REAL, EVERY)
 
@@ -250,7 +250,7 @@ class _Later:
 
 
 def _prepare_editing() -> None:
-    """Lines can be edited, called back and completed, where the system has what it takes."""
+    """Let lines be edited, called back and completed, where the system has readline."""
     with contextlib.suppress(ImportError):
         import readline
 

@@ -123,7 +123,7 @@ def _summary_text(summary: Summary, digits: int | None) -> str:
 
 
 def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list[str]]:
-    """Statistics, one line a moment; the first group has the heading, too."""
+    """Return statistics, one line a moment; the first group has the heading, too."""
     rows = [["@", "type", *RECORDED]]
     for found in shown:
         summary = found.statistics()
@@ -170,7 +170,7 @@ def _moment(found: RecordedValue, options: argparse.Namespace) -> dict[str, Any]
 
 
 def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -> None:
-    """Rows element by element, or of statistics moment by moment."""
+    """Write rows element by element, or of statistics moment by moment."""
     columns = ["type", "shape", *RECORDED] if options.stats else ["index", "value"]
     heading = ["address", "at", "tick", *columns]
     write = csv.writer(sys.stdout, lineterminator="\n").writerow
@@ -212,7 +212,7 @@ def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
 
 
 def _write_array(selections: list[ValueSelection], options: argparse.Namespace, target: OutputFile) -> None:
-    """One array: of one moment its value, of several these along a new first dimension, written as they are read."""
+    """Write one array as it is read: the value of one moment, of several along a new first dimension."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])
         what = "writes values, not statistics" if options.stats else f"writes one value, these are several: {names}"
@@ -244,7 +244,7 @@ def _write_array(selections: list[ValueSelection], options: argparse.Namespace, 
 
 
 def _write_header(file: Any, plain: np.ndarray[Any, Any], selection: ValueSelection, count: int) -> None:
-    """Of the same length whatever the count is: numpy leaves room for it."""
+    """Write the header, of the same length whatever the count is: numpy leaves room for it."""
     shape = plain.shape if selection.is_single else (count, *plain.shape)
     header = {"descr": np.lib.format.dtype_to_descr(plain.dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)

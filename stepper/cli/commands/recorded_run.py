@@ -86,7 +86,7 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
 
 @contextlib.contextmanager
 def reported_all_the_same(machine: Machine, options: argparse.Namespace) -> Iterator[None]:
-    """Where the end of a run cannot be recorded, raise that after its report (`options.troubles`)."""
+    """Put off an error of a finished run until after its report (`options.troubles`)."""
     try:
         yield
     except OutputError as error:
@@ -111,7 +111,7 @@ def go_on_with(recorder: Recorder) -> str:
 
 @contextlib.contextmanager
 def interruptible(machine: Machine) -> Iterator[None]:
-    """Ctrl+C asks the machine to pause, once; after that it is what it was."""
+    """Have Ctrl+C ask the machine to pause, once; after that it is what it was."""
 
     def pause(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, previous)

@@ -92,7 +92,7 @@ def _all_inputs(
 
 
 def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:
-    """With the reference that the options name."""
+    """Return the debugger with the reference that the options name."""
     put_reference(debugger, options)
     return debugger
 

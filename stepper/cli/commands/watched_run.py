@@ -89,7 +89,7 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
 
 
 def _report(debugger: Debugger, recorder: Recorder | None, options: argparse.Namespace) -> None:
-    """Where and why it stopped."""
+    """Print where and why it stopped."""
     if options.json:
         print_json({"model": options.model, "rules": options.rules, "break": stop_data(debugger)})
     else:

@@ -21,7 +21,7 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
 
 
 def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
-    """Who computes what. UsageError for what does not go together, and for a pattern that fits nothing in the model."""
+    """Return who computes what. UsageError for contradictions, and for a pattern that fits nothing in the model."""
     choices = dict(_choice(text) for text in options.engine_for)
     partner = OpenVINOPartner(options.engine, choices, runtime_of(options))
     if OPENVINO not in (options.engine, *choices.values(), getattr(options, "reference", None)):
@@ -47,7 +47,7 @@ def runtime_of(options: argparse.Namespace) -> Runtime:
 
 
 def ensure_no_device(options: argparse.Namespace, advice: str) -> None:
-    """UsageError for a device or a precision where OpenVINO has nothing to compute."""
+    """Raise UsageError for a device or a precision where OpenVINO has nothing to compute."""
     for name, given in (("--device", options.device), ("--precision", options.precision)):
         if given:
             raise UsageError(f"{name} is for OpenVINO; {advice}")

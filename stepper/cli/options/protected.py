@@ -31,7 +31,7 @@ _MODELS: Final = {
 
 
 def protected_files(options: argparse.Namespace) -> ProtectedFiles:
-    """Everything that a command with these options reads, or keeps a session in; nothing is opened here."""
+    """Return all files that a command with these options reads, or keeps a session in; opens none."""
     found = ProtectedFiles()
     for name, what in _MODELS.items():
         path = getattr(options, name, None)

@@ -25,7 +25,7 @@ _COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
 
 def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: list[str]) -> dict[str | int, Any]:
-    """Position -> array from the options of the command line; an `--input` goes before the same key of `--inputs`."""
+    """Return arrays by position from the options; an `--input` goes before the same key of `--inputs`."""
     parameters = model.graph.parameters
     fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
@@ -45,7 +45,7 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
 
 
 def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], found: Mapping[str | int, Any]) -> None:
-    """UsageError for a --shape of an input that is given with another shape."""
+    """Raise UsageError for a --shape of an input that is given with another shape."""
     for position, shape in fixed.items():
         if position in found and found[position].shape != shape:
             name = parameters[position].name
@@ -56,7 +56,7 @@ def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], fou
 
 
 def given_states(model: Model, specs: list[str], archive: str | None) -> dict[str, Any]:
-    """Variable -> value from the options of the command line; a `--state` goes before the same key of `--states`.
+    """Return values by variable from the options; a `--state` goes before the same key of `--states`.
 
     UsageError for what is no variable, which lists those that there are.
     """
@@ -90,7 +90,7 @@ def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
 def given_texts(
     model: Model, specs: list[str], archive: str | None, shapes: list[str]
 ) -> tuple[dict[int, str], dict[int, tuple[int, ...]]]:
-    """Position -> SPEC and position -> shape from the same options, nothing read but the keys of the archive."""
+    """Return SPECs and shapes by position from the same options; reads nothing but the keys of the archive."""
     parameters = model.graph.parameters
     fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[int, str] = {}
@@ -125,7 +125,7 @@ def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
-    """NAME -> VALUE of options written NAME=VALUE. Raise UsageError for what is not, and for a name given twice."""
+    """Return the values by name of options written NAME=VALUE. UsageError for others, and for a name given twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.rpartition("=") if text.count("=") == 1 else text.partition("=")

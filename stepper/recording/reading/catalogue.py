@@ -63,7 +63,7 @@ class _GraphRecord(Struct):
     bodies: dict[int, list[Body]] = field(default_factory=dict)
 
     def add(self, layer: int, kind: str, name: str, output: int, names: tuple[str, ...], slot: int) -> None:
-        """An output of a layer was recorded."""
+        """Add a recorded output of a layer."""
         self.layers[layer] = (kind, name)
         self.outputs.setdefault(layer, {})[output] = names
         self.slots[layer, output] = slot

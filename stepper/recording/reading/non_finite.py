@@ -92,7 +92,7 @@ class _Some:
         self.by_port: dict[int, list[_NonFiniteRow]] = {}
 
     def add(self, hit: _NonFiniteRow) -> None:
-        """The hits of a port come in the order of time."""
+        """Add a row; those of a port come in the order of time."""
         known = self.by_port.setdefault(hit.port, [])
         if self._last:
             known[:] = [hit]

@@ -150,7 +150,7 @@ class _RecordedSearch:
         return value
 
     def reference(self, address: Address, /) -> Any:
-        """Refused when the search begins."""
+        """Raise UsageError: a recording has no reference."""
         raise UsageError(f"there is no reference run for '{address}'")
 
     def iteration(self) -> int:
@@ -175,7 +175,7 @@ class _Whole:
         self._value = np.asarray(value)[()]
 
     def known(self, _moment: int) -> Any:
-        """It."""
+        """Return the value."""
         return self._value
 
 
