@@ -72,7 +72,7 @@ def test_the_last_choice_that_fits_counts(engine: str, choices: dict[str, str], 
     [
         ([*RUN, "--engine", "openvino"], "the engine openvino needs OpenVINO: pip install 'stepper[openvino]'"),
         ([*RUN, "--engine-for", "Add=openvino"], "the engine openvino needs OpenVINO"),
-        ([*RUN, "--engine-for", "Add"], "--engine-for 'Add' is no PATTERN=ENGINE"),
+        ([*RUN, "--engine-for", "Add"], "--engine-for 'Add' is not PATTERN=ENGINE"),
         ([*RUN, "--engine-for", "Add=torch"], "there is no engine 'torch'; choose numpy or openvino"),
         ([*RUN, "--engine-for", "Adder=numpy"], "no operation of the model has the type 'Adder'"),
         ([*RUN, "--device", "GPU"], "--device is for OpenVINO; give it operations with --engine or --engine-for"),
