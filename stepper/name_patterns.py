@@ -35,7 +35,7 @@ class Pattern:
         except re2.error as error:
             raise PatternError(_words(error)) from None
         except UnicodeEncodeError:
-            raise PatternError("it has characters that are no text") from None
+            raise PatternError("it has characters that are not text") from None
         self.text = text
 
     def __eq__(self, other: object) -> bool:

@@ -109,7 +109,7 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "to is a str, not None", lambda: debugger().rename_branch("a", None)),
     (TypeError, "inputs is a dict", lambda: stepper.run(SAMPLE, [1, 2])),
     (TypeError, "states is a dict", lambda: stepper.run(SAMPLE, INPUTS, states=[1])),
-    (TypeError, "NoneType is no model", lambda: stepper.run(None, INPUTS)),
+    (TypeError, "NoneType is not a model", lambda: stepper.run(None, INPUTS)),
     (TypeError, "unexpected keyword argument 'memmory'", lambda: stepper.open_debugger(SAMPLE, INPUTS, memmory=1)),
     (TypeError, "compiled is a CompiledModel", lambda: stepper.Machine(stepper.read_model(SAMPLE), [])),
     (ValueError, "inputs are 0 arrays, the model has 2", lambda: stepper.Machine(stepper.compile_model(SAMPLE), [])),

@@ -187,7 +187,7 @@ class Debugger:
 
         A `Series`, with the iterations and the array of each, where shapes change, and of a branch of an If, which does
         not run in every iteration. Iterations still to come are computed; nothing moves. Raise UsageError where there
-        is no value, and where the run fails before the last of the iterations.
+        is not a value, and where the run fails before the last of the iterations.
         """
         from stepper.debug import evaluation
 

@@ -132,7 +132,7 @@ def _members(path: Path, use: Callable[[Any], T]) -> T:
     # numpy leaves a file open that it opened and could not make sense of.
     with path.open("rb") as file:
         if not zipfile.is_zipfile(file):
-            raise ValueError("it is no archive of arrays")
+            raise ValueError("it is not an archive of arrays")
         file.seek(0)
         with np.load(file, allow_pickle=False) as archive:
             return use(archive)

@@ -171,7 +171,7 @@ def _slice_count(slicing: Slicing, extent: int, size: int, rules: Rules) -> int:
         direction = "backward" if is_backward(slicing) else "forward"
         hint = "; to go backward over everything, start is -1 and end is 0" if is_backward(slicing) else ""
         raise KernelError(
-            f"start {slicing.start} and end {slicing.end} are no {direction} range of {extent} elements{hint}"
+            f"start {slicing.start} and end {slicing.end} are not a {direction} range of {extent} elements{hint}"
         )
     if (high - low) % size:
         raise KernelError(f"the length {high - low} is not divisible by the stride {slicing.stride}")

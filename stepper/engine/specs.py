@@ -39,7 +39,7 @@ def value_of(
     if text.endswith(".npy"):
         return read_array(Path(text), reading)
     wanted = "expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal"
-    raise UsageError(f"{_called(parameter)}: '{text}' is no value; {wanted}")
+    raise UsageError(f"{_called(parameter)}: '{text}' is not a value; {wanted}")
 
 
 def file_of(text: str) -> Path | None:
@@ -89,7 +89,7 @@ def _raw(what: str, text: str) -> Array:
     except _TooLarge as error:
         raise UsageError(f"{what} has {error}; write Infinity if that is meant") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{what} is no JSON literal, such as [1,2,3]: {json_fault(text, error)}") from None
+        raise UsageError(f"{what} is not a JSON literal, such as [1,2,3]: {json_fault(text, error)}") from None
     fault = _fault(content)
     if fault:
         raise UsageError(f"{what} is not a tensor: {fault}")

@@ -225,7 +225,7 @@ def changed_shapes(plan: LoopPlan, values: list[Value]) -> Iterator[str]:
         leaving, entered = values[entry.result].shape or (1,), values[entry.parameter].shape or (1,)
         if leaving != entered:
             text = f"the carried value (line {entry.line}) changes its shape from {shape_text(entered)}"
-            yield f"{text} to {shape_text(leaving)} and is no last-value output of a Loop, which OpenVINO refuses"
+            yield f"{text} to {shape_text(leaving)} and is not a last-value output of a Loop, which OpenVINO refuses"
 
 
 def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Frame:

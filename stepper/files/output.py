@@ -107,7 +107,7 @@ class OutputFile(Struct, frozen=True):
     def check_protected(self) -> None:
         """Raise OutputError where it is a file that must not be written over."""
         if "\0" in str(self.path):
-            raise OutputError(f"{str(self.path)!r} is no name of a file")
+            raise OutputError(f"{str(self.path)!r} is not the name of a file")
         found = self.protected.at(self.path)
         if found is not None:
             raise OutputError(f"{self}: that is {found.what}; choose another file")

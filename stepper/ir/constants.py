@@ -60,7 +60,7 @@ def constant_value(model: Model, constant: Layer) -> Array:
     try:
         return model.weights.constant(element_type, shape, offset, size)
     except ValueError as error:
-        place.fail(f"its bytes in the .bin are no {element_type} tensor of this shape: {error}")
+        place.fail(f"its bytes in the .bin are not a tensor of type {element_type} of this shape: {error}")
 
 
 def literal_constant(
@@ -101,7 +101,7 @@ def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -
             f"the element type '{written}' does not exist; expected one of {', '.join(element_types.ELEMENT_TYPES)}"
         )
     if shape is None:
-        place.fail(f"the shape '{constant.attributes.get('shape', '')}' is no list of non-negative integers")
+        place.fail(f"the shape '{constant.attributes.get('shape', '')}' is not a list of non-negative integers")
     offset, size = _byte_count(place, constant, "offset"), _byte_count(place, constant, "size")
     if len(shape) > LARGEST_RANK:
         place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}")

@@ -41,7 +41,7 @@ def opened(source: ModelSource) -> Model:
         return read(source)
     if not _opener or source is None:
         raise ArgumentTypeError(
-            f"{type(source).__name__} is no model: name a file, or give a stepper or OpenVINO model"
+            f"{type(source).__name__} is not a model: name a file, or give a stepper or OpenVINO model"
         )
     return _opener[0](source)
 

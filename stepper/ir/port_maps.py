@@ -64,7 +64,7 @@ def _external_input(place: FilePlace, entry: Element, port_ids: list[int], *, fi
         return None
     known = number in port_ids if first_draft else number < len(port_ids)
     if not known:
-        place.at(entry).fail(f"external_port_id {number} is no input of this layer, which has {len(port_ids)}")
+        place.at(entry).fail(f"external_port_id {number} is not an input of this layer, which has {len(port_ids)}")
     return port_ids.index(number) if first_draft else number
 
 

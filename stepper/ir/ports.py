@@ -47,7 +47,7 @@ def _check_precision(place: FilePlace, element: Element, written: str | None, *,
     if written is None and is_output:
         place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
     if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
-        place.at(element).fail(f"the precision '{written}' is no element type (FP32, I64, BOOL, ...)")
+        place.at(element).fail(f"the precision '{written}' is not an element type (FP32, I64, BOOL, ...)")
 
 
 def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _net_version(place: FilePlace, root: Element) -> int:
     if root.tag != "net":
-        place.at(root).fail(f"the root element is <{root.tag!s}>, expected <net>: this is no OpenVINO IR")
+        place.at(root).fail(f"the root element is <{root.tag!s}>, expected <net>: this is not an OpenVINO IR")
     version = xml.integer(place, root, "version")
     if version not in READABLE_VERSIONS:
         place.at(root).fail(f"the net's version is {version}, expected {' or '.join(map(str, READABLE_VERSIONS))}")

@@ -85,5 +85,5 @@ def _dimension(text: str) -> Dimension:
 
 def _checked(size: int) -> int:
     if not 0 <= size <= LARGEST_DIMENSION:
-        raise ValueError(f"{size} is no dimension")
+        raise ValueError(f"{size} is not a dimension")
     return size

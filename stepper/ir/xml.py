@@ -52,7 +52,7 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
     for beginning, what in _NO_MODELS.items():
         if content.startswith(beginning):
-            raise ModelError(f"{path}:1: is no model, it is {what}")
+            raise ModelError(f"{path}:1: is not a model, it is {what}")
     _refuse_document_type(FilePlace(path, 1), content)
     parser = etree.XMLParser(
         resolve_entities=False,

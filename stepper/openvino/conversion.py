@@ -33,7 +33,7 @@ def conversion_complaint(error: BaseException) -> str:
     """Return why a model is not converted, and what can be done, from an exception of OpenVINO's converter."""
     text = str(error)
     if "Unable to read the model" in text:
-        return "is no model that OpenVINO can read: the file is damaged, or of another format than its suffix says"
+        return "is not a model that OpenVINO can read: the file is damaged, or of another format than its suffix says"
     without_rule, failed = _UNKNOWN.search(text), _FAILED.search(text)
     if without_rule is None and failed is None:
         return f"OpenVINO cannot convert it: {runtime.complaint(error)}"

@@ -66,7 +66,7 @@ def _convert(path: Path, target: Path, timeout: float | None) -> None:
                 file.read(8)[4:] != _TFLITE
             ):  # else each of OpenVINO's readers would say on stderr that it is not its own
                 raise ModelError(
-                    f"{path}: is no {CONVERTED['.tflite']} model: its bytes 4 to 7 are not {_TFLITE.decode()}"
+                    f"{path}: is not a {CONVERTED['.tflite']} model: its bytes 4 to 7 are not {_TFLITE.decode()}"
                 )
     # The parts of a saved model of TensorFlow are found by their folder.
     source = (path.parent if path.name == "saved_model.pb" else path).resolve()

@@ -110,7 +110,7 @@ def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
         if outer is graph and place:
             return place
         stack += [((*place, (layer.id, body.role)), body.graph) for layer in outer.layers for body in layer.bodies]
-    raise UsageError("the graph is no body of the model")
+    raise UsageError("the graph is not a body of the model")
 
 
 def _ways(model: Model) -> Iterator[Way]:

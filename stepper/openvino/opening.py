@@ -39,7 +39,7 @@ def _live(source: Any) -> Model:
     """Return a live model, written to a temporary place that is there as long as the model that is read from it."""
     if type(source).__module__.partition(".")[0] != "openvino":
         kind = type(source).__name__
-        raise ArgumentTypeError(f"{kind} is no model: name a file, or give a stepper or an OpenVINO model")
+        raise ArgumentTypeError(f"{kind} is not a model: name a file, or give a stepper or an OpenVINO model")
     import shutil
     import tempfile
     import weakref

@@ -69,7 +69,9 @@ def to_array(tensor: openvino.Tensor) -> Array:
     """Return a copy of what the tensor holds, in the dtype of its element type."""
     element_type = element_types.by_name(tensor.element_type.get_type_name())
     if element_type is None:
-        raise KernelError(f"OpenVINO gives a tensor of {tensor.element_type.get_type_name()}, which is no known type")
+        raise KernelError(
+            f"OpenVINO gives a tensor of {tensor.element_type.get_type_name()}, which is not a known type"
+        )
     shape = tuple(tensor.shape)
     if element_type is STRING:
         return np.array(tensor.str_data.tolist(), element_type.dtype).reshape(shape)

@@ -152,7 +152,7 @@ def region_yolo(
     result = np.concatenate([result, data[:, used:channels]], axis=1)
     first, last = normalize_axis(axis, 4), normalize_axis(end_axis, 4)
     if first > last:
-        raise KernelError(f"the axes {axis} to {end_axis} are no range to flatten")
+        raise KernelError(f"the axes {axis} to {end_axis} are not a range to flatten")
     return result.reshape(*data.shape[:first], math.prod(data.shape[first : last + 1]), *data.shape[last + 1 :])
 
 

@@ -59,7 +59,7 @@ def activations_of_gates(
 def _activation(name: str, alpha: tuple[float, ...], beta: tuple[float, ...]) -> Activation:
     function = _FUNCTIONS.get(name.strip().lower())
     if function is None:
-        raise KernelError(f"'{name}' is no activation function of a cell, only {', '.join(_FUNCTIONS)} are")
+        raise KernelError(f"'{name}' is not an activation function of a cell, only {', '.join(_FUNCTIONS)} are")
     if function is not hardsigmoid:
         return function
     return partial(function, **dict(zip(("alpha",), alpha, strict=False)), **dict(zip(("beta",), beta, strict=False)))

@@ -185,7 +185,7 @@ def _check_count(count: int, axes: Sequence[int]) -> None:
 def _scaled(size: int, scale: float) -> int:
     """Return floor(scale * size); a hair is added, as scales are rounded to f32."""
     if not math.isfinite(scale) or scale < 0:
-        raise KernelError(f"{scale} is no scale")
+        raise KernelError(f"{scale} is not a scale")
     return math.floor(np.float32(scale) * np.float32(size) + 1e-6)
 
 

@@ -212,7 +212,7 @@ def _large_enough(boxes: Array, pixel: float, least: Any) -> Array:
 
 def _check_counts(before: int, after: int) -> None:
     if before < 0 or after < 0:
-        raise KernelError(f"{before} boxes before and {after} after the suppression are no counts")
+        raise KernelError(f"{before} boxes before and {after} after the suppression are not counts")
     ensure_allocatable((after, 5), np.float32)
 
 

@@ -148,7 +148,7 @@ def transpose(data: Array, order: Array) -> Array:
     except (TypeError, ValueError, OverflowError):
         pass
     text = shape_text(integers(order))
-    raise KernelError(f"order {text} is no permutation of the axes of shape {shape_text(data.shape)}")
+    raise KernelError(f"order {text} is not a permutation of the axes of shape {shape_text(data.shape)}")
 
 
 @kernel("ShapeOf", 1)

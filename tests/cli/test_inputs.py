@@ -125,9 +125,9 @@ def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape:
         (["--input", "x=ones", "--shape", f"x={10**12}"], "input 'x': a tensor of shape [1000000000000] takes"),
         (
             ["--input", "x=what"],
-            "input 'x': 'what' is no value; expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED",
+            "input 'x': 'what' is not a value; expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED",
         ),
-        (["--input", "x=[1,"], "input 'x': '[1,' is no JSON literal, such as [1,2,3]: it ends too early"),
+        (["--input", "x=[1,"], "input 'x': '[1,' is not a JSON literal, such as [1,2,3]: it ends too early"),
         (["--input", "x=" + "[" * 9999], "nested too deeply"),
         (["--input", "x=[[1],[2,3]]"], "is not a tensor: element [1] has 2 elements, and element [0] has 1"),
     ],

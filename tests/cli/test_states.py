@@ -87,7 +87,11 @@ def test_openvino_begins_with_them_too(call: Call, tmp_path: Path) -> None:
         (("--state", "totl=[1]"), 2, "the model has no variable 'totl'; its variables are total: f32[1]"),
         (("--state", "total=[1,2]"), 3, "'total' is given the shape [2], expected f32[1]"),
         (("--state", "total"), 2, "--state total: NAME=VALUE is expected, such as h=h0.npy"),
-        (("--state", "total=what"), 2, "variable 'total': 'what' is no value; expected FILE.npy, FILE.npz:KEY, zeros"),
+        (
+            ("--state", "total=what"),
+            2,
+            "variable 'total': 'what' is not a value; expected FILE.npy, FILE.npz:KEY, zeros",
+        ),
         (("--states", "none.npz"), 3, "none.npz: cannot be read"),
         (("--save-states", "-"), 2, "--save-states writes a file"),
         (("--save-states", "x.txt"), 2, "x.txt"),

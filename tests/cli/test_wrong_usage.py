@@ -89,11 +89,11 @@ CASES = [
     # inputs
     (f"run model.xml {GIVEN} --input rat=1", 2, "the model has no input 'rat'; near is rate; its inputs are 0 "),
     (f"run model.xml {GIVEN} --input rate", 2, "--input rate: NAME=VALUE is expected, such as x=[1,2,3] or x=x.npy"),
-    (f"run model.xml {GIVEN} --input rate=[1,2", 2, "input 'rate': '[1,2' is no JSON literal, such as [1,2,3]: it "),
+    (f"run model.xml {GIVEN} --input rate=[1,2", 2, "input 'rate': '[1,2' is not a JSON literal, such as [1,2,3]: it "),
     (
         f"run model.xml {GIVEN} --input rate=[1;2;3]",
         2,
-        "input 'rate': '[1;2;3]' is no JSON literal, such as [1,2,3]: ';2;3]' at character 3 is not expected there",
+        "input 'rate': '[1;2;3]' is not a JSON literal, such as [1,2,3]: ';2;3]' at character 3 is not expected there",
     ),
     (
         f"run model.xml {GIVEN} --input rate=[[1,2],[3]]",
@@ -135,7 +135,7 @@ CASES = [
     (
         f"run model.xml {GIVEN} --input rate=ons",
         2,
-        "input 'rate': 'ons' is no value; expected FILE.npy, FILE.npz:KEY, ",
+        "input 'rate': 'ons' is not a value; expected FILE.npy, FILE.npz:KEY, ",
     ),
     (f"run model.xml {GIVEN} --input rate=rand", 2, "input 'rate': 'rand:' has no seed; write for example rand:0"),
     (
@@ -145,7 +145,7 @@ CASES = [
     ),
     (f"run model.xml {GIVEN} --input rate=inputs.npz:rat", 2, "inputs.npz has no array 'rat'; near is rate; it has "),
     ("run model.xml --inputs input.npz", 3, "input.npz: cannot be read: there is no such file; near is inputs.npz"),
-    ("run model.xml --inputs rate.npy", 3, "rate.npy: cannot be read as .npz: it is no archive of arrays"),
+    ("run model.xml --inputs rate.npy", 3, "rate.npy: cannot be read as .npz: it is not an archive of arrays"),
     (
         f"run model.xml {GIVEN} --shape rate=4",
         2,
@@ -168,7 +168,7 @@ CASES = [
     (
         "run inputs.npz",
         3,
-        "inputs.npz:1: is no model, it is an archive, such as .npz: values for inputs are given with ",
+        "inputs.npz:1: is not a model, it is an archive, such as .npz: values for inputs are given with ",
     ),
     ("run model.bin", 3, "model.bin: is a .bin file; name the .xml beside it"),
     ("run .", 3, ".: cannot be read: Is a directory"),

@@ -132,7 +132,7 @@ def test_a_live_model_is_debugged(tmp_path: Path) -> None:
 def test_a_file_that_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no model at all")
     with pytest.raises(
-        stepper.StepperError, match=r"broken.onnx: is no model that OpenVINO can read: the file is damaged"
+        stepper.StepperError, match=r"broken.onnx: is not a model that OpenVINO can read: the file is damaged"
     ):
         stepper.open_model(tmp_path / "broken.onnx")
 

@@ -83,8 +83,8 @@ def test_a_loop_runs_and_can_be_stepped_through(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("broken.tflite", b"no model at all", "is no TensorFlow Lite model: its bytes 4 to 7 are not TFL3"),
-        ("empty.tflite", b"", "is no TensorFlow Lite model"),
+        ("broken.tflite", b"no model at all", "is not a TensorFlow Lite model: its bytes 4 to 7 are not TFL3"),
+        ("empty.tflite", b"", "is not a TensorFlow Lite model"),
         ("cut.tflite", b"\x1c\0\0\0TFL3\0\0", "OpenVINO cannot convert it: .*(corrupted|malformed|verification)"),
         ("broken.pdmodel", b"no model at all", "OpenVINO cannot convert it: .*can't be parsed"),
         ("cut.pdmodel", paddle(0)[:60], "OpenVINO cannot convert it: .*can't be parsed"),

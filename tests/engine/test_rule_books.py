@@ -171,7 +171,7 @@ def test_a_growing_tensor_that_no_loop_gives_out_is_allowed_or_refused(run: Run,
     assert outputs["out0"].tolist() == [8, 15, 22]
     assert noted(outputs, "changes its shape from [3] to [4]") == 1
     with pytest.raises(
-        StepperError, match=r"changes its shape from \[1\] to \[2\] and is no last-value output of a Loop"
+        StepperError, match=r"changes its shape from \[1\] to \[2\] and is not a last-value output of a Loop"
     ):
         run(growing(seed, given_out=given_out), [1.0], rules="openvino")
 

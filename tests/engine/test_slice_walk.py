@@ -113,7 +113,7 @@ def test_a_disagreeing_part_size_is_named_with_the_stride() -> None:
 
 def test_a_backward_stride_with_default_ends_is_refused_with_a_hint() -> None:
     with pytest.raises(
-        KernelError, match=r"no backward range of 4 elements; to go backward .* start is -1 and end is 0"
+        KernelError, match=r"not a backward range of 4 elements; to go backward .* start is -1 and end is 0"
     ):
         slice_walk(Slicing(0, 0, -1, -1, None), (4,), Rules.SPEC, is_loop=False)
 

@@ -63,7 +63,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a negative port id", PLAIN, '<port id="2"', '<port id="-2"', "expected a small non-negative integer"),
     ("a huge port id", PLAIN, '<port id="2"', '<port id="99999999999999999999"', "'id' of <port> is"),
     ("an output without precision", PLAIN, '"2" precision="FP32"', '"2"', "no attribute 'precision'"),
-    ("an unknown precision", PLAIN, 'precision="F32"', 'precision="FLOAT"', "the precision 'FLOAT' is no element type"),
+    ("an unknown precision", PLAIN, 'precision="F32"', 'precision="FLOAT"', "'FLOAT' is not an element type"),
     ("a dimension of letters", PLAIN, "<dim>3</dim>", "<dim>many</dim>", "is no integer"),
     ("a dimension beyond 64 bits", PLAIN, "<dim>3</dim>", "<dim>9223372036854775808</dim>", "is out of range"),
     ("a dimension of -2", PLAIN, "<dim>3</dim>", "<dim>-2</dim>", "is out of range"),
@@ -94,9 +94,9 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a shape too large", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"3000"'), "12 bytes are too few for f32[3000]"),
     ("a shape beyond memory", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"4294967296,4294967296"'), "larger than any"),
     ("a shape of 100 dimensions", PLAIN, CONSTANT, CONSTANT.replace('"3"', f'"3{",1" * 99}"'), "100 dimensions"),
-    ("a negative shape", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"-3"'), "is no list of non-negative integers"),
-    ("an open shape", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"1..3"'), "is no list of non-negative integers"),
-    ("a shape of letters", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"three"'), "the shape 'three' is no list"),
+    ("a negative shape", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"-3"'), "is not a list of non-negative integers"),
+    ("an open shape", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"1..3"'), "is not a list of non-negative integers"),
+    ("a shape of letters", PLAIN, CONSTANT, CONSTANT.replace('"3"', '"three"'), "the shape 'three' is not a list"),
     ("a type of a constant", PLAIN, CONSTANT, CONSTANT.replace("f32", "float"), "the element type 'float' does"),
     ("the unknown type of a constant", PLAIN, CONSTANT, CONSTANT.replace("f32", "dynamic"), "'dynamic' does not exist"),
     # parameters
@@ -109,7 +109,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     # attributes
     ("an attribute that cannot be", LOOP, 'destination_type="f32"', 'destination_type="real"', "destination_type"),
     # bodies and port maps
-    ("an input of no input", ITERATOR, ROW, ROW.replace('id="0" int', 'id="9" int'), "external_port_id 9 is no input"),
+    ("an input of no input", ITERATOR, ROW, ROW.replace('id="0" int', 'id="9" int'), "port_id 9 is not an input"),
     ("an input of nothing", LOOP, STATE, STATE.replace(' external_port_id="2"', ""), "no attribute 'external_port_id'"),
     ("an input into nothing", LOOP, STATE, STATE.replace('layer_id="0"', 'layer_id="77"'), "the body has no layer 77"),
     ("an input into no Parameter", LOOP, STATE, STATE.replace('layer_id="0"', 'layer_id="5"'), "expected a Parameter"),
@@ -131,7 +131,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
      "is fed by nothing"),
     ("a Loop of one input", LOOP, '<input>\n<port id="0" precision="I64">\n</port>\n<port id="1" precision="BOOL">\n'
      '</port>\n<port id="2" precision="FP32">\n<dim>1</dim>\n</port>\n</input>\n<output>\n<port id="3"',
-     '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "external_port_id 2 is no input"),
+     '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "external_port_id 2 is not an input"),
     ("an operation of too many inputs", PLAIN, '<port id="1" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n<out',
      '<port id="1"/></input>\n<input><port id="0"/><port id="1"/><port id="8"/></input>\n<out', "port 8"),
 ]  # fmt: skip
@@ -185,7 +185,7 @@ def test_what_is_no_xml_is_refused(tmp_path: Path, text: bytes) -> None:
     [(b"PK\x03\x04", "is an archive"), (b"\x93NUMPY", "is an array"), (b"SQLite format 3\0", "is a database")],
 )
 def test_what_is_easily_taken_for_a_model_is_called_by_its_name(tmp_path: Path, text: bytes, what: str) -> None:
-    assert f"model.xml:1: is no model, it {what}" in complaint(tmp_path, text)
+    assert f"model.xml:1: is not a model, it {what}" in complaint(tmp_path, text)
 
 
 DOCTYPE = '<?xml version="1.0"?>\n\n<!DOCTYPE net [<!ENTITY a "b">]>\n<net name="&a;" version="11"/>'

@@ -123,7 +123,7 @@ def test_a_constant_may_have_type_and_shape_on_its_port_alone(tmp_path: Path) ->
 def test_a_constant_with_an_open_port_and_no_shape_is_refused(tmp_path: Path) -> None:
     text, weights = tiny_models.plain()
     changed = text.replace('<data element_type="f32" shape="3" offset', "<data offset").replace("<dim>3", "<dim>-1")
-    with pytest.raises(ModelError, match="is no list of non-negative integers"):
+    with pytest.raises(ModelError, match="is not a list of non-negative integers"):
         stepper.read_model(write(tmp_path, changed, weights))
 
 

@@ -131,7 +131,8 @@ def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
 def test_a_broken_string_constant_is_refused_with_its_place(tmp_path: Path, header: tuple[int, int, int]) -> None:
     path = constant_model(tmp_path, "string", (1,), struct.pack("<3i", *header) + b"ab")
     with pytest.raises(
-        ModelError, match=r"model\.xml:4: layer 0 'c' \(Constant\): its bytes in the \.bin are no string"
+        ModelError,
+        match=r"model\.xml:4: layer 0 'c' \(Constant\): its bytes in the \.bin are not a tensor of type string",
     ):
         value_in(path)
 

@@ -37,7 +37,7 @@ Summary:
         (
             'Exception from src/inference/src/model_reader.cpp:148:\nUnable to read the model: "broken.onnx" Please '
             'check that model format: ".onnx" is supported and the model is correct.',
-            "is no model that OpenVINO can read: the file is damaged, or of another format than its suffix says",
+            "is not a model that OpenVINO can read: the file is damaged, or of another format than its suffix says",
         ),
         (f"{BEGIN}It is too large.", "OpenVINO cannot convert it: It is too large."),
     ],

@@ -83,7 +83,7 @@ def test_a_command_on_another_format_says_what_it_needs(
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(UsageError, match="dict is no model: name a file, or give"):
+    with pytest.raises(UsageError, match="dict is not a model: name a file, or give"):
         open_model({})  # type: ignore[arg-type]  # what it is about
 
 

@@ -27,7 +27,7 @@ _MODELS: Final = {
     "reference": REFERENCE_FILE,
     "trace": RECORDING_FILE,
 }
-"""Options with the name of a model or of a recording, and what it is where it is no model."""
+"""Options with the name of a model or of a recording, and what it is where it is not a model."""
 
 
 def protected_files(options: argparse.Namespace) -> ProtectedFiles:

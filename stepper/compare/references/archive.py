@@ -105,7 +105,7 @@ class ArchiveReference(PlacedRun):
     def _opened(self) -> Any:
         try:
             if not zipfile.is_zipfile(self._path):
-                raise ValueError("it is no archive of arrays")
+                raise ValueError("it is not an archive of arrays")
             archive = np.load(self._path, allow_pickle=False)
             weakref.finalize(self, archive.close)
             return archive
