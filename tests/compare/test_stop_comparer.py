@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.compare.run.tolerances import Tolerances
-from stepper.compare.stops.comparer import StopComparer, StopComparison
+from stepper.compare.stops.comparer import Against, StopComparer, StopComparison
 from stepper.compare.stops.differences import Standing
 from stepper.debug.iterations.tiles import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
@@ -97,6 +97,31 @@ def test_beside_the_iteration_before(twins: tuple[stepper.Debugger, Path]) -> No
     expected = np.abs((X[4] - X[3]).astype(np.float64) @ WEIGHTS).max()
     assert found.title == "iteration 3" and not found.is_beside_reference
     assert distance(debugger, found, "xW") == pytest.approx(expected, rel=1e-4)
+
+
+def test_an_edit_and_another_reference_are_compared_anew(twins: tuple[stepper.Debugger, Path], tmp_path: Path) -> None:
+    debugger, other = twins
+    comparer = StopComparer(debugger, other)
+    debugger.run_to("h_next@2")
+    index = index_of(debugger, "xW")
+    assert comparer.over_iterations(0, 2).at(Cell(2, index)) is not None
+    debugger.run_to("y@2")
+    before = comparer.compare().operations[index].distance
+    debugger.goto_tick(debugger.machine.tick - 1)
+    comparer.against = Against.PREVIOUS
+    comparer.compare()
+    debugger.run_to("xW@3")
+    debugger.set_value("xW", np.zeros((1, 3), np.float32))
+    changed = comparer.compare().operations[index].distance
+    assert changed == pytest.approx(float(np.abs(X[2].astype(np.float64) @ WEIGHTS).max()), rel=1e-4)
+    comparer.against = Against.REFERENCE
+    assert comparer.first_difference().difference is not None
+    assert before == pytest.approx(apart(2), rel=1e-3)
+    same = tmp_path / "same"
+    same.mkdir()
+    healthy = StopComparer(debugger, recurrence().write(same))
+    assert healthy.first_difference().difference is None
+    assert comparer.first_difference().difference is None, "the reference of the debugger is the healthy one now"
 
 
 def test_the_search_for_the_first_difference_begins_with_the_states_of_the_run(tmp_path: Path) -> None:

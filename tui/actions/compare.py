@@ -13,7 +13,7 @@ from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
-from tui.worker.requests import CompareWith, CompareWithin, ForgetComparison
+from tui.worker.requests import CompareWith, CompareWithin
 
 _CHOSEN: Final = {
     "off": "nothing is compared",
@@ -53,7 +53,6 @@ def _reference(app: Application, text: str) -> None:
 
 
 def _opened(app: Application, title: str) -> None:
-    app.driver.adjust(ForgetComparison())
     app.perform("against reference")
     app.say(f"against {title}")
 

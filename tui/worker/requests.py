@@ -75,11 +75,7 @@ class CompareWithin(Struct, frozen=True):
     tolerances: Tolerances
 
 
-class ForgetComparison(Struct, frozen=True):
-    """Compare anew: the reference is another one."""
-
-
-Adjustment = ShowStatistic | ShowCells | ShowTime | CompareWith | CompareWithin | ForgetComparison
+Adjustment = ShowStatistic | ShowCells | ShowTime | CompareWith | CompareWithin
 Request = ExecuteLine | Asked | Adjustment
 
 

@@ -27,7 +27,6 @@ from tui.worker.requests import (
     Adjustment,
     CompareWith,
     CompareWithin,
-    ForgetComparison,
     ShowCells,
     ShowStatistic,
     ShowTime,
@@ -96,8 +95,6 @@ class Snapshots:
                     self.comparer.against = against
             case CompareWithin(tolerances):
                 self.comparer.tolerances = tolerances
-            case ForgetComparison():
-                self.comparer.forget()
 
     @property
     def comparer(self) -> StopComparer:
@@ -151,8 +148,6 @@ class Snapshots:
             self.statistics.forget()
             if self._sweeps is not None:
                 self._sweeps.forget()
-            if self._comparer is not None:
-                self._comparer.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
                 self._note(Happening.EDIT, "edited")

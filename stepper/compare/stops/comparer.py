@@ -133,6 +133,7 @@ class StopComparer:
         self._first: FirstDifference | None = None
         self._runs: dict[RunKey, _RunDifferences] = {}
         self._before: tuple[RunKey, int, dict[tuple[int, int], Any]] | None = None
+        self._course: tuple[Any, ...] = ()
 
     @property
     def tolerances(self) -> Tolerances:
@@ -142,12 +143,19 @@ class StopComparer:
     @tolerances.setter
     def tolerances(self, tolerances: Tolerances) -> None:
         self._tolerances = tolerances
-        self.forget()
+        self._forget()
 
-    def forget(self) -> None:
-        """Forget all differences that were found: the run takes another course, or the reference is another one."""
+    def _forget(self) -> None:
         self._before = self._first = None
         self._runs.clear()
+
+    def _renew(self) -> None:
+        """Forget what was found where the run takes another course by now, or the reference is another one."""
+        edits = self._debugger.timeline.edits
+        course = (self._debugger.reference, *(one for tick in sorted(edits) for one in edits[tick]))
+        if len(course) != len(self._course) or any(a is not b for a, b in zip(course, self._course, strict=True)):
+            self._course = course
+            self._forget()
 
     def _reference(self) -> ReferenceValues:
         if self._debugger.reference is None:
@@ -163,6 +171,7 @@ class StopComparer:
         Raises UsageError where there is no reference, and the errors of a reference that fails.
         """
         with self._debugger.working():
+            self._renew()
             stack = self._debugger.machine.stack
             if self.against is Against.PREVIOUS:
                 return self._beside_previous(stack, depth)
@@ -236,6 +245,7 @@ class StopComparer:
         The run is made once more from its beginning, without the edits of a branch, up to there.
         """
         with self._debugger.working():
+            self._renew()
             if self._first is None or not self._first.complete:
                 self._first = self._searched(_never, None)
             return self._first
@@ -253,6 +263,7 @@ class StopComparer:
         `last` is included, by default the present iteration. Raises UsageError outside of loops.
         """
         with self._debugger.working():
+            self._renew()
             stack = self._debugger.machine.stack
             depth = innermost_loop(stack)
             present = None if depth is None else iteration_of(stack[depth])
@@ -272,6 +283,7 @@ class StopComparer:
         depth (None: of no loop), then all operations in the iterations of `window`, its last included. `enough` is
         asked all the time; it ends this when it is True.
         """
+        self._renew()
         enough = enough or _never
         reference = self._debugger.reference
         if self.against is not Against.REFERENCE or reference is None:
