@@ -1,21 +1,28 @@
-"""From the tree of an expression to one closure, so that a condition in a hot loop costs little besides numpy."""
+"""Compilation of an expression's tree to one closure, so that a condition in a hot loop costs little besides numpy.
+
+It is our own because what it must know, nothing else does: the element types that numpy lacks (a literal takes the
+type of the tensor that it meets, packed codes are decoded), values of another iteration and of a reference, and
+recorded statistics in place of values. Nothing that is typed is evaluated as Python.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from enum import Enum, auto
+from typing import Any, Final, NoReturn, Protocol
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.query import expression_values as values
 from stepper.query.address_syntax import Address
-from stepper.query.expression_parts import Code, Kind, Moment, Part, Scope, constant_part, type_part
 from stepper.query.expression_syntax import (
     Binary,
     Call,
     Comparison,
+    ExpressionError,
     Indexed,
     Iteration,
     Literal,
@@ -26,14 +33,76 @@ from stepper.query.expression_syntax import (
     Slice,
     Unary,
 )
-from stepper.query.expression_tokens import ExpressionError
 from stepper.query.expression_values import FAILURES, NATIVE, NATIVE_SCALARS, Operation, Value, ValueFailure
 from stepper.tensors.summaries import PAIRS, REDUCTIONS
+
+
+class Scope(Protocol):
+    """Names that an expression reads. Values are ndarrays, or numpy scalars for rank 0; an address has no index here.
+
+    A method may raise any StepperError where there is no such value (no iteration before, no reference); `and` and
+    `or` do not read what they need not, so `iter > 0 and x > prev(x)` is safe in the first iteration.
+    """
+
+    def value(self, address: Address, /) -> Value:
+        """Return the value at the address, here and now where the address does not say."""
+
+    def previous(self, address: Address, /) -> Value:
+        """Return the same one iteration before."""
+
+    def reference(self, address: Address, /) -> Value:
+        """Return the same in the run that this one is compared with."""
+
+    def iteration(self) -> int:
+        """Return the number of the innermost loop's iteration."""
+
+    def iteration_of(self, loop: str, /) -> int:
+        """Return that of the loop of a name around."""
+
+
+Code = Callable[[Scope], Value]
+
+
+class ReadFrom(Enum):
+    """Which method of the scope reads an address."""
+
+    NOW = auto()
+    PREVIOUS = auto()
+    REFERENCE = auto()
+
+
+class ResultKind(Enum):
+    """ResultKind of a part's result; PLAIN is a number of Python's."""
+
+    PLAIN = "a number"
+    TENSOR = "a tensor"
+    TYPE = "a type"
+    SHAPE = "a shape"
+
+
+class Part(Struct, frozen=True):
+    """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes."""
+
+    code: Code
+    kind: ResultKind
+    constant: Value = None
+    raw: bool = False
+
+
+def constant_part(value: Value) -> Part:
+    """Return a number of the text, or what follows from such alone."""
+    return Part(lambda _scope: value, ResultKind.PLAIN, value)
+
+
+def type_part(name: str) -> Part:
+    """Return an element type of the text."""
+    return Part(lambda _scope: name, ResultKind.TYPE, name)
+
 
 _NO_OVERFLOW: Final = 65504
 """The largest number that every type of numpy's own takes without a warning (that of f16)."""
 
-_MOMENTS: Final = {"prev": Moment.PREVIOUS, "ref": Moment.REFERENCE}
+_SOURCES: Final = {"prev": ReadFrom.PREVIOUS, "ref": ReadFrom.REFERENCE}
 
 
 class Compiler:
@@ -41,14 +110,14 @@ class Compiler:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.reads: dict[tuple[Address, Moment], None] = {}
+        self.reads: dict[tuple[Address, ReadFrom], None] = {}
         self.reads_iteration = False
         self.loops: dict[str, None] = {}
         self.may_warn = False
-        self._moment = Moment.NOW
+        self._source = ReadFrom.NOW
         self._forms: dict[type[Node], Callable[[Any], Part]] = {
             Literal: lambda node: constant_part(node.value),
-            Sizes: lambda node: Part(lambda _scope: node.value, Kind.SHAPE, node.value),
+            Sizes: lambda node: Part(lambda _scope: node.value, ResultKind.SHAPE, node.value),
             Iteration: self._iteration,
             Operand: self._operand,
             Unary: self._unary,
@@ -69,7 +138,7 @@ class Compiler:
     def _number(self, node: Node, what: str, decode: Callable[[Value], Value] = values.numeric) -> Part:
         """Return the code of a part with which something is computed."""
         part = self.part(node)
-        if part.kind not in (Kind.PLAIN, Kind.TENSOR):
+        if part.kind not in (ResultKind.PLAIN, ResultKind.TENSOR):
             self._fail(f"{what} takes numbers and tensors, this is {part.kind.value}", node.position)
         return replace(part, code=self._decoded(part.code, decode, node.position), raw=False) if part.raw else part
 
@@ -88,27 +157,27 @@ class Compiler:
 
     def _iteration(self, node: Iteration) -> Part:
         if loop := node.loop:
-            if self._moment is not Moment.NOW:
+            if self._source is not ReadFrom.NOW:
                 self._fail(f"iter({loop}) stays what it is in prev() and ref()", node.position)
             self.loops[loop] = None
-            return Part(lambda scope: scope.iteration_of(loop), Kind.PLAIN)
+            return Part(lambda scope: scope.iteration_of(loop), ResultKind.PLAIN)
         self.reads_iteration = True
-        if self._moment is Moment.PREVIOUS:
-            return Part(lambda scope: scope.iteration() - 1, Kind.PLAIN)
-        return Part(lambda scope: scope.iteration(), Kind.PLAIN)
+        if self._source is ReadFrom.PREVIOUS:
+            return Part(lambda scope: scope.iteration() - 1, ResultKind.PLAIN)
+        return Part(lambda scope: scope.iteration(), ResultKind.PLAIN)
 
     def _operand(self, node: Operand) -> Part:
         address = node.address
-        self.reads[address, self._moment] = None
+        self.reads[address, self._source] = None
         code: Code
-        match self._moment:
-            case Moment.NOW:
+        match self._source:
+            case ReadFrom.NOW:
                 code = lambda scope: scope.value(address)  # noqa: E731  # one call less than a function around it
-            case Moment.PREVIOUS:
+            case ReadFrom.PREVIOUS:
                 code = lambda scope: scope.previous(address)  # noqa: E731
-            case Moment.REFERENCE:
+            case ReadFrom.REFERENCE:
                 code = lambda scope: scope.reference(address)  # noqa: E731
-        return Part(code, Kind.TENSOR, raw=True)
+        return Part(code, ResultKind.TENSOR, raw=True)
 
     # --- operators -----------------------------------------------------------------------------------------------
 
@@ -118,14 +187,14 @@ class Compiler:
             return operand
         if operand.constant is not None:
             return constant_part(not operand.constant if node.operator == "not" else -operand.constant)
-        if operand.kind is Kind.PLAIN:
+        if operand.kind is ResultKind.PLAIN:
             inner = operand.code
             negated: Code = (
                 (lambda scope: not inner(scope)) if node.operator == "not" else (lambda scope: -inner(scope))
             )
-            return Part(negated, Kind.PLAIN)
+            return Part(negated, ResultKind.PLAIN)
         function = values.opposite if node.operator == "not" else values.negative
-        return Part(self._applied(function, operand.code, node.position), Kind.TENSOR)
+        return Part(self._applied(function, operand.code, node.position), ResultKind.TENSOR)
 
     def _guarded(self, function: Callable[..., Value], position: int) -> Callable[..., Value]:
         """Return the function, its complaints with the place in the text."""
@@ -154,11 +223,11 @@ class Compiler:
         a_code, b_code, b = left.code, right.code, right.constant
         if left.constant is not None and b is not None:
             return constant_part(apply(left.constant, b))
-        if left.kind is right.kind is Kind.PLAIN:
-            return Part(lambda scope: apply(a_code(scope), b_code(scope)), Kind.PLAIN)
+        if left.kind is right.kind is ResultKind.PLAIN:
+            return Part(lambda scope: apply(a_code(scope), b_code(scope)), ResultKind.PLAIN)
         self.may_warn |= b is None or not abs(b) <= _NO_OVERFLOW
         if b is not None:
-            return Part(_with_constant(operation, apply, a_code, b), Kind.TENSOR)
+            return Part(_with_constant(operation, apply, a_code, b), ResultKind.TENSOR)
 
         def code(scope: Scope) -> Value:
             a, b = a_code(scope), b_code(scope)
@@ -170,13 +239,13 @@ class Compiler:
                     pass
             return apply(a, b)
 
-        return Part(code, Kind.TENSOR)
+        return Part(code, ResultKind.TENSOR)
 
     def _comparison(self, node: Comparison) -> Part:
         nodes = [node.first, *(operand for _, _, operand in node.rest)]
         parts = self._compared(nodes)
         kinds = {part.kind for part in parts}
-        if kinds & {Kind.TYPE, Kind.SHAPE}:
+        if kinds & {ResultKind.TYPE, ResultKind.SHAPE}:
             return self._identity(node, parts)
         parts = [
             self._number(operand, "a comparison") if part.raw else part
@@ -191,7 +260,7 @@ class Compiler:
         """Return the operands of a comparison; where one is a dtype, a name such as f32 is a type and no address."""
         names = [_type_name(node) for node in nodes]
         parts = [self.part(node) if name is None else None for node, name in zip(nodes, names, strict=True)]
-        is_typed = any(part is not None and part.kind is Kind.TYPE for part in parts)
+        is_typed = any(part is not None and part.kind is ResultKind.TYPE for part in parts)
         return [
             part or (type_part(name) if is_typed and name is not None else self.part(node))
             for node, name, part in zip(nodes, names, parts, strict=True)
@@ -201,12 +270,12 @@ class Compiler:
         """Types and shapes are equal or not."""
         (operator, position, _), (left, right) = node.rest[0], parts[:2]
         if len(parts) > 2 or operator not in ("==", "!=") or left.kind is not right.kind:
-            one, other = (left, right) if left.kind in (Kind.TYPE, Kind.SHAPE) else (right, left)
-            example = "f32" if one.kind is Kind.TYPE else "[1, 256]"
+            one, other = (left, right) if left.kind in (ResultKind.TYPE, ResultKind.SHAPE) else (right, left)
+            example = "f32" if one.kind is ResultKind.TYPE else "[1, 256]"
             problem = f"{one.kind.value} can only be compared by == or != with another, such as {example}"
             self._fail(problem if one.kind is not other.kind else f"{problem} (one comparison at a time)", position)
         operation, a, b = values.COMPARISONS[operator], left.code, right.code
-        return Part(lambda scope: operation(a(scope), b(scope)), Kind.PLAIN)
+        return Part(lambda scope: operation(a(scope), b(scope)), ResultKind.PLAIN)
 
     def _chain(self, node: Comparison, parts: list[Part]) -> Part:
         """`a < b < c`: every operand is read at most once, and none after the first comparison that is false."""
@@ -231,7 +300,7 @@ class Compiler:
                 before = value
             return np.True_ if collected is None else collected
 
-        return Part(code, Kind.TENSOR)
+        return Part(code, ResultKind.TENSOR)
 
     def _logical(self, node: Logical) -> Part:
         """Reads from left to right, and nothing after a single value that settles it; arrays element by element."""
@@ -254,12 +323,12 @@ class Compiler:
                     raise ExpressionError(str(error), text, position) from None
             return np.bool_(not settles) if collected is None else collected
 
-        return Part(code, Kind.TENSOR)
+        return Part(code, ResultKind.TENSOR)
 
     # --- functions -----------------------------------------------------------------------------------------------
 
     def _call(self, node: Call) -> Part:
-        if node.function in _MOMENTS:
+        if node.function in _SOURCES:
             return self._at_moment(node)
         if node.function not in values.FUNCTIONS:
             return self._measure(node)
@@ -268,46 +337,46 @@ class Compiler:
             return self._call_on_each(node, node.argument)
         decode = values.summary_or_numeric if node.function in REDUCTIONS else values.numeric
         argument = self._number(node.argument, f"{node.function}()", decode)
-        kind = Kind.PLAIN if node.function in values.PLAIN_RESULTS else Kind.TENSOR
-        if node.function == "abs" and argument.kind is Kind.PLAIN:
-            kind = Kind.PLAIN
+        kind = ResultKind.PLAIN if node.function in values.PLAIN_RESULTS else ResultKind.TENSOR
+        if node.function == "abs" and argument.kind is ResultKind.PLAIN:
+            kind = ResultKind.PLAIN
         return Part(self._applied(values.call(node.function), argument.code, node.position), kind)
 
     def _call_on_each(self, outer: Call, inner: Call) -> Part:
         argument = self._number(inner.argument, f"{inner.function}()", values.summary_or_numeric)
         apply = values.call_on_each(outer.function, inner.function)
-        kind = Kind.PLAIN if outer.function in values.PLAIN_RESULTS else Kind.TENSOR
+        kind = ResultKind.PLAIN if outer.function in values.PLAIN_RESULTS else ResultKind.TENSOR
         return Part(self._applied(apply, argument.code, inner.position), kind)
 
     def _at_moment(self, node: Call) -> Part:
-        if self._moment is not Moment.NOW:
+        if self._source is not ReadFrom.NOW:
             self._fail("prev() and ref() cannot stand inside one another", node.position)
-        self._moment = _MOMENTS[node.function]
+        self._source = _SOURCES[node.function]
         part = self.part(node.argument)
-        self._moment = Moment.NOW
+        self._source = ReadFrom.NOW
         return part
 
     def _measure(self, node: Call) -> Part:
         argument = self.part(node.argument)
-        if argument.kind is not Kind.TENSOR:
+        if argument.kind is not ResultKind.TENSOR:
             self._fail(f"{node.function}() takes a tensor, this is {argument.kind.value}", node.argument.position)
         read = argument.code
         match node.function:
             case "size":
-                return Part(lambda scope: int(read(scope).size), Kind.PLAIN)
+                return Part(lambda scope: int(read(scope).size), ResultKind.PLAIN)
             case "rank":
-                return Part(lambda scope: int(read(scope).ndim), Kind.PLAIN)
+                return Part(lambda scope: int(read(scope).ndim), ResultKind.PLAIN)
             case "shape":
-                return Part(lambda scope: tuple(read(scope).shape), Kind.SHAPE)
-        return Part(lambda scope: element_types.name_of(read(scope).dtype), Kind.TYPE)
+                return Part(lambda scope: tuple(read(scope).shape), ResultKind.SHAPE)
+        return Part(lambda scope: element_types.name_of(read(scope).dtype), ResultKind.TYPE)
 
     # --- indices -------------------------------------------------------------------------------------------------
 
     def _indexed(self, node: Indexed) -> Part:
         base = self.part(node.base)
-        if base.kind in (Kind.PLAIN, Kind.TYPE):
+        if base.kind in (ResultKind.PLAIN, ResultKind.TYPE):
             self._fail(f"{base.kind.value} has no elements", node.position)
-        if base.kind is Kind.SHAPE and (len(node.items) > 1 or node.items[0] is None):
+        if base.kind is ResultKind.SHAPE and (len(node.items) > 1 or node.items[0] is None):
             self._fail("a shape has one index", node.position)
         items = [self._item(item) for item in node.items]
         read, text, position = base.code, self.text, node.position
@@ -316,7 +385,7 @@ class Compiler:
 
         def element(value: Value, index: tuple[Any, ...]) -> Value:
             try:
-                return values.element(value, index if kind is Kind.TENSOR else index[0])
+                return values.element(value, index if kind is ResultKind.TENSOR else index[0])
             except ValueFailure as error:
                 raise ExpressionError(str(error), text, position) from None
 
@@ -334,7 +403,11 @@ class Compiler:
             return element(value, fixed or ())
 
         part = Part(chosen if fixed is None else code, kind, raw=base.raw)
-        return replace(part, kind=Kind.PLAIN) if kind is Kind.SHAPE and not isinstance(node.items[0], Slice) else part
+        return (
+            replace(part, kind=ResultKind.PLAIN)
+            if kind is ResultKind.SHAPE and not isinstance(node.items[0], Slice)
+            else part
+        )
 
     def _item(self, item: Node | Slice | None) -> Any:
         """Return an index that numpy takes, or the code of one."""
@@ -381,8 +454,8 @@ def _type_name(node: Node) -> str | None:
     return text if text in element_types.ELEMENT_TYPES else None
 
 
-def _on(operation: Operation, left: Kind, right: Kind) -> Operation:
+def _on(operation: Operation, left: ResultKind, right: ResultKind) -> Operation:
     """Return the operation for what its operands are."""
-    if left is Kind.PLAIN:
-        return values.on_numbers(operation) if right is Kind.PLAIN else values.on_number_and_tensor(operation)
-    return values.on_tensor_and_number(operation) if right is Kind.PLAIN else values.on_tensors(operation)
+    if left is ResultKind.PLAIN:
+        return values.on_numbers(operation) if right is ResultKind.PLAIN else values.on_number_and_tensor(operation)
+    return values.on_tensor_and_number(operation) if right is ResultKind.PLAIN else values.on_tensors(operation)

@@ -8,18 +8,104 @@
 An address here is one of simple names (letters, digits, `_`, `.`) or backquotes: `h`, `loop@3::h:0@-1`. `/` divides and
 `*` multiplies, so names with those go into backquotes. Numbers of parts and levels are bounded, so no text can exhaust
 the stack or the memory.
+
+Python's `ast` does not serve: `::`, `@`, `:0` and backquotes are no Python, layers may be called `if` and `lambda`,
+Python rewrites letters of names (NFKC), it takes much that is refused here (calls, texts, complex numbers), and an
+error of its parser says neither what was expected nor what one would write instead.
 """
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+import re
+from typing import Final, NamedTuple, NoReturn
 
 from msgspec import Struct
 
 from stepper.ir.excerpts import excerpt
 from stepper.near_names import near_text
-from stepper.query.address_syntax import LONGEST, Address, AddressError, parse_address
-from stepper.query.expression_tokens import ExpressionError, Token, tokens_of
+from stepper.query.address_syntax import (
+    ITERATIONS,
+    LONGEST,
+    QUOTED,
+    RESERVED,
+    SIMPLE_NAME,
+    Address,
+    AddressError,
+    NotWritable,
+    parse_address,
+)
+
+
+class ExpressionError(NotWritable):
+    """Text that is no expression, or one that cannot be evaluated; the message marks the place."""
+
+
+class Token(NamedTuple):
+    """A word or sign of the text; `kind` is number, name (an address), word (a reserved one), sign or end."""
+
+    kind: str
+    text: str
+    position: int
+
+
+_SEGMENT = rf"(?:{QUOTED}|id=[0-9]+|{SIMPLE_NAME})"
+_TOKEN = re.compile(
+    rf"""\s*(?:
+      (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<name>(?:{_SEGMENT}(?:{ITERATIONS})?::)*{_SEGMENT}(?::(?!:)[0-9]+)?(?:{ITERATIONS})?)
+    | (?P<sign>\.\.\.|==|!=|<=|>=|//|\*\*|[<>+\-*/%()\[\],:])
+    )""",
+    re.VERBOSE,
+)
+_WORD = re.compile(rf"{SIMPLE_NAME}")
+_HINTS: Final = {
+    "=": "to compare, write ==",
+    "&": "write and, or all(...)",
+    "|": "write or, or any(...)",
+    "!": "write not, or !=",
+    "~": "write not",
+    "^": "a power is written **",
+    "`": "a backquote is not closed",
+    "'": "there are no texts in expressions; odd names go into `backquotes`",
+    '"': "there are no texts in expressions; odd names go into `backquotes`",
+    "@": "an address begins with a name",
+}
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the words and signs of a text, an end after them.
+
+    Raise ExpressionError for a character that begins none.
+    """
+    found: list[Token] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        token = _token_at(text, position, end)
+        found.append(token)
+        position = token.position + len(token.text)
+    found.append(Token("end", "", end))
+    return found
+
+
+def _token_at(text: str, position: int, end: int) -> Token:
+    while text[position].isspace():
+        position += 1
+    word = _WORD.match(text, position, end)
+    if word and word[0] in RESERVED:  # before the addresses: `iter:8` in a slice is no port of a layer
+        return Token("word", word[0], position)
+    match = _TOKEN.match(text, position, end)
+    if match is None:
+        letter = text[position]
+        raise ExpressionError(
+            f"{letter!r} is not part of expressions; {_HINTS.get(letter, 'expected an operator')}", text, position
+        )
+    kind = match.lastgroup or ""
+    following = text[match.end() : match.end() + 1]
+    if kind == "number" and (following.isalnum() or following in ("_", ".", "`")) and match.end() < end:
+        hint = "a name that begins with a digit goes into `backquotes`"
+        raise ExpressionError(f"expected an operator after the number; {hint}", text, match.end())
+    return Token(kind, match[kind], match.start(kind))
+
 
 MOST_PARTS: Final = 300
 """Words, numbers and signs of one expression."""

@@ -18,10 +18,8 @@ from msgspec import Struct
 
 from stepper.query import expression_values as values
 from stepper.query.address_syntax import Address
-from stepper.query.expression_compiler import Compiler
-from stepper.query.expression_parts import Code, Kind, Moment, Scope
-from stepper.query.expression_syntax import FUNCTION_NAMES, parse_tree
-from stepper.query.expression_tokens import ExpressionError
+from stepper.query.expression_compiler import Code, Compiler, ReadFrom, ResultKind, Scope
+from stepper.query.expression_syntax import FUNCTION_NAMES, ExpressionError, parse_tree
 from stepper.records import Brief
 
 __all__ = ["FUNCTION_NAMES", "Expression", "ExpressionError", "Scope", "parse"]
@@ -42,7 +40,7 @@ class Expression(Brief, Struct, frozen=True):
     reads_iteration: bool
     loops: tuple[str, ...]
     _code: Code
-    _kind: Kind
+    _kind: ResultKind
     _may_warn: bool
 
     def evaluate(self, scope: Scope) -> Any:
@@ -65,7 +63,7 @@ class Expression(Brief, Struct, frozen=True):
         """True if a value that the expression had is true; as `truth` has it."""
         if type(value) is np.bool_ or type(value) is bool:
             return bool(value)
-        if self._kind in (Kind.SHAPE, Kind.TYPE):
+        if self._kind in (ResultKind.SHAPE, ResultKind.TYPE):
             raise ExpressionError(f"{self._kind.value} is neither true nor false; compare it by ==", self.text, 0)
         try:
             if values.is_single(value):
@@ -88,8 +86,8 @@ def parse(text: str) -> Expression:
     return Expression(
         text=text,
         addresses=tuple(dict.fromkeys(address for address, _ in reads)),
-        previous=tuple(address for address, moment in reads if moment is Moment.PREVIOUS),
-        references=tuple(address for address, moment in reads if moment is Moment.REFERENCE),
+        previous=tuple(address for address, moment in reads if moment is ReadFrom.PREVIOUS),
+        references=tuple(address for address, moment in reads if moment is ReadFrom.REFERENCE),
         reads_iteration=compiler.reads_iteration,
         loops=tuple(compiler.loops),
         _code=part.code,
