@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
-from typing import Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -45,6 +45,10 @@ from stepper.ir.excerpts import excerpt
 from stepper.ir.lowering import without_loops
 from stepper.ir.opening import ModelSource, opened
 from stepper.query.addresses import Address
+
+if TYPE_CHECKING:
+    from stepper.debug.overview.facts import Overview
+    from stepper.debug.overview.runs import OverviewRun
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -125,6 +129,7 @@ class Debugger:
         self.breakpoints = Breakpoints(self.timeline, self.watcher)
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
+        self._overview: OverviewRun | None = None
         self.labels = Labels()
         self.protected = ProtectedFiles.of_model(self.model.path)
         self._turns = ThreadGuard(lambda wanted: machine.request_pause(wanted=wanted))
@@ -169,6 +174,38 @@ class Debugger:
     def run_summary(self) -> RunSummary | None:
         """Return how the loops of the run ended, with notes on the other rule book; None before the end of the run."""
         return None if self.timeline.loop_ends is None else self.timeline.loop_ends.summary()
+
+    def overview(self) -> Overview:
+        """Return the facts of the whole run as far as `run_overview` has come; any thread may ask while it is at work.
+
+        Of another branch nothing is known until it is run.
+        """
+        return self._overview_run().latest
+
+    @_taking_turns
+    def run_overview(
+        self,
+        *,
+        seconds: float | None = None,
+        memory: int | None = None,
+        progress: Callable[[Overview], object] | None = None,
+    ) -> Overview:
+        """Run to the end beside the present, and return the facts of the run: loops, values, how it ended, NaN and Inf.
+
+        The present stays, and breakpoints stop nothing. An error of the run is one of the facts. It ends early after
+        so many `seconds`, where more than `memory` bytes are kept, and at a pause; called again it goes on. `progress`
+        is called in this thread with the newest facts, at most 30 times a second.
+        """
+        if progress is not None:
+            function("progress", progress)
+        return self._overview_run().go(seconds, memory, progress)
+
+    def _overview_run(self) -> OverviewRun:
+        if self._overview is None:
+            from stepper.debug.overview.runs import OverviewRun  # a run without one begins sooner
+
+            self._overview = OverviewRun(self.timeline)
+        return self._overview
 
     @_taking_turns
     def evaluate(self, expression: str) -> Evaluated:

@@ -19,7 +19,7 @@ from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Val
 _DEEPEST: Final = 24
 _COMPARISONS: Final = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-_PASSING: Final = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
+PASSING: Final = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
 """Operations that leave the one element of their first input as it is."""
 
 
@@ -85,7 +85,7 @@ def _conjuncts(scope: _Scope, slot: int, depth: int) -> Iterator[_Comparison]:
     elif kind == "LogicalAnd":
         for one in operation.inputs:
             yield from _conjuncts(scope, one, depth - 1)
-    elif kind in _PASSING:
+    elif kind in PASSING:
         yield from _conjuncts(scope, operation.inputs[0], depth - 1)
     elif kind == "If":
         yield from _of_branch(scope, operation, slot, depth)
@@ -130,7 +130,7 @@ def _term(scope: _Scope, at: int, depth: int) -> _Term | None:
     if operation is None or not depth:
         return None
     kind = operation.layer.type
-    if kind in _PASSING:
+    if kind in PASSING:
         return _term(scope, operation.inputs[0], depth - 1)
     if kind not in ("Add", "Subtract"):
         return None

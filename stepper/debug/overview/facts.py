@@ -1,0 +1,271 @@
+"""The facts of a whole run as frozen data, without words of a screen: what `Debugger.overview` returns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.causes.cause import NonFinite, Scalar, TensorBrief, cause_data
+from stepper.debug.inspection.views import ConditionLimit
+from stepper.debug.overview.histories import ValueHistory
+from stepper.engine.endings import Control
+from stepper.engine.loops import EndReason
+from stepper.errors import ErrorPlace
+from stepper.ir.model import Slicing
+from stepper.ir.sites import LayerSite
+from stepper.plain_values import json_number
+from stepper.records import Brief, as_data
+
+
+class RunState(StrEnum):
+    """How far the run of an overview has come."""
+
+    NOT_RUN = "not run"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    PAUSED = "paused"
+    OUT_OF_TIME = "out of time"
+    OUT_OF_MEMORY = "out of memory"
+
+
+# --- why a loop ends ------------------------------------------------------------------------------------------------
+
+
+class VerdictOperand(Struct, frozen=True):
+    """An input of an operation of a condition: `layer` computes it, reshapes and conversions left out.
+
+    `value` is that of a single element. `carried` is the Parameter into which a back edge carries it; `is_constant`: it
+    follows from constants alone.
+    """
+
+    layer: LayerSite
+    brief: TensorBrief
+    value: Scalar | None
+    carried: LayerSite | None
+    is_constant: bool
+
+
+class Verdict(Struct, frozen=True):
+    """A boolean and the operation that gave it, in values: `NotEqual` of 12 and 12 is false.
+
+    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is.
+    """
+
+    layer: LayerSite
+    value: bool
+    operands: tuple[VerdictOperand, ...] = ()
+    decided_by: tuple[Verdict, ...] = ()
+
+    @property
+    def root(self) -> Verdict:
+        """Return the verdict that decided: the first one without others behind it."""
+        return self.decided_by[0].root if self.decided_by else self
+
+
+class Ending(Struct, frozen=True):
+    """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
+
+    `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
+    its condition in this iteration, if it has one that counts.
+    """
+
+    reason: EndReason
+    iteration: int
+    limit: int | None
+    verdict: Verdict | None = None
+
+
+# --- loops ----------------------------------------------------------------------------------------------------------
+
+
+class RowKind(StrEnum):
+    """What a row of a loop is."""
+
+    CONDITION = "condition"
+    BACK_EDGE = "back edge"
+    CONCATENATED = "concatenated output"
+    LAST_VALUE = "last value"
+    SLICE = "slice"
+    BRANCH_OUTPUT = "output of a branch"
+
+
+class Row(Struct, frozen=True):
+    """One value of a loop that is followed over the iterations; column k is what iteration k made, or was given.
+
+    `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
+    the layer of the body that computes the value. `port` is the index of the loop's input or output, `line` that of
+    its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept. `same_as` is an
+    earlier row with the same bits in every iteration so far.
+    """
+
+    kind: RowKind
+    inner: LayerSite
+    result: LayerSite | None = None
+    producer: LayerSite | None = None
+    port: int | None = None
+    line: int = 0
+    slicing: Slicing | None = None
+    appends: bool = False
+    same_as: int | None = None
+
+
+class Activation(Brief, Struct, frozen=True, eq=False):
+    """One run of a loop: the `number`-th of it, in the iterations `outer` of the loops around it.
+
+    `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
+    of a counter in its condition. `condition` is its last verdict (None: no condition counts); every one before it is
+    true. `values` are the histories of the loop's rows (None: of the condition, and where nothing is known).
+    `ending` None: it has not ended.
+    """
+
+    unshown: ClassVar = ("values",)
+
+    number: int
+    outer: tuple[int, ...]
+    tick: int
+    iterations: int
+    limit: int | None
+    condition_limit: ConditionLimit | None
+    condition: bool | None
+    values: tuple[ValueHistory | None, ...]
+    ending: Ending | None
+
+
+class LoopFacts(Brief, Struct, frozen=True, eq=False):
+    """A TensorIterator or Loop of the model, and what its runs were.
+
+    `parent` is the index of the loop or branch around it among all loops, `depth` how many there are, `position` that
+    of its operation in its graph. `opened_from` is the type of the sequence that it is in the file. `operations` are
+    those of the body, with `inner` of each type that has bodies. `never_ends`: neither count nor condition can end it.
+    `runs` counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons, `lengths` has the
+    iterations of each run that has ended. `activations` are the first and the last runs, with one that is under way.
+    """
+
+    unshown: ClassVar = ("rows", "lengths", "activations")
+
+    path: str
+    layer: LayerSite
+    parent: int | None
+    depth: int
+    position: int
+    opened_from: str | None
+    operations: int
+    inner: dict[str, int]
+    control: Control
+    rows: tuple[Row, ...]
+    never_ends: bool
+    runs: int = 0
+    total: int = 0
+    fewest: int = 0
+    most: int = 0
+    ended: dict[EndReason, int] = {}
+    lengths: ValueHistory | None = None
+    activations: tuple[Activation, ...] = ()
+
+
+class BranchFacts(Brief, Struct, frozen=True, eq=False):
+    """An If of the model: how often each side ran, and which one in which run (`choices`, 1: then_body).
+
+    `values` are the histories of its outputs, run by run; `rows` say what they are.
+    """
+
+    unshown: ClassVar = ("choices", "values")
+
+    path: str
+    layer: LayerSite
+    parent: int | None
+    depth: int
+    position: int
+    then_operations: int
+    else_operations: int
+    rows: tuple[Row, ...]
+    then_runs: int = 0
+    else_runs: int = 0
+    choices: ValueHistory | None = None
+    values: tuple[ValueHistory | None, ...] = ()
+
+
+# --- the model ------------------------------------------------------------------------------------------------------
+
+
+class PortFacts(Struct, frozen=True):
+    """An input or output of the model: its value in short (None: not computed), and how many elements are not finite.
+
+    `loop` and `row`: the output is that of a loop, by index.
+    """
+
+    name: str
+    brief: TensorBrief | None
+    size: int = 0
+    nan: int = 0
+    infinite: int = 0
+    loop: int | None = None
+    row: int | None = None
+
+
+class Birth(Struct, frozen=True):
+    """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick."""
+
+    tick: int
+    cause: NonFinite
+
+
+class Failure(Struct, frozen=True):
+    """The error that ended the run, and its place."""
+
+    type: str
+    message: str
+    place: ErrorPlace | None
+
+
+class Overview(Brief, Struct, frozen=True, eq=False):
+    """Everything that is known of a run: `loops` and `branches` (indices of `parent` count both, loops first).
+
+    `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
+    `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type,
+    `sequences` can be opened. `births` are those found so far, `births_complete`: in the whole run.
+    """
+
+    unshown: ClassVar = ("loops", "branches", "inputs", "outputs")
+
+    state: RunState
+    ticks: int
+    iterations: int
+    seconds: float
+    rate: float
+    bytes: int
+    inputs: tuple[PortFacts, ...]
+    outputs: tuple[PortFacts, ...]
+    operations: dict[str, int]
+    loops: tuple[LoopFacts, ...]
+    branches: tuple[BranchFacts, ...]
+    sequences: tuple[LayerSite, ...]
+    births: tuple[Birth, ...] = ()
+    births_complete: bool = False
+    failure: Failure | None = None
+
+
+def overview_data(overview: Overview) -> dict[str, Any]:
+    """Return an overview as JSON has it: arrays as nested lists, NaN and infinities as text."""
+    found: dict[str, Any] = _plain(overview)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, NonFinite):
+        return cause_data(value)
+    if isinstance(value, Struct):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: _plain(item) for name, item in zip(value._fields, value, strict=True)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return json_number(as_data(value))

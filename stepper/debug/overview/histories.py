@@ -1,0 +1,436 @@
+"""Values over iterations in constant memory: the first and the last iterations as they are, the others in bins.
+
+Of a value of at most 64 elements each element is kept; of a larger one 64 buckets of neighbouring elements, each by its
+largest magnitude, mean and root mean square; of one that changes its number of elements these three of all of them.
+When the bins are full, two become one. A bin keeps of every number the one of the largest magnitude, NaN before Inf.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.element_types import Array
+from stepper.plain_values import storable
+from stepper.records import Brief
+
+MOST_ELEMENTS: Final = 64
+"""Elements of a value of which each is kept; and into how many buckets the elements of a larger one go."""
+LARGEST_COMPARED: Final = 2**14
+"""Elements of a value up to which it is told whether it is the same as another one."""
+_MOST_SHAPES: Final = 32
+_SMALL_BUCKET: Final = 32
+
+
+class Capacity(Struct, frozen=True):
+    """Iterations kept as they are at each end, and bins for those between."""
+
+    edge: int = 128
+    bins: int = 256
+
+
+class Statistic(IntEnum):
+    """Index of a statistic in the numbers of a value that is kept in buckets."""
+
+    LARGEST = 0
+    MEAN = 1
+    RMS = 2
+
+
+class ShapeChange(Struct, frozen=True):
+    """The first iteration in which a value has another shape than before."""
+
+    iteration: int
+    shape: tuple[int, ...]
+
+
+class Counter(Struct, frozen=True):
+    """Whole numbers that go up or down by the same step in each iteration."""
+
+    first: int
+    step: int
+    last: int
+
+
+class ValueHistory(Brief, Struct, frozen=True, eq=False):
+    """A value over the iterations of one run of a loop, or over the runs of a branch.
+
+    `spans[c]` is the half-open range of iterations that column c stands for; `numbers[s, c, e]` are its numbers: of the
+    elements in row-major order (`is_whole`, s = 0 alone), or by Statistic of buckets of them. `entered[s, e]` is the
+    same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
+    the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
+    it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
+    `shape_changes` is how many there are.
+    """
+
+    unshown: ClassVar = ("spans", "numbers", "entered")
+
+    type: str
+    shape: tuple[int, ...]
+    count: int
+    is_whole: bool
+    spans: Array
+    numbers: Array
+    entered: Array | None = None
+    unchanged_since: int | None = None
+    counter: Counter | None = None
+    first_nan: int | None = None
+    first_infinite: int | None = None
+    shapes: tuple[ShapeChange, ...] = ()
+    shape_changes: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Return how many numbers a column has: elements or buckets."""
+        return int(self.numbers.shape[2])
+
+    @property
+    def is_constant(self) -> bool:
+        """True if every iteration has the same bits."""
+        return self.unchanged_since == 0
+
+    def over(self, first: int, last: int, statistic: Statistic = Statistic.LARGEST) -> Array | None:
+        """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.
+
+        None where no column is. `statistic` is for buckets; elements are what they are.
+        """
+        begin = int(np.searchsorted(self.spans[:, 1], first, side="right"))
+        end = int(np.searchsorted(self.spans[:, 0], last, side="left"))
+        if begin >= end:
+            return None
+        part: Array = self.numbers[0 if self.is_whole else statistic, begin:end]
+        found: Array = part[0] if len(part) == 1 else strongest(part, np.zeros(1, np.intp))[0]
+        return found
+
+
+def strongest(numbers: Array, begins: Array, axis: int = 0) -> Array:
+    """Return by element the number of the largest magnitude of each group along an axis, NaN before all others.
+
+    `begins` are the ascending indices at which groups begin; of two of the same magnitude it is the positive one.
+    """
+    high, low = np.maximum.reduceat(numbers, begins, axis), np.minimum.reduceat(numbers, begins, axis)
+    return np.where(high >= -low, high, low)  # a NaN is both
+
+
+def bucket_begins(size: int) -> Array:
+    """Return at which elements the buckets of a value of so many begin: as even as may be, the first ones larger."""
+    count = min(size, MOST_ELEMENTS)
+    each, more = divmod(size, max(count, 1))
+    places = np.arange(count)
+    return places * each + np.minimum(places, more)
+
+
+def _statistics(stack: Array, begins: Array) -> Array:
+    """Return the numbers [statistic, iteration, bucket] of values [iteration, element]."""
+    dtype = np.float32 if stack.dtype in (np.float16, np.float32) else np.float64
+    sizes = np.diff(begins, append=stack.shape[1])
+    high, low = _reduced(np.maximum, stack, begins), _reduced(np.minimum, stack, begins)
+    largest = np.where(high >= -low, high, low)
+    wide = stack.astype(np.float64)
+    means = _reduced(np.add, wide, begins) / sizes
+    np.square(wide, out=wide)
+    numbers = np.stack([largest, means, np.sqrt(_reduced(np.add, wide, begins) / sizes)]).astype(dtype)
+    spoilt = ~np.isfinite(largest)
+    if spoilt.any():
+        numbers[:, spoilt] = largest[spoilt]
+    return numbers
+
+
+def _reduced(ufunc: np.ufunc, stack: Array, begins: Array) -> Array:
+    """Return the buckets of [iteration, element] reduced; small even ones element by element, which is faster."""
+    each, more = divmod(stack.shape[1], len(begins))
+    if more or each > _SMALL_BUCKET:
+        reduced: Array = ufunc.reduceat(stack, begins, 1)
+        return reduced
+    parts = stack.reshape(len(stack), len(begins), each)
+    found = parts[:, :, 0].copy()
+    for index in range(1, each):
+        ufunc(found, parts[:, :, index], out=found)
+    return found
+
+
+def _plain(array: Array) -> Array:
+    """Return numbers that can be negated: bool and integers as i64, those of u64 as f64."""
+    array = storable(array)
+    kind = array.dtype.kind
+    if kind in "bi" or (kind == "u" and array.dtype.itemsize < 8):
+        return array.astype(np.int64)
+    return array.astype(np.float64) if kind == "u" else array
+
+
+def _stacked(values: Sequence[Any]) -> Array | None:
+    """Return values of one shape and type as [iteration, element] of that type; None where they differ."""
+    first = values[0]
+    joined: Array
+    try:
+        if first.ndim == 0:
+            joined = np.array(values, first.dtype)
+            return joined.reshape(len(values), 1)
+        if first.size == 1 and first.dtype.kind in "biuf":  # three times as fast as concatenate
+            joined = np.frombuffer(b"".join(values), first.dtype)
+            is_same = len(joined) == len(values) and set(map(len, values)) == {len(first)}
+            return joined.reshape(len(values), 1) if is_same else None
+        if len(set(map(len, values))) > 1 or (first.ndim > 1 and len({value.shape for value in values}) > 1):
+            return None
+        joined = np.concatenate(values)
+        return joined.reshape(len(values), -1)
+    except (TypeError, ValueError):
+        return None
+
+
+class HistoryRecorder:
+    """Collects a value over iterations: `append` takes the next one, `settle` puts into bins what was appended.
+
+    All values between two calls of `settle` are held. Only numbers and booleans are kept; of texts nothing is.
+    """
+
+    def __init__(self, capacity: Capacity, entered: Any = None) -> None:
+        self._capacity = capacity
+        self._entered = None if entered is None else np.asarray(entered)
+        self._waiting: list[Any] = []
+        self.append = self._waiting.append
+        self.checksum = 0
+        self.count = 0
+        self._type = ""
+        self._shape: tuple[int, ...] = ()
+        self._begins: Array | None = None
+        self._is_whole = True
+        self._size = -1
+        self._first = self._recent = self._bins = np.zeros((1, 0, 0))
+        self._binned, self._step = 0, 1
+        self._previous: Array | None = None
+        self._unchanged_since = 0
+        self._counter: Counter | None = None
+        self._may_count = True
+        self._first_nan: int | None = None
+        self._first_infinite: int | None = None
+        self._shapes: list[ShapeChange] = []
+        self._shape_changes = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many values were appended and are not settled."""
+        return len(self._waiting)
+
+    @property
+    def type(self) -> str:
+        """Return the name of the element type."""
+        return self._type
+
+    @property
+    def is_comparable(self) -> bool:
+        """True if the checksum covers every bit."""
+        return self.count > 0 and not self._shape_changes and math.prod(self._shape) <= LARGEST_COMPARED
+
+    @property
+    def bytes_each(self) -> int:
+        """Return the bytes of the last value."""
+        return 0 if self._previous is None else self._previous.nbytes
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of the numbers, in bytes."""
+        return self._first.nbytes + self._recent.nbytes + self._bins.nbytes
+
+    def settle(self) -> None:
+        """Take in what was appended."""
+        values = self._waiting.copy()
+        self._waiting.clear()
+        if not values:
+            return
+        with np.errstate(all="ignore"):
+            self._take(values)
+
+    def _take(self, values: Sequence[Any]) -> None:
+        stack = _stacked(values)
+        if stack is not None and values[0].dtype == stack.dtype:
+            self._extend(stack, values[0])
+            return
+        for _, group in groupby(values, key=lambda value: (value.shape, value.dtype)):
+            run = list(group)
+            stack = _stacked(run)
+            self._extend(np.stack([np.ravel(one) for one in run]) if stack is None else stack, run[0])
+
+    def _extend(self, stack: Array, sample: Any) -> None:
+        """Take in values [iteration, element] of the shape and type of one of them."""
+        if sample.dtype.names is None and sample.dtype.kind in "SUOT":
+            self.count += len(stack)
+            self._type, self._shape = element_types.name_of(sample.dtype), tuple(sample.shape)
+            return
+        self._note_shape(tuple(sample.shape), element_types.name_of(sample.dtype))
+        if stack.shape[1] <= LARGEST_COMPARED:
+            self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
+        self._note_changes(stack)
+        numbers = _plain(stack)
+        if numbers.shape[1]:
+            self._note_numbers(numbers)
+            self._store(self._numbers(numbers))
+        else:
+            self._store(np.zeros((len(self._first), len(numbers), self._first.shape[2]), self._first.dtype))
+        self.count += len(stack)
+
+    # --- what is noted -------------------------------------------------------------------------------------------
+
+    def _note_shape(self, shape: tuple[int, ...], type: str) -> None:
+        if self.count and shape != self._shape:
+            self._shape_changes += 1
+            if len(self._shapes) < _MOST_SHAPES:
+                self._shapes.append(ShapeChange(self.count, shape))
+        self._type, self._shape = type, shape
+
+    def _note_changes(self, stack: Array) -> None:
+        """Look for the last iteration that has other bits than the one before."""
+        bits = np.ascontiguousarray(stack).view(np.uint8).reshape(len(stack), -1)
+        if bits.shape[1] in (2, 4, 8):
+            bits = bits.view(f"u{bits.shape[1]}")
+        changed = bits[1:] != bits[:-1]
+        changed = changed[:, 0] if bits.shape[1] == 1 else changed.any(axis=1)
+        if changed.any():
+            self._unchanged_since = self.count + len(changed) - int(changed[::-1].argmax())
+        elif self._previous is not None and not np.array_equal(self._previous, bits[0]):
+            self._unchanged_since = self.count
+        self._previous = bits[-1].copy()
+
+    def _note_numbers(self, numbers: Array) -> None:
+        if numbers.dtype.kind == "f":
+            self._may_count = False
+            finite = np.isfinite(numbers)
+            if not finite.all() and (self._first_nan is None or self._first_infinite is None):
+                nan = np.isnan(numbers)
+                places = [np.flatnonzero(mask.any(axis=1)) for mask in (nan, ~finite & ~nan)]
+                found = [self.count + int(place[0]) if place.size else None for place in places]
+                self._first_nan = found[0] if self._first_nan is None else self._first_nan
+                self._first_infinite = found[1] if self._first_infinite is None else self._first_infinite
+        elif self._may_count:
+            self._may_count = numbers.shape[1] == 1 and self._counts(numbers[:, 0])
+
+    def _counts(self, numbers: Array) -> bool:
+        known = self._counter
+        first, last = int(numbers[0]), int(numbers[-1])
+        begin = first if known is None else known.last
+        steps = np.diff(numbers, prepend=numbers[:0] if known is None else begin)
+        if not len(steps):
+            self._counter = Counter(first, 0, last)
+            return True
+        step = int(steps[0]) if known is None or self.count == 1 else known.step
+        if not (steps == step).all():
+            self._counter = None
+            return False
+        self._counter = Counter(first if known is None else known.first, step, last)
+        return True
+
+    # --- what is kept --------------------------------------------------------------------------------------------
+
+    def _numbers(self, stack: Array) -> Array:
+        size = stack.shape[1]
+        if self._size < 0:
+            self._size, self._is_whole = size, size <= MOST_ELEMENTS
+            self._begins = None if self._is_whole else bucket_begins(size)
+        elif size != self._size and self._size:
+            self._summarise()
+        if self._is_whole:
+            return stack[None]
+        assert self._begins is not None
+        return _statistics(stack, self._begins)
+
+    def _summarise(self) -> None:
+        """From now on the three numbers of all elements, since their number changes."""
+        self._size, begins = 0, np.zeros(1, np.intp)
+        self._first, self._recent, self._bins = (
+            self._summary(kept) for kept in (self._first, self._recent, self._bins)
+        )
+        self._begins, self._is_whole = begins, False
+
+    def _summary(self, kept: Array) -> Array:
+        if not kept.shape[2]:
+            return np.zeros((3, kept.shape[1], 1), np.float64)
+        begins = np.zeros(1, np.intp)
+        if self._is_whole:
+            return _statistics(kept[0], begins)
+        means = kept[Statistic.MEAN].mean(axis=1, keepdims=True)
+        rms = np.sqrt(np.square(kept[Statistic.RMS]).mean(axis=1, keepdims=True))
+        return np.stack([strongest(kept[Statistic.LARGEST], begins, 1), means, rms])
+
+    def _store(self, numbers: Array) -> None:
+        room = self._capacity.edge - self._first.shape[1]
+        if room > 0:
+            self._first = _joined(self._first, numbers[:, :room])
+            numbers = numbers[:, room:]
+        if not numbers.shape[1]:
+            return
+        self._recent = _joined(self._recent, numbers)
+        old = self._recent.shape[1] - self._capacity.edge
+        if old > 0:
+            self._bin(self._recent[:, :old])
+            self._recent = self._recent[:, old:].copy()
+
+    def _bin(self, numbers: Array) -> None:
+        begin, end = self._binned, self._binned + numbers.shape[1]
+        while -(-end // self._step) > self._capacity.bins:
+            if self._bins.shape[1]:
+                self._bins = strongest(self._bins, np.arange(0, self._bins.shape[1], 2), 1)
+            self._step *= 2
+        places = np.arange(begin, end) // self._step
+        begins = np.flatnonzero(np.diff(places, prepend=-1))
+        fresh = strongest(numbers, begins, 1)
+        if begin % self._step and self._bins.shape[1]:  # the last bin has room
+            pair = np.concatenate([self._bins[:, -1:], fresh[:, :1]], axis=1)
+            self._bins[:, -1:] = strongest(pair, np.zeros(1, np.intp), 1)
+            fresh = fresh[:, 1:]
+        self._bins = _joined(self._bins, fresh)
+        self._binned = end
+
+    def view(self) -> ValueHistory | None:
+        """Return the history as it stands; None where there is none, as of texts."""
+        self.settle()
+        first, binned, recent = self._first, self._bins, self._recent
+        if not first.shape[1]:
+            return None
+        numbers = first
+        for part in (binned, recent):
+            numbers = _joined(numbers, part)
+        middle = first.shape[1] + np.arange(binned.shape[1]) * self._step
+        last = first.shape[1] + self._binned
+        begins = np.concatenate([np.arange(first.shape[1]), middle, last + np.arange(recent.shape[1])])
+        spans = np.stack([begins, np.append(begins[1:], self.count)], axis=1).astype(np.int64)
+        counter = self._counter if self._may_count and self.count > 2 else None
+        return ValueHistory(
+            type=self._type,
+            shape=self._shape,
+            count=self.count,
+            is_whole=self._is_whole,
+            spans=spans,
+            numbers=numbers,
+            entered=self._entered_numbers(),
+            unchanged_since=self._unchanged_since,
+            counter=counter if counter is not None and counter.step else None,
+            first_nan=self._first_nan,
+            first_infinite=self._first_infinite,
+            shapes=tuple(self._shapes),
+            shape_changes=self._shape_changes,
+        )
+
+    def _entered_numbers(self) -> Array | None:
+        if self._entered is None or not self._entered.size:
+            return None
+        stack = _plain(self._entered.reshape(1, -1))
+        with np.errstate(all="ignore"):
+            if self._is_whole and stack.shape[1] == self._size:
+                return stack
+            begins = self._begins if self._size == stack.shape[1] and self._begins is not None else np.zeros(1, np.intp)
+            return _statistics(stack, begins)[:, 0]
+
+
+def _joined(kept: Array, more: Array) -> Array:
+    """Return both along the iterations; the first may be empty, and of another form."""
+    if not kept.shape[1]:
+        return more.copy()
+    return np.concatenate([kept, more], axis=1) if more.shape[1] else kept

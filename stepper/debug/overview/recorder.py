@@ -1,0 +1,472 @@
+"""The observer that keeps the values of all loops and branches of a run over their iterations, in constant memory."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Final
+from weakref import proxy
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.causes.locations import file_of
+from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.inspection.explanations import constant_condition
+from stepper.debug.inspection.views import ConditionLimit
+from stepper.debug.overview import facts
+from stepper.debug.overview.facts import BranchFacts, Ending, LoopFacts, Row, RowKind
+from stepper.debug.overview.histories import Capacity, HistoryRecorder, ValueHistory
+from stepper.debug.overview.verdicts import Verdicts
+from stepper.engine.endings import control
+from stepper.engine.events import RunObserver, Taps
+from stepper.engine.frames import Activation, Frame, Phase
+from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
+from stepper.ir.model import Body, Graph, Layer, Model
+from stepper.ir.sites import LayerSite, layer_site
+
+FIRST_RUNS: Final = 16
+LAST_RUNS: Final = 16
+"""Runs of a loop whose values are kept, of those inside of other loops."""
+_MOST_WAITING: Final = 1024
+_BYTES_WAITING: Final = 2**20
+_OUTER: Final = Capacity()
+_INNER: Final = Capacity(32, 64)
+
+
+class _Slots:
+    """Rows of a graph, and from which slot each one's values are taken; a slot of several rows is kept once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.taken: list[int | None] = []
+        self.slots: list[int] = []
+
+    def add(self, row: Row, slot: int | None) -> None:
+        """Add a row; without a slot nothing is kept of it."""
+        if slot is not None and slot not in self.slots:
+            self.slots.append(slot)
+        self.rows.append(row)
+        self.taken.append(None if slot is None else self.slots.index(slot))
+
+
+class _Run:
+    """What one run of a loop has given so far."""
+
+    def __init__(self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity) -> None:
+        frame = stack[-1]
+        activation, plan = frame.activation, None if frame.activation is None else frame.activation.plan
+        assert activation is not None and isinstance(plan, LoopPlan)
+        self.number = number
+        around = (one.activation for one in stack[1:-1])
+        self.outer = tuple(one.iteration for one in around if one is not None and isinstance(one.plan, LoopPlan))
+        self.tick = activation.entered
+        self.limit = activation.limit
+        self.condition: bool | None = None
+        self.condition_limit: ConditionLimit | None = None
+        self.iterations = 0
+        self.ending: Ending | None = None
+        entered = {entry.result: frame.values[entry.parameter] for entry in reversed(plan.merged)}
+        self.histories = [HistoryRecorder(capacity, entered.get(slot)) for slot in slots]
+        self.appends = [(history.append, slot) for history, slot in zip(self.histories, slots, strict=True)]
+        self._known: tuple[ValueHistory | None, ...] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Return how many iterations are not settled."""
+        return self.histories[0].waiting if self.histories else 0
+
+    def view(self, taken: Sequence[int | None]) -> facts.Activation:
+        """Return it as it stands; of a run that has ended the histories are made once."""
+        known = self._known
+        if known is None:
+            views = [history.view() for history in self.histories]
+            known = tuple(None if place is None else views[place] for place in taken)
+            self._known = None if self.ending is None else known
+        return facts.Activation(
+            number=self.number,
+            outer=self.outer,
+            tick=self.tick,
+            iterations=self.iterations,
+            limit=self.limit,
+            condition_limit=self.condition_limit,
+            condition=self.condition,
+            values=known,
+            ending=self.ending,
+        )
+
+
+class _LoopRecord:
+    """All runs of one loop."""
+
+    def __init__(self, model: Model, operation: Operation, program: Program, capacity: Capacity) -> None:
+        (plan,) = operation.plans
+        assert isinstance(plan, LoopPlan)
+        self.operation, self.program, self.plan, self.capacity = operation, program, plan, capacity
+        self.file = str(model.path)
+        self.slots = _loop_rows(operation.layer, plan, self.file)
+        self.control = control(model, program.graph, operation.layer)
+        self.first: list[_Run] = []
+        self.last: deque[_Run] = deque(maxlen=LAST_RUNS)
+        self.current: _Run | None = None
+        self.most = 1
+        self.runs = self.total = self.fewest = self.largest = 0
+        self.ended: Counter[EndReason] = Counter()
+        self.lengths = HistoryRecorder(_OUTER)
+        self.checksums = [0] * len(self.slots.slots)
+        self.never_ends = _never_ends(operation, plan, None)
+
+    def begin(self, stack: Sequence[Frame]) -> None:
+        """A run of the loop begins."""
+        self.current = run = _Run(self.runs, stack, self.slots.slots, self.capacity)
+        for history, checksum in zip(run.histories, self.checksums, strict=True):
+            history.checksum = checksum
+        self.runs += 1
+        self.most = 1
+        self.never_ends = _never_ends(self.operation, self.plan, stack[-1].activation)
+
+    def close(self, frame: Frame) -> None:
+        """An iteration was closed."""
+        run, values, activation = self.current, frame.values, frame.activation
+        if run is None or activation is None:
+            return
+        for append, slot in run.appends:
+            append(values[slot])
+        if activation.iteration == 0:
+            size = sum(values[slot].nbytes for slot in self.slots.slots)
+            self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
+            run.condition_limit = condition_limit(frame)
+        self.count(frame)
+        if activation.ended is not None:
+            run.ending = self._ending(frame)
+        if run.waiting >= self.most:
+            self.settle()
+
+    def count(self, frame: Frame) -> None:
+        """Take over how many iterations the frame has closed."""
+        run, activation = self.current, frame.activation
+        assert run is not None and activation is not None
+        before = run.iterations
+        run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
+        run.limit = activation.limit
+        self.total += run.iterations - before
+        if self.plan.condition_result is not None and run.iterations:
+            run.condition = activation.condition
+
+    def settle(self) -> None:
+        """Put into bins what was appended."""
+        if self.current is not None:
+            for history in self.current.histories:
+                history.settle()
+
+    def _ending(self, frame: Frame) -> Ending:
+        activation = frame.activation
+        assert activation is not None and activation.ended is not None
+        slot = self.plan.condition_result
+        verdict = None if slot is None or activation.iteration < 0 else Verdicts(frame, self.file).of(slot)
+        return Ending(activation.ended, activation.iteration, activation.limit, verdict)
+
+    def leave(self, activation: Activation) -> None:
+        """The run has ended."""
+        run, self.current = self.current, None
+        if run is None or activation.ended is None:
+            return
+        for history in run.histories:
+            history.settle()
+        self.checksums = [history.checksum for history in run.histories]
+        run.ending = run.ending or Ending(activation.ended, activation.iteration, activation.limit)
+        count = run.iterations
+        self.fewest = count if not self.ended else min(self.fewest, count)
+        self.largest = max(self.largest, count)
+        self.ended[activation.ended] += 1
+        self.lengths.append(np.int64(count))
+        if self.lengths.waiting >= _MOST_WAITING:
+            self.lengths.settle()
+        if len(self.first) < FIRST_RUNS:
+            self.first.append(run)
+        else:
+            self.last.append(run)
+
+    @property
+    def kept(self) -> list[_Run]:
+        """Return the runs of which something is kept, in order."""
+        return [*self.first, *self.last, *([] if self.current is None else [self.current])]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is kept, in bytes."""
+        return sum(history.nbytes for run in self.kept for history in run.histories)
+
+    def view(self, parent: int | None) -> LoopFacts:
+        """Return the facts as they stand."""
+        self.settle()
+        layer, plan = self.operation.layer, self.plan
+        runs = tuple(run.view(self.slots.taken) for run in self.kept)
+        inner = Counter(one.layer.type for one in plan.program.operations if one.plans)
+        return LoopFacts(
+            path=_path(self.program, layer),
+            layer=layer_site(layer, self.file),
+            parent=parent,
+            depth=len(self.program.path),
+            position=self.program.operations.index(self.operation),
+            opened_from=layer.opened_from,
+            operations=len(plan.program.operations),
+            inner=dict(inner),
+            control=self.control,
+            rows=self._rows(runs),
+            never_ends=self.never_ends,
+            runs=self.runs,
+            total=self.total,
+            fewest=self.fewest,
+            most=self.largest,
+            ended=dict(self.ended),
+            lengths=self.lengths.view(),
+            activations=runs,
+        )
+
+    def _rows(self, runs: Sequence[facts.Activation]) -> tuple[Row, ...]:
+        """Return the rows, with those that have the same bits as an earlier one."""
+        run = next((one for one in reversed(self.kept) if one.iterations), None)
+        rows, seen = [], dict[object, int]()
+        for index, (row, place) in enumerate(zip(self.slots.rows, self.slots.taken, strict=True)):
+            key: object = place
+            if place is not None and run is not None and run.histories[place].is_comparable:
+                history = run.histories[place]
+                key = history.type, history.checksum, history.bytes_each
+            if place is not None and key in seen:
+                row = replace(row, same_as=seen[key])
+            elif place is not None:
+                seen[key] = index
+            rows.append(row)
+        return tuple(rows)
+
+
+class _BranchRecord:
+    """All runs of one If."""
+
+    def __init__(self, model: Model, operation: Operation, program: Program) -> None:
+        self.operation, self.program, self.file = operation, program, str(model.path)
+        self.rows = _branch_rows(operation, self.file)
+        self.choices = HistoryRecorder(_OUTER)
+        self.values = [HistoryRecorder(_OUTER) for _ in operation.outputs]
+        self.runs = [0, 0]
+
+    def leave(self, frame: Frame, activation: Activation) -> None:
+        """A side has run; `frame` is the one around it."""
+        self.runs[self.operation.plans.index(activation.plan)] += 1
+        self.choices.append(np.bool_(activation.plan is self.operation.plans[0]))
+        for history, slot in zip(self.values, self.operation.outputs, strict=True):
+            history.append(frame.values[slot])
+        size = sum(frame.values[slot].nbytes for slot in self.operation.outputs) + 1
+        if self.choices.waiting * size >= _BYTES_WAITING or self.choices.waiting >= _MOST_WAITING:
+            for history in (self.choices, *self.values):
+                history.settle()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is kept, in bytes."""
+        return sum(history.nbytes for history in (self.choices, *self.values))
+
+    def view(self, parent: int | None) -> BranchFacts:
+        """Return the facts as they stand."""
+        layer = self.operation.layer
+        sides = [len(plan.program.operations) for plan in self.operation.plans]
+        return BranchFacts(
+            path=_path(self.program, layer),
+            layer=layer_site(layer, self.file),
+            parent=parent,
+            depth=len(self.program.path),
+            position=self.program.operations.index(self.operation),
+            then_operations=sides[0],
+            else_operations=sides[1],
+            rows=self.rows,
+            then_runs=self.runs[0],
+            else_runs=self.runs[1],
+            choices=self.choices.view(),
+            values=tuple(history.view() for history in self.values),
+        )
+
+
+class RunRecorder(RunObserver):
+    """Keeps what the loops and branches of a run take in, carry and give. It sees the run once, from its start."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine: Machine = proxy(machine)
+        compiled = machine.compiled
+        self._loops: dict[int, _LoopRecord] = {}
+        self._branches: dict[int, _BranchRecord] = {}
+        self._around: dict[int, tuple[int, ...]] = {}
+        for program in sorted(compiled.programs, key=lambda one: len(one.path)):
+            capacity = _INNER if any(layer.is_loop for layer in program.path) else _OUTER
+            for operation in program.operations:
+                for plan in operation.plans:
+                    self._around[id(plan.program)] = (id(operation), *self._around.get(id(program), ()))
+                if operation.plans and isinstance(operation.plans[0], LoopPlan):
+                    key = id(operation.plans[0].program)
+                    self._loops[key] = _LoopRecord(compiled.model, operation, program, capacity)
+                elif operation.plans:
+                    self._branches[id(operation)] = _BranchRecord(compiled.model, operation, program)
+        self._file = file_of(compiled)
+
+    # --- what the machine tells ----------------------------------------------------------------------------------
+
+    def entered(self, stack: Sequence[Frame]) -> None:
+        """Begin a run of a loop."""
+        record = self._loops.get(id(stack[-1].program))
+        if record is not None:
+            record.begin(stack)
+
+    def iteration_closed(self, frame: Frame) -> None:
+        """Take the values of the iteration."""
+        record = self._loops.get(id(frame.program))
+        if record is not None:
+            record.close(frame)
+
+    def taps(self, frame: Frame) -> Taps | None:
+        """Return what is taken from the iterations of a straight body."""
+        record = self._loops.get(id(frame.program))
+        if record is None or record.current is None:
+            return None
+
+        def done() -> None:
+            assert record is not None and record.current is not None
+            record.count(frame)
+            if record.current.waiting >= record.most:
+                record.settle()
+
+        return Taps(record.current.appends, max(record.most - record.current.waiting, 1), done)
+
+    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """End a run of a loop."""
+        plan = activation.plan
+        record = self._loops.get(id(plan.program))
+        if record is not None:
+            record.leave(activation)
+
+    def branch_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+        """Count a run of a branch."""
+        record = self._branches.get(id(activation.operation))
+        if record is not None:
+            record.leave(stack[-1], activation)
+
+    # --- what is known -------------------------------------------------------------------------------------------
+
+    @property
+    def iterations(self) -> int:
+        """Return how many iterations of all loops were closed."""
+        return sum(record.total for record in self._loops.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is kept, in bytes."""
+        loops = sum(record.nbytes for record in self._loops.values())
+        return loops + sum(record.nbytes for record in self._branches.values())
+
+    def view(self) -> tuple[tuple[LoopFacts, ...], tuple[BranchFacts, ...]]:
+        """Return the facts of all loops and branches, outer before inner."""
+        records: list[_LoopRecord | _BranchRecord] = [*self._loops.values(), *self._branches.values()]
+        places = {id(record.operation): index for index, record in enumerate(records)}
+
+        def parent(record: _LoopRecord | _BranchRecord) -> int | None:
+            around = self._around.get(id(record.program), ())
+            return places[around[0]] if around else None
+
+        loops = tuple(record.view(parent(record)) for record in self._loops.values())
+        return loops, tuple(record.view(parent(record)) for record in self._branches.values())
+
+    def output_of(self, slot: int) -> tuple[int, int] | None:
+        """Return of which loop and row a slot of the model's own graph is the output."""
+        for index, record in enumerate(self._loops.values()):
+            if slot in record.operation.outputs and not record.program.path:
+                port = record.operation.outputs.index(slot)
+                kinds = (RowKind.CONCATENATED, RowKind.LAST_VALUE)
+                found = (place for place, row in enumerate(record.slots.rows) if row.kind in kinds and row.port == port)
+                return index, next(found, 0)
+        return None
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _loop_rows(layer: Layer, plan: LoopPlan, file: str) -> _Slots:
+    """Return the rows of a loop: condition, back edges, outputs, slices."""
+    program, body, slots = plan.program, layer.bodies[0], _Slots()
+
+    def result(slot: int) -> LayerSite:
+        return layer_site(program.graph.results[program.results.index(slot)], file)
+
+    def producer(slot: int) -> LayerSite | None:
+        index = program.computed_at.get(slot)
+        return None if index is None else layer_site(program.operations[index].layer, file)
+
+    if plan.condition_result is not None:
+        slot = plan.condition_result
+        line = next((one.line for one in body.outputs if one.output is None), 0)
+        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line), None)
+    pieces = {entry.result: _appended(program, entry.parameter, entry.result) for entry in plan.merged}
+    for entry in plan.merged:
+        piece = pieces[entry.result]
+        slot = entry.result if piece is None else piece
+        row = Row(
+            RowKind.BACK_EDGE,
+            layer_site(program.parameter(entry.parameter), file),
+            result(entry.result),
+            producer(slot),
+            entry.input,
+            _edge_line(body, program.graph, program.parameter(entry.parameter)),
+            appends=piece is not None,
+        )
+        slots.add(row, slot)
+    for scan in plan.concatenated:
+        slot = scan.result
+        row = Row(RowKind.CONCATENATED, result(slot), None, producer(slot), scan.output, scan.line, scan.slicing)
+        slots.add(row, slot)
+    for last in plan.last_values:
+        piece = pieces.get(last.result)
+        slot = last.result if piece is None else piece
+        kind, appends = RowKind.LAST_VALUE, piece is not None
+        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, appends=appends)
+        slots.add(row, slot)
+    for sliced in plan.sliced:
+        parameter = layer_site(program.parameter(sliced.parameter), file)
+        row = Row(RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing)
+        slots.add(row, sliced.parameter)
+    return slots
+
+
+def _branch_rows(operation: Operation, file: str) -> tuple[Row, ...]:
+    then = operation.plans[0]
+    assert isinstance(then, BranchPlan)
+    results = {output: then.program.graph.results[then.program.results.index(slot)] for output, slot in then.outputs}
+    return tuple(
+        Row(RowKind.BRANCH_OUTPUT, layer_site(results[output], file), port=output)
+        for output in range(len(operation.outputs))
+        if output in results
+    )
+
+
+def _appended(program: Program, parameter: int, result: int) -> int | None:
+    """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
+    index = program.computed_at.get(result)
+    operation = None if index is None else program.operations[index]
+    if operation is None or operation.layer.type != "Concat" or len(operation.inputs) != 2:
+        return None
+    others = [slot for slot in operation.inputs if slot != parameter]
+    return others[0] if len(others) == 1 else None
+
+
+def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:
+    return next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)
+
+
+def _never_ends(operation: Operation, plan: LoopPlan, activation: Activation | None) -> bool:
+    """True if neither count nor condition can end a loop; False before it is known."""
+    if activation is None or not plan.is_loop or activation.limit is not None or activation.ended is not None:
+        return False
+    return plan.condition_result is None or constant_condition(activation) is True
+
+
+def _path(program: Program, layer: Layer) -> str:
+    return f"{program.name} > {layer.type} '{layer.name}'"

@@ -1,0 +1,290 @@
+"""The run behind an overview: from the start to the end beside the present, bounded, to be paused and gone on with."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.branches.edits import Edit
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.breakpoints.checks import Causes, Check
+from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind
+from stepper.debug.causes.locations import brief_of
+from stepper.debug.overview.facts import Birth, Failure, Overview, PortFacts, RunState
+from stepper.debug.overview.recorder import RunRecorder
+from stepper.debug.timeline import Timeline
+from stepper.element_types import FLOATING
+from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import Frame, Snapshot
+from stepper.engine.program import CompiledModel, Value
+from stepper.engine.run import output_names
+from stepper.errors import Paused, StepperError
+from stepper.ir.lowering import sequences_of
+from stepper.ir.sites import layer_site
+
+MOST_BIRTHS: Final = 64
+BIRTH_SECONDS: Final = 1.0
+"""For how long the births of NaN and Inf are looked for after a run."""
+_INTERVAL: Final = 1 / 30
+_SHARE: Final = 20
+"""A picture for `progress` is made again after so many times as long as the last one took."""
+
+Progress = Callable[[Overview], object]
+
+
+_ENDED: Final = (RunState.FINISHED, RunState.FAILED)
+
+
+class _Limits(NamedTuple):
+    started: float
+    seconds: float | None
+    memory: int | None
+
+
+class OverviewRun:
+    """The overview of a debugger's run as it is edited now, filled by `go`, which may be called again to go on."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._edits: dict[int, tuple[Edit, ...]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        machine = self._timeline.machine
+        self._edits = dict(self._timeline.edits)
+        self._recorder = RunRecorder(machine)
+        self._stand: Snapshot | None = None
+        self._state = RunState.NOT_RUN
+        self._failure: Failure | None = None
+        self._births: list[Birth] = []
+        self._births_complete = False
+        self._births_stand: Snapshot | None = None
+        self._ticks, self._seconds = 0, 0.0
+        self._outputs: tuple[Value, ...] | None = None
+        self._moments: deque[tuple[float, int]] = deque()
+        self._is_working = False
+        self._latest = self._view()
+
+    @property
+    def latest(self) -> Overview:
+        """Return what is known; while `go` is at work what was known when `progress` was called last.
+
+        May be asked from any thread.
+        """
+        if not self._is_working and self._edits != self._timeline.edits:
+            self._begin()
+        return self._latest
+
+    def go(self, seconds: float | None, memory: int | None, progress: Progress | None) -> Overview:
+        """Run on from where it was left; the present of the debugger stays."""
+        if self._edits != self._timeline.edits:
+            self._begin()
+        if self._state in _ENDED and self._births_complete:
+            return self.latest
+        self._is_working = True
+        with self._excursion():
+            if self._state not in _ENDED:
+                self._run(_Limits(perf_counter(), seconds, memory), progress)
+            if self._state in _ENDED:
+                self._publish(progress)
+                self._find_births()
+        self._publish(progress)
+        return self.latest
+
+    @contextmanager
+    def _excursion(self) -> Iterator[None]:
+        """Leave the present, unwatched by breakpoints, and come back; what was met is known to the timeline."""
+        machine = self._timeline.machine
+        present, watcher, observers = machine.snapshot(), machine.watcher, machine.observers
+        machine.watcher = None
+        try:
+            yield
+        finally:
+            machine.watcher, machine.observers = watcher, observers
+            machine.restore(present)
+            self._is_working = False
+
+    # --- the run -------------------------------------------------------------------------------------------------
+
+    def _run(self, limits: _Limits, progress: Progress | None) -> None:
+        timeline, machine = self._timeline, self._timeline.machine
+        if self._stand is None:
+            timeline.return_to(0)
+        else:
+            machine.restore(self._stand)
+        machine.observers = (*machine.observers, self._recorder)
+        self._state, before = RunState.RUNNING, self._seconds
+        state = RunState.PAUSED
+        try:
+            state = self._to_the_end(limits, progress)
+        except Paused:
+            pass
+        except StepperError as error:
+            state, self._failure = RunState.FAILED, Failure(type(error).__name__, str(error), error.place)
+        finally:
+            self._ticks, self._seconds = machine.tick, before + perf_counter() - limits.started
+            self._state, self._outputs = state, machine.outputs
+            self._stand = None if state in _ENDED else machine.snapshot()
+
+    def _to_the_end(self, limits: _Limits, progress: Progress | None) -> RunState:
+        """Run until the end, a pause, or a limit, in the stretches between two snapshots of the history."""
+        timeline, machine = self._timeline, self._timeline.machine
+        before, shown, pause = self._seconds, limits.started, _INTERVAL
+        while not machine.finished:
+            event = timeline.forward(Every.END, lambda _event: False, timeline.history.due(machine.tick))
+            now = perf_counter()
+            self._ticks, self._seconds = machine.tick, before + now - limits.started
+            if event.kind is EventKind.FINISHED:
+                break
+            if event.kind is EventKind.PAUSED:
+                return RunState.PAUSED
+            if limits.seconds is not None and now - limits.started >= limits.seconds:
+                return RunState.OUT_OF_TIME
+            if limits.memory is not None and self._bytes >= limits.memory:
+                return RunState.OUT_OF_MEMORY
+            if progress is not None and now - shown >= pause:
+                self._publish(progress)
+                shown = perf_counter()
+                pause = max(_INTERVAL, _SHARE * (shown - now))
+        return RunState.FINISHED
+
+    @property
+    def _bytes(self) -> int:
+        return self._timeline.history.bytes + self._recorder.nbytes
+
+    def _publish(self, progress: Progress | None) -> None:
+        self._latest = self._view()
+        if progress is not None:
+            progress(self._latest)
+
+    # --- births --------------------------------------------------------------------------------------------------
+
+    def _find_births(self) -> None:
+        """Look through the run for operations that give NaN or Inf for inputs that have none."""
+        machine = self._timeline.machine
+        if self._births_stand is None:
+            self._timeline.return_to(0)
+        else:
+            machine.restore(self._births_stand)
+        watcher = BreakpointWatcher(machine)
+        watcher.watch([_Births(self._births, machine.compiled)])
+        watcher.forward()
+        machine.watcher, machine.observers = watcher, ()
+        end, started = self._ticks, perf_counter()
+        failed = False
+        while machine.tick < end and not machine.finished and len(self._births) < MOST_BIRTHS:
+            try:
+                due = min(self._timeline.history.due(machine.tick), end)
+                event = self._timeline.forward(Every.END, lambda _event: False, due)
+            except Paused:
+                break
+            except StepperError:
+                failed = True
+            watcher.examine()
+            if failed or event.kind is EventKind.PAUSED or perf_counter() - started >= BIRTH_SECONDS:
+                break
+        self._births_complete = failed or machine.finished or machine.tick >= end or len(self._births) >= MOST_BIRTHS
+        self._births_stand = None if self._births_complete else machine.snapshot()
+
+    # --- what is known -------------------------------------------------------------------------------------------
+
+    def _view(self) -> Overview:
+        loops, branches = self._recorder.view()
+        compiled = self._timeline.machine.compiled
+        model, main = compiled.model, compiled.main
+        return Overview(
+            state=self._state,
+            ticks=self._ticks,
+            iterations=self._recorder.iterations,
+            seconds=self._seconds,
+            rate=self._rate(),
+            bytes=self._bytes,
+            inputs=self._inputs(),
+            outputs=self._output_facts(),
+            operations=dict(Counter(operation.layer.type for operation in main.operations)),
+            loops=loops,
+            branches=branches,
+            sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
+            births=tuple(self._births),
+            births_complete=self._births_complete,
+            failure=self._failure,
+        )
+
+    def _rate(self) -> float:
+        moments, now = self._moments, (self._seconds, self._recorder.iterations)
+        moments.append(now)
+        while len(moments) > 2 and now[0] - moments[1][0] >= 1:
+            moments.popleft()
+        span = now[0] - moments[0][0]
+        if span > 0:
+            return (now[1] - moments[0][1]) / span
+        return now[1] / now[0] if now[0] else 0.0
+
+    def _inputs(self) -> tuple[PortFacts, ...]:
+        main = self._timeline.machine.compiled.main
+        values = self._timeline.history.before(0).frames[0].values
+        return tuple(
+            _port(parameter.name, values[slot])
+            for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
+        )
+
+    def _output_facts(self) -> tuple[PortFacts, ...]:
+        compiled = self._timeline.machine.compiled
+        found = []
+        for index, (name, slot) in enumerate(zip(output_names(compiled.model), compiled.main.results, strict=True)):
+            value = None if self._outputs is None else self._outputs[index]
+            loop, row = self._recorder.output_of(slot) or (None, None)
+            found.append(replace(_port(name, value), loop=loop, row=row))
+        return tuple(found)
+
+
+class _Births(Breakpoint):
+    """A breakpoint that notes the first NaN and the first Inf of each operation, and never stops."""
+
+    def __init__(self, found: list[Birth], compiled: CompiledModel) -> None:
+        self._found, self._held = found, list[NonFinite]()
+        self._known = {(birth.cause.kind, birth.cause.location.operation) for birth in found}
+        words = tuple(NonFiniteKind)
+        checks = [self._noting(one) for word in words for one in non_finite_checks(word, compiled, frozenset())]
+        super().__init__(0, BreakDescription(BreakKind.WHEN, "nan"), checks, (), 0, compiled.main)
+
+    def _noting(self, check: Check) -> Check:
+        is_known = False
+
+        def test(stack: Sequence[Frame]) -> Causes | None:
+            nonlocal is_known
+            causes = None if is_known else check.test(stack)
+            if causes is None:
+                return None
+            is_known = True
+            self._held = [cause for cause in causes if isinstance(cause, NonFinite)]
+            return causes
+
+        return replace(check, test=test)
+
+    def passed(self, tick: int, *, forward: bool) -> bool:
+        """Note what held; it stops nothing."""
+        for cause in self._held:
+            key = cause.kind, cause.location.operation
+            if key not in self._known:
+                self._known.add(key)
+                self._found.append(Birth(tick, cause))
+        return False
+
+
+def _port(name: str, value: Value | None) -> PortFacts:
+    if value is None:
+        return PortFacts(name, None)
+    array = np.asarray(value)
+    floating = array.dtype in FLOATING
+    nan = int(np.isnan(array).sum()) if floating else 0
+    infinite = int(np.isinf(array).sum()) if floating else 0
+    return PortFacts(name, brief_of(value), int(array.size), nan, infinite)

@@ -1,0 +1,140 @@
+"""Why a condition is what it is, in values: the comparison behind it, what it compares, and what that is now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stepper.debug.causes.locations import brief_of
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.inspection.condition_limits import PASSING
+from stepper.debug.overview.facts import Verdict, VerdictOperand
+from stepper.engine.frames import Frame
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.ir.sites import LayerSite, layer_site
+
+_DEEPEST: Final = 24
+
+
+class _Place(NamedTuple):
+    """A slot of a program, and the program around it where it is a branch of an If that has been left."""
+
+    program: Program
+    slot: int
+    bound: Mapping[int, tuple[_Place, Value]] | None
+
+
+class Verdicts:
+    """The verdicts of conditions in a frame of a loop, which stands where an iteration is closed."""
+
+    def __init__(self, frame: Frame, file: str) -> None:
+        self._frame, self._file = frame, file
+        plan = None if frame.activation is None else frame.activation.plan
+        self._carried = {result: parameter for parameter, result in plan.carried} if isinstance(plan, LoopPlan) else {}
+
+    def of(self, slot: int) -> Verdict | None:
+        """Return the verdict of a slot; None where it holds no single boolean."""
+        return self._verdict(_Place(self._frame.program, slot, None), _DEEPEST)
+
+    def _verdict(self, place: _Place, depth: int) -> Verdict | None:
+        place = self._source(place)
+        value, operation = self._value(place), self._operation(place)
+        if value is None or np.size(value) != 1 or not depth:
+            return None
+        holds, layer = bool(np.ravel(value)[0]), self._layer(place)
+        if operation is None:
+            return Verdict(layer, holds)
+        inputs = [place._replace(slot=slot) for slot in operation.inputs if slot >= 0]
+        operands = tuple(found for one in inputs if (found := self._operand(one)) is not None)
+        return Verdict(layer, holds, operands, tuple(self._deciding(operation, place, inputs, holds, depth)))
+
+    def _deciding(
+        self, operation: Operation, place: _Place, inputs: list[_Place], holds: bool, depth: int
+    ) -> list[Verdict]:
+        kind = operation.layer.type
+        if kind == "LogicalNot":
+            found = [self._verdict(inputs[0], depth - 1)]
+        elif kind in ("LogicalAnd", "LogicalOr"):
+            found = [self._verdict(one, depth - 1) for one in inputs]
+            if holds is (kind == "LogicalOr"):
+                found = [one for one in found if one is not None and one.value is holds]
+        elif kind == "If":
+            found = self._of_branch(operation, place, depth)
+        else:
+            return []
+        return [one for one in found if one is not None]
+
+    def _of_branch(self, operation: Operation, place: _Place, depth: int) -> list[Verdict | None]:
+        """Return what decided in the side that ran; where that is a constant, it is the condition of the If."""
+        condition = place._replace(slot=operation.inputs[0])
+        chosen = self._value(condition)
+        if chosen is None:
+            return []
+        plan = operation.plans[0 if bool(np.ravel(chosen)[0]) else 1]
+        assert isinstance(plan, BranchPlan)
+        output = operation.outputs.index(place.slot)
+        result = next(slot for index, slot in plan.outputs if index == output)
+        if plan.program.template[result] is not None:
+            return [self._verdict(condition, depth - 1)]
+        outside = {slot: place._replace(slot=operation.inputs[index]) for index, slot in plan.inputs}
+        bound = {slot: (one, self._value(one)) for slot, one in outside.items()}
+        inner = self._source(_Place(plan.program, result, bound))
+        operation_inside = self._operation(inner)
+        if operation_inside is None:
+            return [self._verdict(inner, depth - 1)]
+        inputs = [inner._replace(slot=slot) for slot in operation_inside.inputs if slot >= 0]
+        operands = tuple(found for one in inputs if (found := self._operand(one)) is not None)
+        given: Value = self._value(place)  # the frame of the branch is gone; what it gave is here
+        return [Verdict(self._layer(inner), bool(np.ravel(given)[0]), operands)]
+
+    def _operand(self, place: _Place) -> VerdictOperand | None:
+        place = self._source(place)
+        value = self._value(place)
+        if value is None:
+            return None
+        array = np.asarray(value)
+        is_body = place.program is self._frame.program
+        parameter = self._carried.get(place.slot) if is_body else None
+        if parameter is None and is_body:
+            passed = (one for one, to in self._carried.items() if self._source(place._replace(slot=one)) == place)
+            parameter = next((self._carried[one] for one in passed), None)
+        return VerdictOperand(
+            layer=self._layer(place),
+            brief=brief_of(value),
+            value=scalar_of(array.reshape(())) if array.size == 1 else None,
+            carried=None if parameter is None else layer_site(self._frame.program.parameter(parameter), self._file),
+            is_constant=place.program.template[place.slot] is not None,
+        )
+
+    # --- slots ---------------------------------------------------------------------------------------------------
+
+    def _source(self, place: _Place) -> _Place:
+        """Follow a slot back through what leaves a single element as it is, and out of a branch."""
+        while True:
+            if place.bound is not None and place.slot in place.bound:
+                place = place.bound[place.slot][0]
+                continue
+            operation = self._operation(place)
+            if operation is None or operation.layer.type not in PASSING:
+                return place
+            value = self._value(place)
+            if value is not None and np.size(value) != 1:
+                return place
+            place = place._replace(slot=operation.inputs[0])
+
+    def _value(self, place: _Place) -> Value | None:
+        if place.bound is None:
+            return self._frame.values[place.slot]
+        constant = place.program.template[place.slot]
+        return place.bound[place.slot][1] if constant is None and place.slot in place.bound else constant
+
+    def _operation(self, place: _Place) -> Operation | None:
+        index = place.program.computed_at.get(place.slot)
+        return None if index is None else place.program.operations[index]
+
+    def _layer(self, place: _Place) -> LayerSite:
+        graph = place.program.graph
+        found = (graph.by_id[layer] for (layer, _), slot in place.program.slots.items() if slot == place.slot)
+        return layer_site(next(layer for layer in found if layer.type != "Result"), self._file)

@@ -1,0 +1,299 @@
+"""The overview of a run, against a plain run of the same model and what the models are known to do."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
+from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
+from stepper.element_types import Array
+from stepper.engine.events import EventKind
+from stepper.engine.loops import EndReason
+from tests.benchmarks.models import newton_by_hand, newton_model
+from tests.debug.debugged import SAMPLES, opened, sample
+from tests.debug.loops_to_break import countdown, recurrence
+from tests.models import Graph
+
+ALL = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
+
+
+def plain_rows(debugger: Debugger, loop: LoopFacts) -> list[dict[int, Array]]:
+    """By a run of another machine: the value of each row of a loop in every iteration of all its runs, in order."""
+    machine = Debugger(debugger.model, dict(enumerate(debugger.inputs)), debugger.machine.rules).machine
+    found = []
+    for event in machine.run(stepper.Every.ITERATION):
+        activation, program = event.frame.activation, event.frame.program
+        layer = None if activation is None else activation.operation.layer
+        if event.kind is EventKind.ITERATION and layer is not None and layer.line == loop.layer.line:
+            layers = {index: (row.result or row.inner).id for index, row in enumerate(loop.rows)}
+            values = {index: event.frame.values[program.slots[id, 0]] for index, id in layers.items()}
+            found.append({index: np.array(value) for index, value in values.items()})
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_values_of_all_iterations_are_those_of_a_plain_run(name: str) -> None:
+    debugger = sample(name)
+    present = repr(debugger.stop)
+    overview = debugger.run_overview()
+    assert overview.state is RunState.FINISHED and overview.births_complete
+    assert repr(debugger.stop) == present and debugger.machine.tick == 0, "the present stays"
+    expected = stepper.run(debugger.model, dict(enumerate(debugger.inputs)))
+    assert [port.name for port in overview.outputs] == list(expected)
+    assert [port.size for port in overview.outputs] == [value.size for value in expected.values()]
+    summaries = {summary.path: summary for summary in expected.loops}
+    assert {loop.path for loop in overview.loops if loop.runs} == set(summaries)
+    for loop in overview.loops:
+        summary = summaries[loop.path]
+        assert (loop.runs, loop.total) == (summary.executions, summary.iterations)
+        assert (loop.fewest, loop.most, loop.ended) == (summary.fewest, summary.most, dict(summary.ended))
+        check_values(loop, plain_rows(debugger, loop))
+
+
+def check_values(loop: LoopFacts, plain: list[dict[int, Array]]) -> None:
+    """Hold the histories of all runs against values of iterations, of which there are few."""
+    begin = 0
+    for run in loop.activations:
+        part = plain[begin : begin + run.iterations]
+        begin += run.iterations
+        for index, (row, history) in enumerate(zip(loop.rows, run.values, strict=True)):
+            if row.kind is RowKind.CONDITION:
+                verdicts = [bool(one[index]) for one in part]
+                assert verdicts[:-1] == [True] * (len(part) - 1) and verdicts[-1] is run.condition
+            elif history is not None and history.is_whole and not row.appends:
+                assert history.spans.tolist() == [[at, at + 1] for at in range(len(part))]
+                assert np.array_equal(history.numbers[0], [np.ravel(one[index]) for one in part], equal_nan=True)
+            elif history is not None and not row.appends:
+                largest = [np.abs(np.ravel(one[index])).max() for one in part]
+                assert np.array_equal(np.abs(history.numbers[0]).max(axis=1), largest)
+            if row.same_as is not None and not row.appends and not loop.rows[row.same_as].appends:
+                assert all(one[index].tobytes() == one[row.same_as].tobytes() for one in part)
+
+
+def test_a_loop_that_a_token_ends() -> None:
+    overview = sample("date_normaliser").run_overview()
+    (loop,) = overview.loops
+    (run,) = loop.activations
+    assert (run.iterations, run.condition) == (11, False) and run.condition_limit is not None
+    assert run.condition_limit.iterations == 20
+    assert run.ending is not None and run.ending.reason is EndReason.CONDITION and run.ending.iteration == 10
+    assert run.ending.verdict is not None
+    verdict = run.ending.verdict.root
+    assert verdict.layer.type == "NotEqual" and verdict.value is False
+    token, stop = verdict.operands
+    assert (token.value, stop.value) == (12, 12) and token.carried is not None and stop.is_constant
+    assert token.carried.name == "tok.13" and not token.is_constant
+    rows = {row.inner.name: index for index, row in enumerate(loop.rows)}
+    counter = run.values[rows["i.11"]]
+    assert counter is not None and counter.counter is not None and tuple_of(counter.counter) == (1, 1, 11)
+    tokens = run.values[rows["toks.11"]]
+    expected = np.load(SAMPLES / "date_normaliser" / "expected.npz")
+    wanted = next(expected[name] for name in expected.files if expected[name].dtype.kind == "i")
+    assert tokens is not None and tokens.numbers[0, :, 0].tolist() == wanted.tolist()
+    assert loop.rows[rows["toks.11"]].appends and loop.rows[rows["tok.13"]].same_as == rows["toks.11"]
+    (branch,) = overview.branches
+    assert (branch.then_runs, branch.else_runs, branch.parent) == (10, 1, 0)
+    assert branch.choices is not None and branch.choices.numbers[0, :, 0].tolist() == [1] * 10 + [0]
+    assert [site.type for site in overview.sequences] == ["GRUSequence"]
+
+
+def tuple_of(counter: object) -> tuple[int, ...]:
+    return tuple(getattr(counter, name) for name in ("first", "step", "last"))
+
+
+def test_births_of_infinity_and_nan_are_found_with_the_numbers_that_made_them() -> None:
+    debugger = sample("rwkv_overflow")
+    overview = debugger.run_overview()
+    first, second = overview.births
+    assert (first.cause.kind, first.cause.location.iteration) == ("inf", 7)
+    assert first.cause.location.operation is not None and first.cause.location.operation.name == "exp_key"
+    assert isinstance(first.cause.operands[0].value, float) and first.cause.operands[0].value > 88.72
+    assert (second.cause.kind, second.cause.location.iteration) == ("nan", 8)
+    for birth in overview.births:
+        stop = debugger.goto_tick(birth.tick)
+        assert stop.iteration == birth.cause.location.iteration
+        assert stop.done is not None and birth.cause.location.operation is not None
+        assert stop.done.layer.id == birth.cause.location.operation.id
+    outputs = stepper.run(debugger.model, dict(enumerate(debugger.inputs)))
+    found = {port.name: port.nan for port in overview.outputs}
+    assert found == {name: int(np.isnan(value).sum()) for name, value in outputs.items()}
+    (loop,) = overview.loops
+    (run,) = loop.activations
+    values = {row.inner.name: one for row, one in zip(loop.rows, run.values, strict=True)}
+    numerator, wkv = values["numerator"], values["wkv_result"]
+    assert numerator is not None and wkv is not None
+    assert numerator.first_infinite == 7 and wkv.first_nan == 8
+    assert run.ending is not None and run.ending.limit == 12
+
+
+def test_nested_loops_are_kept_by_run() -> None:
+    debugger = sample("nested_loop")
+    overview = debugger.run_overview()
+    outer, inner = overview.loops
+    assert inner.parent == 0 and outer.parent is None and inner.depth == 1
+    assert [run.outer for run in inner.activations] == [(0,), (1,), (2,)]
+    assert [run.iterations for run in inner.activations] == [4, 3, 2]
+    assert inner.lengths is not None and inner.lengths.numbers[0, :, 0].tolist() == [4, 3, 2]
+    ending = outer.activations[0].ending
+    assert ending is not None and ending.verdict is not None
+    assert [operand.value for operand in ending.verdict.operands] == [0, 0] and ending.verdict.layer.type == "Greater"
+    rows = {row.inner.name: index for index, row in enumerate(outer.rows)}
+    assert outer.rows[rows["order_row_result"]].same_as == rows["order"]
+    order = outer.activations[0].values[rows["order"]]
+    assert order is not None and order.entered is not None
+    assert np.array_equal(order.entered[0], debugger.inputs[0])
+    assert np.array_equal(order.numbers[0, -1], np.sort(debugger.inputs[0]))
+
+
+def test_a_reversed_output_has_columns_in_the_order_of_iterations() -> None:
+    debugger = sample("reverse")
+    overview = debugger.run_overview()
+    (loop,) = overview.loops
+    row = next(index for index, row in enumerate(loop.rows) if row.kind is RowKind.CONCATENATED)
+    slicing, history = loop.rows[row].slicing, loop.activations[0].values[row]
+    assert slicing is not None and slicing.stride < 0 and history is not None
+    (returns, *_) = stepper.run(debugger.model, dict(enumerate(debugger.inputs))).values()
+    assert np.array_equal(history.numbers[0, :, 0], np.ravel(returns)[::-1])
+    assert overview.outputs[0].loop == 0 and overview.outputs[0].row == row
+
+
+# --- loops that do not begin, or do not end -------------------------------------------------------------------------
+
+
+def test_a_loop_without_end_is_told_at_once_and_goes_on_where_it_was_paused(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, recurrence("Minimum", 3.0, -1, 7.0))
+    assert debugger.overview().state is RunState.NOT_RUN and debugger.overview().iterations == 0
+    shown: list[Overview] = []
+    overview = debugger.run_overview(seconds=0.3, progress=shown.append)
+    assert overview.state is RunState.OUT_OF_TIME and debugger.overview() is overview
+    assert 2 <= len(shown) <= 0.3 * 30 + 3 and 0 < shown[0].iterations < overview.iterations
+    assert overview.seconds < 3 and overview.rate > 0 and not overview.births_complete
+    (loop,) = overview.loops
+    (run,) = loop.activations
+    assert loop.never_ends and run.ending is None and run.iterations == overview.iterations
+    history = run.values[1]
+    assert history is not None and history.count == run.iterations and history.is_constant
+    assert history.entered is not None and history.entered.tolist() == [[7.0]] and np.all(history.numbers == 3.0)
+    assert debugger.machine.tick == 0
+    again = debugger.run_overview(seconds=0.1)
+    assert again.iterations > overview.iterations and again.seconds > overview.seconds
+    further = again.loops[0].activations[0].values[1]
+    assert further is not None and further.spans[-1, 1] == again.iterations == further.count
+
+
+def test_a_pause_from_another_thread_and_a_limit_of_memory(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, recurrence("Add", 1.0))
+    seen = threading.Event()
+    found: list[Overview] = []
+    worker = threading.Thread(
+        target=lambda: found.append(debugger.run_overview(progress=lambda _overview: seen.set())), daemon=True
+    )
+    worker.start()
+    assert seen.wait(20) and debugger.overview().state is RunState.RUNNING
+    debugger.pause()
+    worker.join(20)
+    assert not worker.is_alive() and found[0].state is RunState.PAUSED
+    assert debugger.run_overview(memory=1).state is RunState.OUT_OF_MEMORY
+
+
+def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
+    overview = opened(tmp_path, countdown(), np.array([0], np.int64)).run_overview()
+    (loop,) = overview.loops
+    (run,) = loop.activations
+    assert run.iterations == 0 and run.ending is not None and run.condition is None
+    assert run.ending.reason is EndReason.INITIAL_CONDITION and run.ending.iteration == -1
+    assert all(history is None for history in run.values) and loop.ended == {EndReason.INITIAL_CONDITION: 1}
+    assert loop.control.condition is not None and loop.control.condition.layer.name == "enters"
+    ended = opened(tmp_path, countdown(), np.array([4], np.int64)).run_overview().loops[0].activations[0].ending
+    assert ended is not None and ended.iteration == 3 and ended.verdict is not None
+    assert [operand.value for operand in ended.verdict.operands] == [0, 0]
+    assert ended.verdict.operands[0].carried is not None and ended.verdict.operands[0].carried.name == "state"
+
+
+def test_an_error_of_the_run_is_a_fact(tmp_path: Path) -> None:
+    model = stepper.read_model(newton_model(tmp_path, 100))
+    inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    debugger = Debugger(model, inputs, max_iterations=10)
+    overview = debugger.run_overview()
+    assert overview.state is RunState.FAILED and overview.failure is not None
+    assert overview.failure.type == "LimitReached" and overview.failure.place is not None
+    assert overview.loops[0].activations[0].iterations == 10 and overview.outputs[0].brief is None
+    assert debugger.machine.tick == 0 and debugger.run_overview() is overview
+
+
+# --- long runs, other branches --------------------------------------------------------------------------------------
+
+
+def test_a_long_run_is_in_bins_and_time_travel_needs_no_other_run(tmp_path: Path) -> None:
+    count = 5_000
+    inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    debugger = Debugger(stepper.read_model(newton_model(tmp_path, count)), inputs)
+    overview = debugger.run_overview()
+    _, roots = newton_by_hand(*inputs.values(), count)
+    history = overview.loops[0].activations[0].values[1]
+    assert history is not None and history.count == count and len(history.spans) < 600
+    for (begin, end), number in zip(history.spans.tolist(), history.numbers[0, :, 0].tolist(), strict=True):
+        assert number == roots[begin:end].max()
+    settled = int(np.flatnonzero(np.diff(roots))[-1]) + 1
+    assert history.unchanged_since == settled
+    assert debugger.timeline.furthest == overview.ticks and len(debugger.timeline.history) > 1
+    debugger.last()
+    summary = debugger.run_summary()
+    assert summary is not None and [loop.iterations for loop in summary.loops] == [count] and not summary.is_partial
+
+
+def test_many_runs_of_an_inner_loop_are_the_first_and_the_last(tmp_path: Path) -> None:
+    runs, inputs = 100, {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    debugger = Debugger(stepper.read_model(newton_model(tmp_path, runs, 3)), inputs)
+    inner = debugger.run_overview().loops[1]
+    assert inner.runs == runs and inner.total == 3 * runs
+    first, last_ones = range(FIRST_RUNS), range(runs - LAST_RUNS, runs)
+    assert [run.number for run in inner.activations] == [*first, *last_ones]
+    assert [run.outer for run in inner.activations] == [(number,) for number in (*first, *last_ones)]
+    check_values(
+        LoopFacts(**{**as_fields(inner), "activations": inner.activations[:FIRST_RUNS]}), plain_rows(debugger, inner)
+    )
+
+
+def as_fields(loop: LoopFacts) -> dict[str, object]:
+    return {name: getattr(loop, name) for name in loop.__struct_fields__}
+
+
+def test_another_branch_has_an_overview_of_its_own(tmp_path: Path) -> None:
+    debugger = sample("rwkv_overflow")
+    original = debugger.run_overview()
+    debugger.run_to("exp_key@7")
+    debugger.set_value("exp_key", np.zeros(debugger.value("exp_key").shape, np.float32))
+    assert debugger.overview().state is RunState.NOT_RUN
+    tick = debugger.machine.tick
+    edited = debugger.run_overview()
+    assert debugger.machine.tick == tick and not edited.births and original.births
+    assert all(port.nan == 0 for port in edited.outputs)
+    debugger.branch("original")
+    assert debugger.run_overview().births == original.births
+
+
+def test_as_json_it_has_no_number_that_json_lacks() -> None:
+    for name in ("rwkv_overflow", "date_normaliser", "nested_loop"):
+        overview = sample(name).run_overview()
+        data = json.loads(json.dumps(overview_data(overview), allow_nan=False))
+        assert data["state"] == "finished" and len(data["loops"]) == len(overview.loops)
+        row = data["loops"][0]["activations"][0]["values"][1]
+        assert np.array(row["numbers"], object).shape == overview.loops[0].activations[0].values[1].numbers.shape
+
+
+def test_a_model_without_loops_has_its_operations_and_outputs(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    net.result(net.apply("Log", net.apply("Abs", x)), "out")
+    overview = opened(tmp_path, net, np.array([1, 0, 2], np.float32)).run_overview()
+    assert overview.loops == overview.branches == () and overview.operations == {"Abs": 1, "Log": 1}
+    assert overview.state is RunState.FINISHED and overview.outputs[0].infinite == 1
+    assert [birth.cause.kind for birth in overview.births] == ["inf"]

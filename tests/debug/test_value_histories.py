@@ -1,0 +1,160 @@
+"""Histories of values in constant memory, against the formula applied to all values at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepper.debug.overview.histories import Capacity, HistoryRecorder, Statistic, ValueHistory
+from stepper.element_types import Array
+
+SMALL = Capacity(8, 4)
+
+
+def recorded(values: list[Any], batches: list[int], capacity: Capacity = SMALL, entered: Any = None) -> ValueHistory:
+    """The history of values that are settled some at a time, the numbers of `batches` in turn."""
+    recorder, at, turn = HistoryRecorder(capacity, entered), 0, 0
+    while at < len(values):
+        for value in values[at : at + batches[turn % len(batches)]]:
+            recorder.append(value)
+        recorder.settle()
+        at, turn = at + batches[turn % len(batches)], turn + 1
+    found = recorder.view()
+    assert found is not None
+    return found
+
+
+def strongest_by_hand(numbers: list[float]) -> float:
+    """NaN before all, then the largest magnitude, of two the positive one."""
+    if any(number != number for number in numbers):
+        return float("nan")
+    return max(numbers, key=lambda number: (abs(number), number))
+
+
+def spans_by_hand(count: int, capacity: Capacity) -> list[tuple[int, int]]:
+    """The first and the last iterations, and between them bins of the least power of two that is wide enough."""
+    edge = capacity.edge
+    middle = max(count - 2 * edge, 0)
+    step = 1
+    while -(-middle // step) > capacity.bins:
+        step *= 2
+    first = min(edge, count)
+    bins = [(first + at, min(first + at + step, first + middle)) for at in range(0, middle, step)]
+    singles = [(at, at + 1) for at in range(first)]
+    return singles + bins + [(at, at + 1) for at in range(first + middle, count)]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 20, 21, 33, 100, 1000, 1025])
+@pytest.mark.parametrize("batches", [[1], [3, 50, 1], [10**6]])
+def test_columns_are_the_strongest_of_their_iterations(count: int, batches: list[int]) -> None:
+    random = np.random.default_rng(count)
+    values = list(random.standard_normal((count, 2, 3)).astype(np.float32))
+    for place, odd in ((count // 3, np.nan), (count // 2, -np.inf), (count // 2 + 1, np.inf)):
+        if count > 20:
+            values[place][0, 1] = odd
+    found = recorded(values, batches)
+    assert found.count == count and found.is_whole and found.type == "f32" and found.shape == (2, 3)
+    assert [tuple(span) for span in found.spans.tolist()] == spans_by_hand(count, SMALL)
+    for column, (begin, end) in enumerate(found.spans.tolist()):
+        expected = [strongest_by_hand([float(value.flat[at]) for value in values[begin:end]]) for at in range(6)]
+        assert np.array_equal(found.numbers[0, column], np.array(expected, np.float32), equal_nan=True)
+    flat = np.stack(values).reshape(count, -1)
+    nan, infinite = (np.flatnonzero(test(flat).any(axis=1)) for test in (np.isnan, np.isinf))
+    assert found.first_nan == (int(nan[0]) if nan.size else None)
+    assert found.first_infinite == (int(infinite[0]) if infinite.size else None)
+
+
+@pytest.mark.parametrize("size", [65, 128, 200, 64 * 40, 5000])
+@pytest.mark.parametrize("type", [np.float32, np.float64, np.int32, np.float16])
+def test_larger_values_are_buckets(size: int, type: type[np.generic]) -> None:
+    random = np.random.default_rng(size)
+    values = list((random.standard_normal((50, size)) * 100).astype(type))
+    if np.issubdtype(type, np.floating):
+        values[3][5], values[4][5], values[5][:2] = np.nan, -np.inf, (np.inf, -np.inf)  # type: ignore[call-overload]
+    found = recorded(values, [7], Capacity(100, 4), entered=values[0])
+    assert not found.is_whole and found.numbers.shape == (3, 50, 64)
+    for iteration, value in enumerate(values):
+        for bucket, part in enumerate(np.array_split(value.astype(np.float64), 64)):
+            numbers = part.tolist()
+            largest = strongest_by_hand(numbers)
+            expected = [largest] * 3
+            if np.isfinite(largest):
+                expected[1:] = [float(np.mean(part)), float(np.sqrt(np.mean(part**2)))]
+            got = found.numbers[:, iteration, bucket]
+            assert np.allclose(got, expected, rtol=1e-5, atol=1e-4, equal_nan=True), (iteration, bucket)
+            assert largest != largest or got[Statistic.LARGEST] == largest
+    assert found.entered is not None and np.array_equal(found.entered, found.numbers[:, 0], equal_nan=True)
+
+
+def test_values_that_change_their_size_are_summed_up_and_shapes_are_noted() -> None:
+    values = [np.arange(1, length + 1, dtype=np.float32) for length in (2, 2, 3, 3, 4)]
+    found = recorded(values, [2, 1])
+    assert not found.is_whole and found.elements == 1 and found.shape == (4,)
+    assert [(one.iteration, one.shape) for one in found.shapes] == [(2, (3,)), (4, (4,))] and found.shape_changes == 2
+    assert found.numbers[Statistic.LARGEST, :, 0].tolist() == [2, 2, 3, 3, 4]
+    assert found.numbers[Statistic.MEAN, :, 0].tolist() == [1.5, 1.5, 2, 2, 2.5]
+    rms = [float(np.sqrt(np.mean(np.square(value)))) for value in values]
+    assert np.allclose(found.numbers[Statistic.RMS, :, 0], rms)
+
+
+def test_unchanged_since_is_of_bits() -> None:
+    def since(numbers: list[float]) -> int | None:
+        values = [np.array([number, 1], np.float32) for number in numbers]
+        return {recorded(values, batches).unchanged_since for batches in ([1], [2], [100])}.pop()
+
+    assert since([1, 2, 3, 3, 3]) == 2
+    assert since([5, 5, 5, 5]) == 0
+    assert since([np.nan, np.nan, np.nan]) == 0, "the same bits"
+    assert since([0.0, -0.0, -0.0]) == 1, "equal, but not the same bits"
+    assert since([1, 2]) == 1
+
+
+@pytest.mark.parametrize("batches", [[1], [2], [100]])
+def test_counters(batches: list[int]) -> None:
+    def counter(numbers: list[int], type: type[np.generic] = np.int64) -> tuple[int, int, int] | None:
+        found = recorded([type(number) for number in numbers], batches).counter  # type: ignore[call-arg]
+        return None if found is None else (found.first, found.step, found.last)
+
+    assert counter([1, 2, 3, 4, 5, 6]) == (1, 1, 6)
+    assert counter([10, 7, 4, 1, -2], np.int32) == (10, -3, -2)
+    assert counter([1, 2, 3, 5, 6]) is None
+    assert counter([5, 5, 5, 5]) is None, "a constant does not count"
+    assert counter([1, 2]) is None, "two numbers are no row"
+    assert counter([1, 2, 3, 4], np.float32) is None
+
+
+def test_other_types() -> None:
+    found = recorded([np.bool_(bit) for bit in (True, False, True)], [2])
+    assert found.type == "boolean" and found.numbers[0, :, 0].tolist() == [1, 0, 1]
+    found = recorded([np.array([2**63 + 5, 1], np.uint64)] * 3, [2])
+    assert found.numbers[0, 0].tolist() == [float(2**63 + 5), 1]
+    texts = HistoryRecorder(SMALL)
+    texts.append(np.array("text", np.dtypes.StringDType()))
+    assert texts.view() is None
+    empty = recorded([np.zeros((0, 3), np.float32)] * 20, [3])
+    assert empty.count == 20 and empty.elements == 0
+
+
+def test_memory_does_not_grow() -> None:
+    sizes = []
+    for count in (2_000, 20_000):
+        recorder = HistoryRecorder(Capacity())
+        for number in range(count):
+            recorder.append(np.full(64, number, np.float32))
+            if recorder.waiting == 500:
+                recorder.settle()
+        recorder.settle()
+        sizes.append(recorder.nbytes)
+    assert max(sizes) <= (2 * Capacity().edge + Capacity().bins) * 64 * 4
+
+
+def test_numbers_over_a_range_of_iterations() -> None:
+    values: list[Array] = [np.array([number], np.float32) for number in range(100)]
+    found = recorded(values, [9])
+    assert found.over(3, 4) is not None and found.over(3, 4) == 3
+    assert found.over(0, 100) == 99 and found.over(2, 6) == 5
+    assert found.over(100, 200) is None
+    inside = found.over(40, 41)
+    assert inside is not None and 40 <= inside[0] < 100 - SMALL.edge, "of the bin that it is in"
