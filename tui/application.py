@@ -103,7 +103,7 @@ class Application(ScreenHost, SessionHost, Protocol):
         """Copy a text, where the terminal can."""
 
     def export_screenshot(self, *, title: str | None = None) -> str:
-        """What is on the screen as SVG."""
+        """Return the picture of the screen as SVG."""
         ...
 
     def call_after_refresh(self, callback: Callable[..., Any], *args: Any) -> bool:

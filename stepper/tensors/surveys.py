@@ -154,6 +154,13 @@ def _bands(columns: Array) -> list[range]:
     return [*bands, range(begin, len(columns) - 1)]
 
 
+def largest_of(part: Array) -> float:
+    """Return the element that stands for several: NaN before the largest magnitude, with its sign."""
+    if np.isnan(part).any():
+        return math.nan
+    return float(part[int(np.argmax(np.abs(part)))])
+
+
 def edges(begin: int, stop: int, cells: int) -> Array:
     """Return the edges of so many cells of almost the same size, fewer where there are fewer elements than cells."""
     cells = min(cells, stop - begin)

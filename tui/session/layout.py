@@ -19,7 +19,7 @@ _LONGEST: Final = 200
 
 
 def layout_of(app: Application) -> dict[str, Any]:
-    """What there is to keep."""
+    """Return the layout that is kept."""
     focused, front = app.focused_pane, app.front
     return {
         "theme": app.theme,

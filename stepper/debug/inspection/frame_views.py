@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import Edit, ValueEdit
@@ -23,6 +24,8 @@ from stepper.ir.model import Graph, Layer, Source
 from stepper.query.addresses import Target, address_of
 from stepper.records import Brief
 
+_QUICKLY_TESTED: Final = 100_000
+"""Elements of an input that are looked through for a screen."""
 _QUICKLY_TRIED: Final = 2**14
 """Elements of the inputs of an operation that is run again while a screen waits."""
 
@@ -74,6 +77,16 @@ class FrameView(Brief, Struct, frozen=True, eq=False):
         if not self.program.operations[index].outputs or not self.is_done(index):
             return None
         return non_finite_output(self._frame, index, "", most=_QUICKLY_TRIED)
+
+    def came_in(self, index: int, kind: str) -> bool:
+        """True if an input of an operation has NaN, or Inf, already; large inputs are not looked through.
+
+        `kind` is NaN or Inf.
+        """
+        test = np.isnan if kind == "NaN" else np.isinf
+        arrays = [value.array for value in self.operation(index).inputs]
+        small = (one for one in arrays if one is not None and one.dtype.kind == "f" and one.size <= _QUICKLY_TESTED)
+        return any(bool(test(one).any()) for one in small)
 
     def output(self, index: int, output: int = 0) -> ValueView:
         """Return what an operation gave in this iteration."""

@@ -197,6 +197,16 @@ class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
     counts: bool
     why: str
 
+    @property
+    def collects_output(self) -> bool:
+        """True if the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
+        result, parameter = self.result.layer, self.parameter.layer
+        if result is None or parameter is None or result.type != "Concat":
+            return False
+        if self.came_in is not None and self.goes_out is not None:
+            return bool(self.came_in.shape != self.goes_out.shape)
+        return bool(result.outputs) and -1 in result.outputs[0].dims
+
 
 class ScanView(OneLine, Struct, frozen=True, eq=False):
     """A concatenated output while it grows: `pieces` so far, `shape` now and, where that is known, `final_shape`.
@@ -251,6 +261,12 @@ class LoopView(OneLine, Struct, frozen=True, eq=False):
     outputs: tuple[OutputView, ...]
     back_edges: tuple[BackEdgeView, ...]
     scans: tuple[ScanView, ...]
+
+    @property
+    def collected(self) -> set[int]:
+        """The ids of the Parameters that only carry an output that grows."""
+        edges = (edge for edge in self.back_edges if edge.collects_output)
+        return {edge.parameter.layer.id for edge in edges if edge.parameter.layer is not None}
 
 
 class BranchView(OneLine, Struct, frozen=True, eq=False):

@@ -6,8 +6,10 @@ by iterations costs no replay. What was jumped over is filled in by an excursion
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
@@ -36,6 +38,10 @@ MOST_SHAPES: Final = 2**16
 # --- what is kept ---------------------------------------------------------------------------------------------------
 
 
+_GROWTH: Final = 8.0
+"""A carried value explodes where it has grown so many times in the last iterations."""
+
+
 class CarriedHistory(Brief, Struct, frozen=True, eq=False):
     """Values of a carried Parameter when each iteration began, as one number; `iterations` ascending, with gaps."""
 
@@ -44,6 +50,19 @@ class CarriedHistory(Brief, Struct, frozen=True, eq=False):
     parameter: Layer
     iterations: Array
     numbers: Array
+
+    @property
+    def explodes(self) -> bool:
+        """True if the magnitude grew in each of the last iterations, and many times altogether."""
+        last = [abs(value) for value in self.numbers[-6:].tolist() if math.isfinite(value)]
+        grew = len(last) == 6 and all(later > earlier for earlier, later in pairwise(last))
+        return grew and last[-1] > _GROWTH * max(last[0], 1.0)
+
+    @property
+    def is_counter(self) -> bool:
+        """True if the value only counts iterations."""
+        numbers = self.numbers
+        return len(numbers) > 1 and bool((np.diff(numbers) > 0).all()) and bool((numbers == np.round(numbers)).all())
 
 
 class HistoryView(Struct, frozen=True, eq=False):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import ClassVar, Final
 
 from textual import events
@@ -27,8 +25,6 @@ MARKS: Final = {
 }
 _MOST_AT_ONCE: Final = 200_000
 """Elements that are looked through while one waits."""
-_GROWTH: Final = 8.0
-"""A carried value is said to explode where it has grown so many times in the last iterations."""
 
 
 class BackEdges(Pane):
@@ -48,7 +44,7 @@ class BackEdges(Pane):
 
     def _edges(self) -> list[BackEdgeView]:
         loop = self.state.loop
-        return [] if loop is None else [edge for edge in loop.back_edges if not collects(edge)]
+        return [] if loop is None else [edge for edge in loop.back_edges if not edge.collects_output]
 
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
@@ -117,7 +113,7 @@ class BackEdges(Pane):
         for word in ("NaN", "Inf", "shape changed", "type changed", "unchanged"):
             if word in edge.marks:
                 return MARKS[word][0]
-        return GLYPHS["grow"] if history is not None and explodes(history) else ""
+        return GLYPHS["grow"] if history is not None and history.explodes else ""
 
     def on_click(self, event: events.Click) -> None:
         """A click selects the edge."""
@@ -125,16 +121,6 @@ class BackEdges(Pane):
         if index is not None and index < len(self._edges()):
             self._chosen = index
             self.changed()
-
-
-def collects(edge: BackEdgeView) -> bool:
-    """True if the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
-    result, parameter = edge.result.layer, edge.parameter.layer
-    if result is None or parameter is None or result.type != "Concat":
-        return False
-    if edge.came_in is not None and edge.goes_out is not None:
-        return bool(edge.came_in.shape != edge.goes_out.shape)
-    return bool(result.outputs) and -1 in result.outputs[0].dims
 
 
 def by_parameter(histories: Iterable[CarriedHistory]) -> dict[int, CarriedHistory]:
@@ -149,10 +135,3 @@ def line_of(history: CarriedHistory, last: int | None, most: int) -> str:
     begin = max(last - most + 1, 0)
     known = dict(zip(history.iterations.tolist(), history.numbers.tolist(), strict=True))
     return spark([known.get(iteration) for iteration in range(begin, last + 1)], missing="·")
-
-
-def explodes(history: CarriedHistory) -> bool:
-    """True if the magnitude grew in each of the last iterations, and many times altogether."""
-    last = [abs(value) for value in history.numbers[-6:].tolist() if math.isfinite(value)]
-    grew = len(last) == 6 and all(later > earlier for earlier, later in pairwise(last))
-    return grew and last[-1] > _GROWTH * max(last[0], 1.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-import numpy as np
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
@@ -15,8 +14,6 @@ from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
-
-_MOST_TESTED = 100_000
 
 
 class Operations(Pane):
@@ -195,18 +192,7 @@ class Operations(Pane):
         if latest is None or math.isfinite(latest):
             return ""
         word = "NaN" if math.isnan(latest) else "Inf"
-        return word if frame.is_edited(index) or self._came_in(frame, index, word) else f"{word}!"
-
-    def _came_in(self, frame: FrameView, index: int, word: str) -> bool:
-        """True if an input has it already."""
-        test = np.isnan if word == "NaN" else np.isinf
-        for value in frame.operation(index).inputs:
-            array = value.array
-            if array is None or array.dtype.kind != "f" or array.size > _MOST_TESTED:
-                continue
-            if bool(test(array).any()):
-                return True
-        return False
+        return word if frame.is_edited(index) or frame.came_in(index, word) else f"{word}!"
 
     def on_click(self, event: events.Click) -> None:
         """A click selects, a second one opens."""

@@ -17,10 +17,10 @@ from stepper.debug.inspection.views import BackEdgeView, ScanView
 from stepper.debug.labels import label_of
 from stepper.element_types import Array
 from stepper.plain_values import storable
+from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, layer_name
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, padded, printable, spark, spread
-from tui.screens.main.back_edges import collects
 from tui.screens.main.frames import COUNTED
 from tui.theme import GLYPHS
 
@@ -103,7 +103,7 @@ class ScanGrowth(Pane, can_focus=False):
         cell = 2 if columns * 2 <= width - 7 else 1
         signed = any(bool((row < 0).any()) for row in numbers)
         for place, row in enumerate(numbers):
-            binned = row.tolist() if len(row) <= cells else [_peak(part) for part in np.array_split(row, cells)]
+            binned = row.tolist() if len(row) <= cells else [largest_of(part) for part in np.array_split(row, cells)]
             tiles = [self.tile(value / top, cell, signed=signed) for value in binned]
             rows.append([(f"{one.first + begin + place:>5} ", "dim"), *tiles])
         left = max((one.room if one.room is not None else one.count) - one.count, 0)
@@ -127,7 +127,7 @@ class ScanGrowth(Pane, can_focus=False):
         for scan in loop.scans:
             yield self._scan(scan, room)
         for edge in loop.back_edges:
-            if collects(edge):
+            if edge.collects_output:
                 found = _collected(edge, room)
                 if found is not None:
                     yield replace(found, labels=self.state.labels_of(self.state.loop_program, edge.parameter.layer))
@@ -207,9 +207,3 @@ def _as_text(one: Growing, values: list[float | None], room: int) -> str | None:
         return "".join(figures)
     text = " ".join(figures)
     return text if len(text) <= room else None
-
-
-def _peak(part: Array) -> float:
-    if np.isnan(part).any():
-        return float("nan")
-    return float(part[int(np.argmax(np.abs(part)))])

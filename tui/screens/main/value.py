@@ -14,6 +14,7 @@ from stepper.element_types import Array
 from stepper.ops.axes import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
+from stepper.tensors.surveys import largest_of
 from tui.paint.names import operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, spark, width_of
@@ -135,7 +136,7 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     if cell < 4 and len(values) <= lines * ((room - _INDEX) // _WRAPPED):
         return _wrapped_rows(pane, values, room, top, signed, best)
     if not cell:
-        bins = [_largest(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
+        bins = [largest_of(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
         tiles: Row = [pane.tile(value / top, 1, signed=signed) for value in bins]
         return [
             _axis(len(values), len(bins)),
@@ -168,7 +169,7 @@ def column_rows(array: Array, width: int, lines: int) -> list[Row]:
         return []
     values = plain.reshape(-1, plain.shape[-1])[0].astype(np.float64)
     room = width - 10
-    shown = [_largest(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
+    shown = [largest_of(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
     return profile(shown, max(1, min(room // len(shown), 6)), 1, lines)
 
 
@@ -218,13 +219,6 @@ def _in_cell(value: float, room: int) -> str:
             return text
     text = f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
     return text if len(text) <= room else "…"
-
-
-def _largest(part: Array) -> float:
-    """Return the number for a cell: NaN before Inf before the largest magnitude."""
-    if np.isnan(part).any():
-        return math.nan
-    return float(part[int(np.argmax(np.abs(part)))])
 
 
 def _axis(size: int, cells: int) -> Row:

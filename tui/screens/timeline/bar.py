@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-import numpy as np
 from msgspec import Struct
 
 from stepper.debug.labels import label_of
 from stepper.debug.stop_scope import WatchReading
 from tui.paint.names import carried_name, expression_name, layer_name
 from tui.paint.rows import Row, clip, number, padded, printable, short_count, spark, spread
-from tui.screens.main.back_edges import collects
 from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.time_axis import ScrubbedPane
 from tui.screens.timeline.track_values import carried_value, measured, number_in, value_of
@@ -148,10 +146,10 @@ class TimelineBar(ScrubbedPane):
         ]
         loop, history = self.state.loop, self.state.loop_history
         if loop is not None and history is not None and len(found) < self._most:
-            collected = {edge.parameter.layer.id for edge in loop.back_edges if collects(edge) and edge.parameter.layer}
+            collected = loop.collected
             carried = [one for one in history.carried if one.parameter.id not in collected]
             if len(found) + len(carried) > self._most:
-                carried = [one for one in carried if not _is_counter(one.numbers)]
+                carried = [one for one in carried if not one.is_counter]
             found += [
                 Track(
                     measured(carried_name(one.parameter), carried_value(self.state, one.parameter), room),
@@ -257,8 +255,3 @@ def _are_figures(values: list[float | None], room: int) -> bool:
         and bool(known)
         and all(math.isfinite(value) and value == int(value) and len(str(int(value))) <= room for value in known)
     )
-
-
-def _is_counter(numbers: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
-    """True if a carried value only counts iterations, which the axis does already."""
-    return len(numbers) > 1 and bool((np.diff(numbers) > 0).all()) and bool((numbers == np.round(numbers)).all())

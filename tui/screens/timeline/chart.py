@@ -17,7 +17,6 @@ from tui.paint.names import carried_name
 from tui.paint.pane import Host
 from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.screens.base import DebugScreen
-from tui.screens.main.back_edges import collects
 from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.bar import HAPPENINGS, outside_text
 from tui.screens.timeline.time_axis import STEPS, ScrubbedPane, TimeSpan
@@ -172,7 +171,7 @@ class TimelineChart(ScrubbedPane):
         sweep, loop = self.state.sweep, self.state.loop
         if sweep is None or loop is None:
             return
-        collected = {edge.parameter.layer.id for edge in loop.back_edges if collects(edge) and edge.parameter.layer}
+        collected = loop.collected
         close = {(track.kind, track.name): track for track in sweep.close}
         for kind in self.bands:
             for track in sweep.tracks if kind != "condition" or loop.condition is not None else ():

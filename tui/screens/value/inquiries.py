@@ -173,7 +173,7 @@ class Inquiries:
         self._under_way: Inquiry | None = None
 
     def find(self, question: SteppedQuestion, key: tuple[Any, ...]) -> InquiryOutcome:
-        """What is known; what is not yet is asked for. Keys hold plain values: one key, one answer."""
+        """Return the answer if it is known, else ask for it. Keys hold plain values: one key, one answer."""
         known = self._answers.get(type(question))
         if known is not None and known[0] == key:
             return known[1]
