@@ -311,11 +311,7 @@ class RemoteFunction:
     _keys: Final = itertools.count(1)
 
     def __init__(
-        self,
-        worker: Worker,
-        define: Callable[[int], tuple[Any, Sequence[Any]]],
-        subject: str,
-        limits: Limits,
+        self, worker: Worker, define: Callable[[int], tuple[Any, Sequence[Any]]], subject: str, limits: Limits
     ) -> None:
         self._worker, self._define, self.subject, self.limits = worker, define, subject, limits
         self._key = next(self._keys)

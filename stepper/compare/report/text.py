@@ -290,14 +290,7 @@ def _layer_json(layer: Layer | None, file: str) -> dict[str, Any] | None:
 
 
 def _path_json(path: GraphPath, file: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "layer": _layer_json(step.layer, file),
-            "body": step.role,
-            "iteration": step.iteration,
-        }
-        for step in path
-    ]
+    return [{"layer": _layer_json(step.layer, file), "body": step.role, "iteration": step.iteration} for step in path]
 
 
 def _verdict_json(found: ComparisonVerdict, file: str) -> dict[str, Any]:
