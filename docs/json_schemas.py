@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from docs.json_shapes import ANSWERS, DEBUG_ANSWERS, ErrorAnswer
 from stepper.commands.registry import commands
 from stepper.plain_values import MOST_IN_JSON, SCHEMA
 from stepper.schemas import FOLDER
-from stepper.schemas.shapes import ANSWERS, DEBUG_ANSWERS, ErrorAnswer
 
 PAGE = Path(__file__).parent / "json.md"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -80,7 +80,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     lines = [
         "# Answers as JSON",
         "",
-        "Made by `python -m docs.json_schemas` from the types in `stepper/schemas/shapes.py`; the schemas (JSON "
+        "Made by `python -m docs.json_schemas` from the types in `docs/json_shapes.py`; the schemas (JSON "
         "Schema, 2020-12) are the files in `stepper/schemas`, one for each command, also in the installed package. "
         "`stepper help json` prints them.",
         "",

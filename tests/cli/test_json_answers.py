@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docs.json_shapes import ANSWERS, DEBUG_ANSWERS
 from stepper.cli.parser import COMMANDS, parser
 from stepper.commands.registry import commands
 from stepper.schemas import schema, schema_names
-from stepper.schemas.shapes import ANSWERS, DEBUG_ANSWERS
 from tests.cli.conftest import Call
 from tests.json_answers import checked, checked_lines, validator
 from tests.models import Graph
