@@ -8,7 +8,7 @@ import pytest
 
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import Driven
-from tests.tui.test_inputs_options import Started, run_on_zeros, started
+from tests.tui.screens.inputs.test_inputs_options import Started, run_on_zeros, started
 
 pytest.importorskip("openvino")
 pytest.importorskip("textual")

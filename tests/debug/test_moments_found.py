@@ -17,7 +17,7 @@ from stepper.engine.frames import Frame, place
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from tests.debug.debugged import at_iteration, opened, run_named, sample, state_of
-from tests.debug.test_series import counting
+from tests.debug.iterations.test_series import counting
 
 Holds = Callable[[dict[str, Any], int], bool]
 

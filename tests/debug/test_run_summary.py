@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from stepper.engine.loops import EndReason
+from tests.debug.branches.test_loop_edits import rows_of_four
 from tests.debug.debugged import opened, sample
-from tests.debug.test_loop_edits import rows_of_four
 
 PASSES, PAIRS = "model > Loop 'passes'", "model > Loop 'passes' > Loop 'pairs_of_neighbours'"
 

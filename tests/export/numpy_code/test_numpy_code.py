@@ -330,7 +330,7 @@ for type in ("Roll", "Erf"):
 """
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=True,

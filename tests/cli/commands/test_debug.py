@@ -18,7 +18,7 @@ from tests.engine.subjects import endless, endless_with_branch
 from tests.models import Graph
 from tests.terminals import is_readable
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 X = "x=[1,2,3,4,5]"
 COLLATZ = ("sample_models/while_loop/model.xml", "--input", "start=27")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
-from tests.tui.test_grid_screen import grid_of, letters
+from tests.tui.screens.grid.test_grid_screen import grid_of, letters
 from tests.tui.time_models import SQUARED, squaring
 from tui.paint.rows import number
 from tui.theme import Look

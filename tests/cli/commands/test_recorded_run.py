@@ -17,7 +17,7 @@ from stepper.recording import open_recording
 from tests.cli.conftest import Call
 from tests.models import Graph, carried, joined, last
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "sample_models" / "for_loop"
 RUN = ["run", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
 

@@ -272,7 +272,7 @@ def test_flipped_bytes_do_no_harm(trace: Path, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_what_a_back_edge_carried_is_found_where_it_was_recorded(call: Call, tmp_path: Path) -> None:
-    folder = Path(__file__).parents[2] / "sample_models" / "specification_lstm"
+    folder = Path(__file__).parents[3] / "sample_models" / "specification_lstm"
     model, trace = folder / "model.xml", tmp_path / "run.sqlite"
     assert call("run", model, "--inputs", folder / "inputs.npz", "--trace", trace, "--record", "carried").code == 0
     with np.load(folder / "inputs.npz") as inputs:
@@ -291,7 +291,7 @@ def test_what_a_back_edge_carried_is_found_where_it_was_recorded(call: Call, tmp
 
 
 def test_where_the_model_is_gone_there_are_statistics(call: Call, tmp_path: Path) -> None:
-    folder = Path(__file__).parents[2] / "sample_models" / "specification_lstm"
+    folder = Path(__file__).parents[3] / "sample_models" / "specification_lstm"
     for name in ("model.xml", "model.bin"):
         shutil.copy(folder / name, tmp_path / name)
     model, trace = tmp_path / "model.xml", tmp_path / "run.sqlite"

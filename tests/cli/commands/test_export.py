@@ -14,7 +14,7 @@ import pytest
 from stepper.cli import main
 from tests.models import Graph, carried, joined, last
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "sample_models"
 MODEL = str(SAMPLES / "for_loop" / "model.xml")
 INPUTS = ("--inputs", str(SAMPLES / "for_loop" / "inputs.npz"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.debug.debugged import SAMPLES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "develop" / "add-a-breakpoint.md"
 TANH = "aten::tanh/Tanh_1"
 

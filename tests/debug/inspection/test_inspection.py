@@ -70,7 +70,7 @@ def test_the_operation_just_run_and_the_next_one_show_their_inputs_and_outputs()
         Origin.OPERATION, Origin.PARAMETER, Origin.PARAMETER, Origin.CONSTANT, Origin.CONSTANT,
     ]  # fmt: skip
     assert [value.source for value in following.inputs[:2]] == ["Reshape 'x'", "Parameter 'h'"]
-    given = np.load(Path(__file__).parents[2] / "sample_models/specification_lstm/inputs.npz")
+    given = np.load(Path(__file__).parents[3] / "sample_models/specification_lstm/inputs.npz")
     assert following.inputs[0].array is not None
     assert np.array_equal(following.inputs[0].array, given["X"][:, 3])
     assert [value.array for value in following.outputs] == [None, None]

@@ -17,7 +17,7 @@ from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways, ticks
 from tests.models import Graph
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLES = Path(__file__).parents[3] / "sample_models"
 X = np.array([1, 0, 0, 4, -9, 6, 6, 0], np.float32)
 
 

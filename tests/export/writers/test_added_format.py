@@ -14,7 +14,7 @@ from lxml import etree
 
 from tests.export.runs import SAMPLES, picture
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "develop" / "add-a-figure-format.md"
 
 

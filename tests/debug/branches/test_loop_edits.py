@@ -18,10 +18,10 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.session.sessions import restore_session, save_session
+from tests.debug.branches.test_what_if import at, outputs, with_folded
 from tests.debug.debugged import opened, sample, state_of
 from tests.debug.loops_to_break import countdown, recurrence, walk
 from tests.debug.sample_twins import bubble_sort, collatz
-from tests.debug.test_what_if import at, outputs, with_folded
 from tests.models import Graph, carried, invariant, joined, last
 
 

@@ -216,7 +216,7 @@ def test_answers_name_layers_in_one_form_and_breakpoints_with_their_places(tmp_p
 def test_the_sample_of_the_tour_says_the_same_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     from stepper.cli import main
 
-    folder = Path(__file__).parents[2] / "sample_models" / "rwkv_overflow"
+    folder = Path(__file__).parents[3] / "sample_models" / "rwkv_overflow"
     arguments = ["run", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz"), "--break", "nan"]
     main(arguments)
     text = " ".join(capsys.readouterr().out.split())

@@ -13,7 +13,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.tiles import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
-from tests.tui.test_grid_screen import grid_of, letters
+from tests.tui.screens.grid.test_grid_screen import grid_of, letters
 from tui.paint.columns import widths_of
 from tui.screens.grid.columns import columns
 from tui.screens.main.operations import Operations
