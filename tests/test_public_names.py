@@ -122,7 +122,11 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "rules is a str, not the int 7", lambda: stepper.compile_model(SAMPLE, 7)),
     (ValueError, "inputs={'rate': array}", lambda: stepper.run(SAMPLE, {"principal": INPUTS["principal"]})),
     (ValueError, "hit is -1", lambda: debugger().break_at("balance_next", hit=-1)),
-    (ValueError, "the model has no variable 'v'; it has none", lambda: stepper.run(SAMPLE, INPUTS, states={"v": 1})),
+    (
+        ValueError,
+        "the model has no variable 'v'; it has no variables",
+        lambda: stepper.run(SAMPLE, INPUTS, states={"v": 1}),
+    ),
 ]
 
 

@@ -83,7 +83,9 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
         key = integer_of(key)
     if isinstance(key, int) and 0 <= key < len(parameters):
         return key
-    shown = [f"{index} {describe_input(parameter)}" for index, parameter in enumerate(parameters[:_MOST_INPUTS])]
+    shown = [
+        f"{describe_input(parameter)} (position {index})" for index, parameter in enumerate(parameters[:_MOST_INPUTS])
+    ]
     known = "; ".join([*shown, *_more(len(parameters))]) or "none"
     near = near_text(str(key), [name for parameter in parameters for name in input_names(parameter)])
     raise UsageError(f"the model has no input '{key}'; {f'{near}; ' if near else ''}its inputs are {known}")

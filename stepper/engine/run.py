@@ -100,6 +100,10 @@ class Outputs(dict[str, Array]):
     computed_by: dict[str, Counter[str]]
     elsewhere: tuple[ComputedElsewhere, ...]
 
+    def __repr__(self) -> str:
+        values = (f"{name} {form_text(value)}" for name, value in self.items())
+        return f"<Outputs: {', '.join(values) or 'none'}>"
+
     def _repr_html_(self) -> str:
         """Return a table of the outputs and one of the loops, for notebooks."""
         from html import escape  # notebooks alone need it

@@ -132,7 +132,7 @@ def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
 def listed(variables: Mapping[str, Variable]) -> str:
     """Return the variables of a model in one line."""
     if not variables:
-        return "it has none"
+        return "it has no variables"
     shown = [excerpt(str(variable.facts), _LONGEST) for variable in list(variables.values())[:_MOST_LISTED]]
     more = [f"and {len(variables) - _MOST_LISTED} more"] if len(variables) > _MOST_LISTED else []
     return f"its variables are {'; '.join([*shown, *more])}"

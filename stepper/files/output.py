@@ -36,7 +36,7 @@ RECORDING_FILE: Final = "the recording"
 
 
 class ProtectedFile(Struct, frozen=True):
-    """A file that must not be written over; `what` it is for the run, such as "the weights of the model"."""
+    """A file that must not be written over; `what` it is for the run, such as "the weights file of the model"."""
 
     path: Path
     what: str
@@ -59,7 +59,7 @@ class ProtectedFiles(Struct, frozen=True):
     def of_model(cls, path: str | Path, what: str = "the model") -> ProtectedFiles:
         """Return a model's file and its weights."""
         path = Path(path)
-        weights = ProtectedFile(path.with_suffix(WEIGHTS_SUFFIX) if path.name else path, f"the weights of {what}")
+        weights = ProtectedFile(path.with_suffix(WEIGHTS_SUFFIX) if path.name else path, f"the weights file of {what}")
         return cls((ProtectedFile(path, what), weights))
 
     @classmethod

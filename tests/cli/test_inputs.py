@@ -110,7 +110,7 @@ def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape:
     ("words", "message"),
     [
         ([], "1 of the model's 1 inputs are missing:\n  x: f32[?]\ngive each with --input 'x=FILE.npy'"),
-        (["--input", "y=1"], "the model has no input 'y'; its inputs are 0 x: f32[?]"),
+        (["--input", "y=1"], "the model has no input 'y'; its inputs are x: f32[?] (position 0)"),
         (["--input", "x"], "--input x: NAME=VALUE is expected, such as x=[1,2,3]"),
         (["--input", "=1"], "--input =1: NAME=VALUE is expected"),
         (["--input", "x=1", "--input", "x=2"], "--input gives 'x' twice"),

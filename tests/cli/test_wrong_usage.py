@@ -87,7 +87,7 @@ CASES = [
     ("passes model.xml --rtol x", 2, "--rtol: 'x' is not a tolerance; write for example 1e-4"),
     ("export model.xml --depth -1", 2, "--depth: '-1' is not a number of levels"),
     # inputs
-    (f"run model.xml {GIVEN} --input rat=1", 2, "the model has no input 'rat'; near is rate; its inputs are 0 "),
+    (f"run model.xml {GIVEN} --input rat=1", 2, "the model has no input 'rat'; near is rate; its inputs are "),
     (f"run model.xml {GIVEN} --input rate", 2, "--input rate: NAME=VALUE is expected, such as x=[1,2,3] or x=x.npy"),
     (f"run model.xml {GIVEN} --input rate=[1,2", 2, "input 'rate': '[1,2' is not a JSON literal, such as [1,2,3]: it "),
     (

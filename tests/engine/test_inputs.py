@@ -65,8 +65,9 @@ def test_an_unknown_input_is_answered_with_the_list_of_all(model: Model, key: An
         bind_inputs(model, {key: A})
     near = "near is a; " if key == "A" else ""
     assert str(caught.value) == (
-        f"the model has no input '{key}'; {near}its inputs are 0 a: f32[2] (also: first, shared); "
-        "1 b: i64[?] (also: second, shared); 2 same: f32[1]; 3 same: f32[1]; 4 0: boolean[] (also: flag)"
+        f"the model has no input '{key}'; {near}its inputs are a: f32[2] (also: first, shared) (position 0); "
+        "b: i64[?] (also: second, shared) (position 1); same: f32[1] (position 2); same: f32[1] (position 3); "
+        "0: boolean[] (also: flag) (position 4)"
     )
 
 

@@ -52,19 +52,19 @@ DEBUG = ["debug", "model.xml", "--inputs", "inputs.npz"]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([*RUN, "-o", "model.bin"], "-o model.bin: that is the weights of the model; choose another file"),
+        ([*RUN, "-o", "model.bin"], "-o model.bin: that is the weights file of the model; choose another file"),
         ([*RUN, "-o", "model.xml"], "-o model.xml: that is the model; choose another file"),
-        ([*RUN, "-o", "./sub/../model.bin"], "-o sub/../model.bin: that is the weights of the model"),
-        ([*RUN, "-o", "symbolic.npz"], "-o symbolic.npz: that is the weights of the model"),
-        ([*RUN, "-o", "hard.npz"], "-o hard.npz: that is the weights of the model"),
+        ([*RUN, "-o", "./sub/../model.bin"], "-o sub/../model.bin: that is the weights file of the model"),
+        ([*RUN, "-o", "symbolic.npz"], "-o symbolic.npz: that is the weights file of the model"),
+        ([*RUN, "-o", "hard.npz"], "-o hard.npz: that is the weights file of the model"),
         ([*RUN, "-o", "inputs.npz"], "-o inputs.npz: that is the file of --inputs"),
         ([*RUN, "-o", "rate.npy"], "-o rate.npy: that is input 'rate'"),
-        ([*RUN, "-o", "MODEL.BIN"], "-o MODEL.BIN: that is the weights of the model"),
+        ([*RUN, "-o", "MODEL.BIN"], "-o MODEL.BIN: that is the weights file of the model"),
         ([*RUN, "-o", "other.xml"], "-o other.xml: .xml is the suffix of a model, and arrays would be written"),
         ([*RUN, "-o", "out.svg"], ".svg is the suffix of SVG"),
         ([*RUN, "-o", "sub"], "sub: cannot be written: it is a folder"),
         ([*RUN, "-o", "none/out.npz"], "none/out.npz: cannot be written: there is no folder"),
-        ([*RUN, "--trace", "model.bin"], "--trace model.bin: that is the weights of the model"),
+        ([*RUN, "--trace", "model.bin"], "--trace model.bin: that is the weights file of the model"),
         ([*RUN, "--trace", "new.xml"], "--trace new.xml: .xml is the suffix of a model"),
         ([*RUN, "--trace", "t", "-o", "t"], "-o t: that is the recording"),
         ([*RUN, "-o", "a", "--save-states", "./a"], "--save-states a: that is the file of -o"),
@@ -90,7 +90,7 @@ def test_what_a_run_reads_is_never_written_over(
     ("command", "message"),
     [
         ("history model.xml", "model.xml: that is the model"),
-        ("history model.bin", "model.bin: that is the weights of the model"),
+        ("history model.bin", "model.bin: that is the weights file of the model"),
         ("history other.bin", "other.bin: .bin is the suffix of a model, and commands would be written"),
         ("history script", "script: that is the script"),
         ("history kept", "kept: that is the session"),
@@ -131,7 +131,7 @@ def test_a_recording_and_its_model_are_protected_where_the_run_goes_on_with_it(
         assert main([*words, "run.sqlite"]) == 2
         assert "run.sqlite: that is the recording" in capsys.readouterr().err
     assert main(["run", "--resume", "run.sqlite", "-o", "hard.npz"]) == 2
-    assert "that is the weights of the model" in capsys.readouterr().err
+    assert "that is the weights file of the model" in capsys.readouterr().err
     assert main(["export", "run.sqlite", "--as", "svg", "-o", "run.sqlite"]) == 2
     assert "run.sqlite: that is the recording" in capsys.readouterr().err
     assert contents(folder) == before
@@ -294,7 +294,7 @@ def test_a_protected_file_is_known_by_whatever_path_leads_to_it(
         with pytest.raises(OutputError, match="that is the model"):
             OutputFile(Path(name), COMMANDS, protected).check()
     # Not there yet, and yet it would become the model's.
-    with pytest.raises(OutputError, match="that is the weights of the model"):
+    with pytest.raises(OutputError, match="that is the weights file of the model"):
         OutputFile(Path("Model.BIN"), COMMANDS, protected).check()
     OutputFile(Path("third"), COMMANDS, protected).check()
 

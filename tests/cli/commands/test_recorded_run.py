@@ -58,7 +58,7 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
         ([*RUN, "--trace", "x", "--break", "balance_next if max("], "max("),
         (
             [*RUN, "--trace", str(SAMPLE / "model.bin")],
-            "model.bin: that is the weights of the model",
+            "model.bin: that is the weights file of the model",
         ),
         ([*RUN, "--trace", "no/such/folder/x"], "cannot be written"),
         ([*RUN, "--trace", "x", "--record-iters", "a"], "not a range of iterations"),
