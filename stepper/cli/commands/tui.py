@@ -43,7 +43,7 @@ def _open(options: argparse.Namespace) -> int:
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
     launch = import_module(APPLICATION)
-    keeping = launch.Keeping(
+    keeping = launch.SessionOptions(
         file=options.session,
         fresh=options.fresh or options.script is not None,
         only_stops=options.at is not None,
@@ -64,7 +64,7 @@ def _open(options: argparse.Namespace) -> int:
         opened = models.pop() if models else opened_model(options)
         return _compared(debugger_on(opened, inputs, options, memory), options)
 
-    given = launch.Given(texts, shapes, make)
+    given = launch.InputOptions(texts, shapes, make)
     if inputs is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
         return int(launch.open_inputs(model, given, lines, **look))
