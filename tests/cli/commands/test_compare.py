@@ -83,7 +83,7 @@ def test_the_tolerance_of_one_operation_leaves_the_others(files: Path, capsys: p
         (["--with", "nothing.xml"], 3, "nothing.xml"),
         (["--with", "nothing.npz"], 3, "nothing.npz"),
         (["--with", "nothing"], 2, "cannot be read"),
-        (["--rtol", "-1"], 2, "no tolerance"),
+        (["--rtol", "-1"], 2, "is not a tolerance"),
         (["--tolerance", "f32"], 2, "f32=1e-4"),
         (["--align", "nothing"], 3, "nothing"),
         (["--max-iterations", "2"], 1, None),
