@@ -98,7 +98,7 @@ def test_inputs_of_the_command_line_and_the_reference_are_there(started: Started
         (["--engine-for", "Nothing=numpy"], "no operation of the model has the type 'Nothing'"),
         (["--device", "GPU"], "--device is for OpenVINO"),
         (["--input", "nobody=zeros"], "the model has no input 'nobody'"),
-        (["--shape", "principal=x"], "no list of sizes"),
+        (["--shape", "principal=x"], "not a list of sizes"),
     ],
 )
 def test_options_that_cannot_be_are_refused_before_anybody_chooses(
