@@ -129,7 +129,7 @@ def scalar_text(value: Scalar | None) -> str:
 
 
 def _listed(operands: Sequence[OperandValue]) -> str:
-    return ", ".join(f"{one.input} ({one.layer})" for one in operands)
+    return ", ".join(f"{one.layer} (input {one.input})" for one in operands)
 
 
 def carried_text(carried: Carried | None, address: str, *, named: bool) -> str:
@@ -235,7 +235,7 @@ def inputs_sentence(cause: NonFinite) -> str:
     for word, dirty in (("NaN", with_nan), ("Inf", with_inf)):
         if dirty:
             given = ", as the run was given it" if cause.given and word == _WORDS[cause.kind] else ""
-            parts.append(f"{word} was in input {_listed(dirty)} already{given}")
+            parts.append(f"{word} was in {_listed(dirty)} already{given}")
     return "; ".join([*parts, f"clean: {_listed(clean)}" if clean else "no input was clean"])
 
 

@@ -31,7 +31,7 @@ def test_nan_appears_and_the_clean_inputs_are_named(tmp_path: Path) -> None:
         "breakpoint 1: NaN appears in Divide 'ratio' in iteration 2 of TensorIterator 'divide': "
         "element [0,1], 1 of 2 elements",
         "breakpoint 1: 0 / 0 gives NaN",
-        "breakpoint 1: all its inputs were clean: 0 (Add 'whole'), 1 (Parameter 'b')",
+        "breakpoint 1: all its inputs were clean: Add 'whole' (input 0), Parameter 'b' (input 1)",
     )
 
 
@@ -68,7 +68,7 @@ def test_nan_in_what_the_run_was_given(tmp_path: Path) -> None:
     run.break_when("nan")
     assert stops_both_ways(run) == [after(moments(models.division(), tmp_path, x, y), "whole")[3]]
     run.first()
-    assert "NaN was in input 0 (Parameter 'a') already, as the run was given it; clean: 1" in run.continue_().details[1]
+    assert "NaN was in Parameter 'a' (input 0) already, as the run was given it; clean:" in run.continue_().details[1]
 
 
 def test_a_carried_nan_is_reported_where_it_appeared_only(tmp_path: Path) -> None:
