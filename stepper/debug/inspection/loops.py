@@ -101,8 +101,12 @@ def _condition(inside: Inside) -> ConditionView:
     activation, plan, running = inside.activation, inside.plan, inside.frame.phase is Phase.RUNNING
     result = inside.name(plan.condition_result)
     closed = activation.iteration - 1 if running else activation.iteration
-    if CONDITION in activation.changed and not running:
-        origin = f"set by hand, or Result '{result}' since"
+    said = None  # by the body, at the end of the iteration that has just been closed
+    if closed >= 0 and not running and plan.condition_result is not None:
+        value = slots.current(inside.frame, plan.condition_result)
+        said = None if value is None else explanations.truth(value)
+    if CONDITION in activation.changed and not running and said != activation.condition:
+        origin = "set by hand"
     elif closed < 0 or result is None:
         origin = _control_text(inside, plan.condition, "not connected: the first iteration runs")
     else:

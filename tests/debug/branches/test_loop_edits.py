@@ -228,6 +228,8 @@ def test_a_condition_set_to_true_lets_a_loop_go_on_that_has_ended(tmp_path: Path
     while not debugger.stop.closed:
         debugger.next()
     debugger.set_condition(True)
+    condition = debugger.loop().condition
+    assert condition is not None and condition.sentence == "true (set by hand), so iteration 3 comes"
     # From 0 to -1, of which the body says again that it is not above 0.
     assert outputs(debugger) == [[-1]]
 
