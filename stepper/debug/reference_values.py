@@ -7,7 +7,7 @@ as `debugger.reference`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepper.debug.scopes import frame_of
 from stepper.element_types import Array
@@ -50,6 +50,15 @@ class ReferenceValues(Protocol):
 
     def value_at(self, place: ValuePlace) -> Array | None:
         """Return the value at this place; None where the other run has none. May raise StepperError."""
+
+
+@runtime_checkable
+class ReferenceNotes(Protocol):
+    """Sentences on where the other run failed, such as by a crash; none if it did not."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return them in the order in which it failed."""
 
 
 def path_of(stack: Sequence[Frame]) -> GraphPath:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import value_before, value_in
-from stepper.debug.reference_values import ReferencedValue
+from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
@@ -90,7 +90,9 @@ class StopScope:
         target = self._target(address)
         value = ReferencedValue(target.program, target.slot).value(self._timeline.machine.stack, reference)
         if value is None:
-            raise UsageError(f"{reference.title} has no value for '{address}' here")
+            failed = reference.notes if isinstance(reference, ReferenceNotes) else ()
+            why = f": {failed[-1]}" if failed else ""
+            raise UsageError(f"{reference.title} has no value for '{address}' here{why}")
         return value
 
     def iteration(self) -> int:

@@ -71,6 +71,11 @@ class OperationValues:
         self.title = title
         self._peer = peer
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return where the runtime crashed, or met a limit."""
+        return self._peer.notes
+
     def value_at(self, place: ValuePlace) -> Array | None:
         """Return the value at this place."""
         frame = place.frame

@@ -31,7 +31,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
-from stepper.errors import ExecutionError
+from stepper.errors import ExecutionError, UsageError
 from stepper.ir.sites import LayerSite, layer_data
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import debugger
@@ -125,6 +125,24 @@ class Zeros(ReferenceValues):
     def value_at(self, spot: ValuePlace) -> Array | None:
         value = spot.frame.values[spot.frame.program.slots[spot.layer.id, spot.output]]
         return np.zeros_like(value)
+
+
+class Crashed(ReferenceValues):
+    """A reference whose runtime ended before it had any value."""
+
+    title = "OpenVINO"
+    notes = ("OpenVINO crashed (signal 11) in 'sum'",)
+
+    def value_at(self, place: ValuePlace) -> Array | None:
+        return None
+
+
+def test_a_reference_that_crashed_says_so_where_it_has_no_value(tmp_path: Path) -> None:
+    run = walk(tmp_path)
+    run.reference = Crashed()
+    run.run_to("sum")
+    with pytest.raises(UsageError, match=r"OpenVINO has no value for 'sum' here: OpenVINO crashed \(signal 11\)"):
+        run.evaluate("ref(sum)")
 
 
 def test_the_distance_from_a_reference_is_a_cause_too(tmp_path: Path) -> None:
