@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepper.debug.iterations.sweep import SweepView
 
 
-class Happening(Enum):
+class TimelineEventKind(Enum):
     """Kind of an event on the timeline."""
 
     STOP = auto()
@@ -43,7 +43,7 @@ class TimelineEvent(Struct, frozen=True):
     tick: int
     run: LoopRun | None
     iteration: int
-    kind: Happening
+    kind: TimelineEventKind
     text: str
     place: tuple[int, int] | None = None
 
@@ -81,7 +81,7 @@ class State(Struct, frozen=True, eq=False):
     `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which
     is looked at (u and d move it). `loop` is the loop that runs in or around that frame, at the depth `loop_depth`.
     `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
-    a screen asks for them (Pictures.look_at_cells, look_at_time).
+    a screen asks for them (ShowCells, ShowTime).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `ending` is there at the end of the run. `output_names` are those of the model's
     outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has

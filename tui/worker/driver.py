@@ -60,7 +60,7 @@ class Driver:
 
     _debugger: Debugger
     _interpreter: Interpreter
-    _pictures: Snapshots
+    _snapshots: Snapshots
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Driver:
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
-        self._pictures = Snapshots(debugger, self._interpreter.session, self._name, self.log)
+        self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self.log)
         debugger.breakpoints.sink = self._hear
         self.is_open = True
 
@@ -285,14 +285,14 @@ class Driver:
         if isinstance(job, Asked):
             self._app.post_message(self._found(job))
             if job.title:
-                self._pictures.after("")
+                self._snapshots.after("")
                 self._stand()
                 self._show(None)
             return
         if isinstance(job, ExecuteLine):
             self._show(self._reply(job))
             return
-        self._pictures.adjust(job)
+        self._snapshots.adjust(job)
         self._show(None)
 
     def _found(self, asked: Asked) -> Answered:
@@ -326,7 +326,7 @@ class Driver:
                 self._command = ""
                 # A pause that came too late must not stop the next one.
                 self._debugger.machine.request_pause(wanted=False)
-        self._pictures.after(run_failure)
+        self._snapshots.after(run_failure)
         lines = (*self._take_log(), *(failure.splitlines() if failure else answer.lines))
         self._stand()
         self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
@@ -353,7 +353,7 @@ class Driver:
 
     def _show(self, reply: Reply | None) -> None:
         try:
-            state = self._pictures.take()
+            state = self._snapshots.take()
         except Exception as error:
             self._app.post_message(FaultFound("picture", repr(error)))
             return
@@ -372,7 +372,7 @@ class Driver:
             self._debugger.machine.request_pause(wanted=False)
         try:
             self._debugger.timeline.prove()
-            return self._pictures.fill(lambda: self._waiting > 0)
+            return self._snapshots.fill(lambda: self._waiting > 0)
         except StepperError:
             return False
         except Exception as error:  # the worker must not die of it

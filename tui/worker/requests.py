@@ -42,7 +42,7 @@ class Asked(Struct, frozen=True):
     gives_way: bool = False
 
 
-# --- other pictures from now on: carried out by Pictures.adjust ------------------------------------------------------
+# --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------
 
 
 class ShowStatistic(Struct, frozen=True):

@@ -21,7 +21,7 @@ from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
 from stepper.ir.lowering import without_loops
-from tui.state import Happening, Lists, State, TimelineEvent
+from tui.state import Lists, State, TimelineEvent, TimelineEventKind
 from tui.worker.event_log import EventLog
 from tui.worker.requests import (
     Adjustment,
@@ -72,7 +72,7 @@ class Snapshots:
         self.statistics = IterationStatistics(debugger.timeline)
         self._comparer: StopComparer | None = None
         self._is_comparing: bool | None = None
-        self._events: dict[tuple[int, Happening], TimelineEvent] = {}
+        self._events: dict[tuple[int, TimelineEventKind], TimelineEvent] = {}
         self._course = _course(debugger)
         self._failure: tuple[int, str] = (-1, "")
         self._cells: tuple[int, int] | None = None
@@ -150,14 +150,14 @@ class Snapshots:
                 self._sweeps.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
-                self._note(Happening.EDIT, "edited")
+                self._note(TimelineEventKind.EDIT, "edited")
         stop = debugger.stop
         cause = stop.cause
         if cause is not None and cause.trigger is Trigger.BREAKPOINT and stop.tick == tick:
-            self._note(Happening.STOP, stop_sentences((cause,))[0])
+            self._note(TimelineEventKind.STOP, stop_sentences((cause,))[0])
         self._failure = (tick, failure) if failure else (-1, "")
 
-    def _note(self, kind: Happening, text: str) -> None:
+    def _note(self, kind: TimelineEventKind, text: str) -> None:
         stack = self._debugger.machine.stack
         depth = innermost_loop(stack)
         if depth is None or len(self._events) >= MOST_EVENTS:
@@ -167,12 +167,12 @@ class Snapshots:
             tick = self._debugger.machine.tick
             self._events[tick, kind] = TimelineEvent(tick, level.run, level.iteration, kind, text, self._place(kind))
 
-    def _place(self, kind: Happening) -> tuple[int, int] | None:
+    def _place(self, kind: TimelineEventKind) -> tuple[int, int] | None:
         """Return the operation just executed; of an edit that whose value was changed."""
         machine, timeline = self._debugger.machine, self._debugger.timeline
         frame = machine.stack[-1]
         index = frame.pc - 1 if frame.phase is Phase.RUNNING else len(frame.program.operations) - 1
-        if kind is Happening.EDIT:
+        if kind is TimelineEventKind.EDIT:
             edit = timeline.edits[machine.tick][-1]
             if not isinstance(edit, ValueEdit):
                 return None

@@ -17,7 +17,7 @@ from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, number
 from tui.screens.grid.columns import NUMBERED
-from tui.state import Happening, State
+from tui.state import State, TimelineEventKind
 from tui.theme import GLYPHS
 
 LEVELS: Final = 12
@@ -144,9 +144,9 @@ LETTERS = "IN"
 _THIN = Style(bold=False)
 
 
-def happenings(state: State, frame: FrameView | None, edited: str) -> dict[Cell, str]:
+def event_marks(state: State, frame: FrameView | None, edited: str) -> dict[Cell, str]:
     """Return the glyphs of stops and edits in this run of a frame, by cell."""
-    glyphs = {Happening.STOP: GLYPHS["break"], Happening.EDIT: edited}
+    glyphs = {TimelineEventKind.STOP: GLYPHS["break"], TimelineEventKind.EDIT: edited}
     return {
         Cell(event.iteration, event.place[1]): glyphs[event.kind]
         for event in state.events

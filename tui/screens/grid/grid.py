@@ -16,7 +16,7 @@ from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid
-from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, happenings
+from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
 from tui.screens.timeline.bar import outside_text
 from tui.state import State
@@ -146,7 +146,7 @@ class Grid(Pane):
             self._follow()
         elif self.picked is not None and state.cursor is not None:
             self.picked = Cell(self.picked.iteration, state.cursor)
-        self._happened = happenings(state, self.frame, self.look.edited)
+        self._happened = event_marks(state, self.frame, self.look.edited)
         self.changed()
 
     def _follow(self) -> None:

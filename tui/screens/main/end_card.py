@@ -16,7 +16,7 @@ from tui.keys.keymap import key_for
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, elements, printable, width_of, wrapped
 from tui.screens.main.value import MOST_AT_ONCE
-from tui.state import Happening, State
+from tui.state import State, TimelineEventKind
 
 _WORD: Final = 12
 _MOST_LOOPS: Final = 6
@@ -127,8 +127,10 @@ class EndCard(Pane):
 
     def _stop_lines(self) -> list[tuple[str, str]]:
         """How often which breakpoint has stopped the run, and edits."""
-        stops = Counter(event.text.partition(":")[0] for event in self.state.events if event.kind is Happening.STOP)
-        edits = sum(event.kind is Happening.EDIT for event in self.state.events)
+        stops = Counter(
+            event.text.partition(":")[0] for event in self.state.events if event.kind is TimelineEventKind.STOP
+        )
+        edits = sum(event.kind is TimelineEventKind.EDIT for event in self.state.events)
         words = [f"{printable(name)} stopped {_times(count)}" for name, count in stops.items()]
         words += [f"edited {_times(edits)}"] if edits else []
         return [(", ".join(words), "")] if words else []

@@ -12,16 +12,16 @@ from stepper.debug.stop_scope import WatchReading
 from tui.paint.names import carried_name, expression_name, layer_name
 from tui.paint.rows import Row, clip, number, padded, printable, short_count, spark, spread
 from tui.screens.main.frames import COUNTED
-from tui.screens.timeline.time_axis import ScrubbedPane
+from tui.screens.timeline.time_axis import TimeAxisPane
 from tui.screens.timeline.track_values import carried_value, measured, number_in, value_of
-from tui.state import Happening, State, TimelineEvent
+from tui.state import State, TimelineEvent, TimelineEventKind
 from tui.theme import GLYPHS
 
 _STEPS: Final = tuple(digit * 10**power for power in range(9) for digit in (1, 2, 5))
-HAPPENINGS: Final = {
-    Happening.STOP: (GLYPHS["break-if"], "edit"),
-    Happening.EDIT: (GLYPHS["edit"], "edit"),
-    Happening.FAILURE: ("✗", "bad"),
+EVENT_MARKS: Final = {
+    TimelineEventKind.STOP: (GLYPHS["break-if"], "edit"),
+    TimelineEventKind.EDIT: (GLYPHS["edit"], "edit"),
+    TimelineEventKind.FAILURE: ("✗", "bad"),
 }
 
 
@@ -55,7 +55,7 @@ class Scale(Struct, frozen=True):
         return max(0, min(-(-(cell // self.slot) * self.total // self.bins), self.total - 1))
 
 
-class TimelineBar(ScrubbedPane):
+class TimelineBar(TimeAxisPane):
     """The iterations of the loop around what is looked at: a number line, one row a watched value, events."""
 
     follows_selection: ClassVar[bool] = False
@@ -207,11 +207,11 @@ class TimelineBar(ScrubbedPane):
     def _event(self, event: TimelineEvent | None, *, is_now: bool) -> tuple[str, str]:
         if event is None:
             return f"{GLYPHS['now']} now", "accent"
-        glyph, tone = HAPPENINGS[event.kind]
+        glyph, tone = EVENT_MARKS[event.kind]
         words = {"breakpoint": "b"}
         first = event.text.split(":")[0].split()
         label = words.get(first[0], first[0]) + (first[1] if len(first) > 1 and first[0] == "breakpoint" else "")
-        return f"{glyph} {label}", "accent" if is_now and event.kind is Happening.STOP else tone
+        return f"{glyph} {label}", "accent" if is_now and event.kind is TimelineEventKind.STOP else tone
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from tui.paint.pane import Host
 from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
-from tui.screens.timeline.bar import HAPPENINGS, outside_text
-from tui.screens.timeline.time_axis import STEPS, ScrubbedPane, TimeSpan
+from tui.screens.timeline.bar import EVENT_MARKS, outside_text
+from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.track_values import carried_value, measured, value_of
 from tui.state import State
 from tui.theme import GLYPHS
@@ -53,7 +53,7 @@ class _Band(NamedTuple):
         return "█" if level >= 8 else _EIGHTHS[max(level, 0)]
 
 
-class TimelineChart(ScrubbedPane):
+class TimelineChart(TimeAxisPane):
     """The iterations of the loop around what is looked at, from 5 to millions.
 
     A column is one iteration while they fit, else many: then it shows NaN before Inf before the largest magnitude.
@@ -311,7 +311,7 @@ class TimelineChart(ScrubbedPane):
         found = []
         for event in self.state.events:
             if event.run == run:
-                glyph, tone = HAPPENINGS[event.kind]
+                glyph, tone = EVENT_MARKS[event.kind]
                 words = event.text.partition(":")[0].split()
                 label = f"b{words[1]}" if words[0] == "breakpoint" and len(words) > 1 else words[0]
                 found.append((event.iteration, f"{glyph} {printable(label)}", tone))

@@ -11,7 +11,7 @@ from tui.paint.pane import Pane
 from tui.paint.rows import Row, short_count
 
 
-class ScrubbedPane(Pane):
+class TimeAxisPane(Pane):
     """Time goes to the right. A subclass says which iteration stands where."""
 
     NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]]
