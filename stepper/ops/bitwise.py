@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepper.element_types import Array
 from stepper.ops.broadcasting import broadcasting
+from stepper.ops.real_functions import plain
 from stepper.ops.registry import kernel
 
 bitwise_and = kernel("BitwiseAnd", 13, direct=np.bitwise_and)(
@@ -22,12 +22,7 @@ bitwise_xor = kernel("BitwiseXor", 13, direct=np.bitwise_xor)(
 )
 
 
-@kernel("BitwiseNot", 13, direct=np.bitwise_not)
-def bitwise_not(x: Array) -> Array:
-    """Return every bit inverted."""
-    return np.bitwise_not(x)
-
-
+bitwise_not = kernel("BitwiseNot", 13, direct=np.bitwise_not)(plain(np.bitwise_not, "Return every bit inverted."))
 bitwise_left_shift = kernel("BitwiseLeftShift", 15, direct=np.left_shift)(
     broadcasting(np.left_shift, "Return the bits of a moved up by b places.")
 )

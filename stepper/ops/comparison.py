@@ -9,6 +9,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.ops.broadcasting import broadcasting
+from stepper.ops.real_functions import plain
 from stepper.ops.registry import kernel
 
 equal = kernel("Equal", 1, direct=np.equal)(broadcasting(np.equal, "Return True if a = b."))
@@ -28,22 +29,11 @@ logical_xor = kernel("LogicalXor", 1, 2, direct=np.logical_xor)(
 )
 
 
-@kernel("LogicalNot", 1, direct=np.logical_not)
-def logical_not(x: Array) -> Array:
-    """Return True if x does not hold."""
-    return np.logical_not(x)
-
-
-@kernel("IsNaN", 10, direct=np.isnan)
-def is_nan(x: Array) -> Array:
-    """Return True if x is not a number."""
-    return np.isnan(x)
-
-
-@kernel("IsFinite", 10, direct=np.isfinite)
-def is_finite(x: Array) -> Array:
-    """Return True if x is neither infinite nor NaN."""
-    return np.isfinite(x)
+logical_not = kernel("LogicalNot", 1, direct=np.logical_not)(plain(np.logical_not, "Return True if x does not hold."))
+is_nan = kernel("IsNaN", 10, direct=np.isnan)(plain(np.isnan, "Return True if x is not a number."))
+is_finite = kernel("IsFinite", 10, direct=np.isfinite)(
+    plain(np.isfinite, "Return True if x is neither infinite nor NaN.")
+)
 
 
 @kernel("IsInf", 10, direct=np.isinf)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.windows import AutoPad, WindowedAxis, last_axes, padded, per_axis, under_windows, windowed_axes
 
 Ints = tuple[int, ...]
@@ -25,31 +25,6 @@ Ints = tuple[int, ...]
 _LARGEST_COLUMNS: Final = 64 * 2**20
 """Bytes that the elements under all windows may take when laid out for one matrix product."""
 _U1: Final = ELEMENT_TYPES["u1"].dtype
-
-
-@kernel("Convolution", 1)
-def convolution(
-    data: Array,
-    filters: Array,
-    *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
-) -> Array:
-    """Return filters [O, I, ...] slid over data [N, I, ...]."""
-    _check_ranks(data, filters, data.ndim)
-    grouped = filters.reshape(1, *filters.shape)
-    return group_convolution(
-        data,
-        grouped,
-        strides=strides,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        dilations=dilations,
-        auto_pad=auto_pad,
-    )
 
 
 @kernel("GroupConvolution", 1)
@@ -69,6 +44,14 @@ def group_convolution(
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
     axes = windowed_axes(data.shape[2:], filters.shape[3:], strides, dilations, pads_begin, pads_end, auto_pad)
     return narrowed(correlation(padded(widened(data), axes, 0), widened(filters), axes), data.dtype)
+
+
+@kernel("Convolution", 1)
+@attributes_of(group_convolution)
+def convolution(data: Array, filters: Array, **attributes: Any) -> Array:
+    """Return filters [O, I, ...] slid over data [N, I, ...]."""
+    _check_ranks(data, filters, data.ndim)
+    return group_convolution(data, filters.reshape(1, *filters.shape), **attributes)
 
 
 def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Array:
@@ -94,34 +77,6 @@ def _correlation_by_element(data: Array, filters: Array, axes: Sequence[Windowed
         under = data[last_axes(slices)].reshape(len(data), groups, inputs, counts)
         result += np.matmul(filters[last_axes(position)], under)
     return result
-
-
-@kernel("ConvolutionBackpropData", 1)
-def convolution_backprop_data(
-    data: Array,
-    filters: Array,
-    output_shape: Array | None = None,
-    *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
-    output_padding: Ints = (),
-) -> Array:
-    """Return the transpose of a convolution: filters [I, O, ...] added to the output at each element of [N, I, ...]."""
-    _check_ranks(data, filters, data.ndim)
-    return group_convolution_backprop_data(
-        data,
-        filters.reshape(1, *filters.shape),
-        output_shape,
-        strides=strides,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        dilations=dilations,
-        auto_pad=auto_pad,
-        output_padding=output_padding,
-    )
 
 
 @kernel("GroupConvolutionBackpropData", 1)
@@ -153,6 +108,16 @@ def group_convolution_backprop_data(
     padding = per_axis("output_padding", output_padding, spatial)
     begins, sizes = _transposed_output(axes, padding, auto_pad, output_shape)
     return narrowed(_transposed(widened(data), widened(filters), axes, begins, sizes), data.dtype)
+
+
+@kernel("ConvolutionBackpropData", 1)
+@attributes_of(group_convolution_backprop_data)
+def convolution_backprop_data(
+    data: Array, filters: Array, output_shape: Array | None = None, **attributes: Any
+) -> Array:
+    """Return the transpose of a convolution: filters [I, O, ...] added to the output at each element of [N, I, ...]."""
+    _check_ranks(data, filters, data.ndim)
+    return group_convolution_backprop_data(data, filters.reshape(1, *filters.shape), output_shape, **attributes)
 
 
 def _transposed_output(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,40 +16,11 @@ from stepper.errors import KernelError
 from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.sampling import bilinear
 from stepper.ops.windows import AutoPad, WindowedAxis, windowed_axes
 
 Ints = tuple[int, ...]
-
-
-@kernel("DeformableConvolution", 1)
-def deformable_convolution_1(
-    data: Array,
-    offsets: Array,
-    filters: Array,
-    *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
-    group: int = 1,
-    deformable_group: int = 1,
-) -> Array:
-    """Return the result of DeformableConvolution-8 without a mask."""
-    return deformable_convolution(
-        data,
-        offsets,
-        filters,
-        strides=strides,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        dilations=dilations,
-        auto_pad=auto_pad,
-        group=group,
-        deformable_group=deformable_group,
-    )
 
 
 @kernel("DeformableConvolution", 8)
@@ -84,6 +56,13 @@ def deformable_convolution(
     weights = widened(filters).reshape(group, outputs // group, terms)
     result = np.matmul(weights, sampled.reshape(batch, group, terms, counts))
     return narrowed(result.reshape(batch, outputs, *(axis.count for axis in axes)), data.dtype)
+
+
+@kernel("DeformableConvolution", 1)
+@attributes_of(deformable_convolution, without=["bilinear_interpolation_pad"])
+def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attributes: Any) -> Array:
+    """Return the result of DeformableConvolution-8 without a mask."""
+    return deformable_convolution(data, offsets, filters, **attributes)
 
 
 def _check_groups(

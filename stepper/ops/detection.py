@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -18,29 +18,36 @@ from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.boxes import refined, surviving
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
 
-class _DetectionSettings(Struct, frozen=True):
+class _DetectionSettings(Struct, frozen=True, kw_only=True):
     """The attributes of DetectionOutput."""
 
-    background_label_id: int
-    top_k: int
-    keep_top_k: int
-    variance_encoded_in_target: bool
-    code_type: str
-    share_location: bool
-    nms_threshold: float
-    confidence_threshold: float
-    clip_after_nms: bool
-    clip_before_nms: bool
-    decrease_label_id: bool
-    normalized: bool
-    input_height: int
-    input_width: int
-    objectness_score: float
+    background_label_id: int = 0
+    top_k: int = -1
+    variance_encoded_in_target: bool = False
+    keep_top_k: tuple[int, ...]
+    code_type: CodeType = "caffe.PriorBoxParameter.CORNER"
+    share_location: bool = True
+    nms_threshold: float = 0.0
+    confidence_threshold: float = 0.0
+    clip_after_nms: bool = False
+    clip_before_nms: bool = False
+    decrease_label_id: bool = False
+    normalized: bool = False
+    input_height: int = 1
+    input_width: int = 1
+    objectness_score: float = 0.0
+
+    @property
+    def most_kept(self) -> int:
+        """Number of boxes of an image that are kept; not positive: all."""
+        if not self.keep_top_k:
+            raise KernelError("the attribute 'keep_top_k' is empty")
+        return self.keep_top_k[0]
 
 
 class _Predictions(Struct, frozen=True):
@@ -51,6 +58,7 @@ class _Predictions(Struct, frozen=True):
 
 
 @kernel("DetectionOutput", 1)
+@attributes_of(_DetectionSettings)
 def detection_output_1(
     box_logits: Array,
     class_preds: Array,
@@ -59,64 +67,26 @@ def detection_output_1(
     aux_box_preds: Array | None = None,
     *,
     num_classes: int,
-    background_label_id: int = 0,
-    top_k: int = -1,
-    variance_encoded_in_target: bool = False,
-    keep_top_k: tuple[int, ...],
-    code_type: CodeType = "caffe.PriorBoxParameter.CORNER",
-    share_location: bool = True,
-    nms_threshold: float = 0.0,
-    confidence_threshold: float = 0.0,
-    clip_after_nms: bool = False,
-    clip_before_nms: bool = False,
-    decrease_label_id: bool = False,
-    normalized: bool = False,
-    input_height: int = 1,
-    input_width: int = 1,
-    objectness_score: float = 0.0,
+    **attributes: Any,
 ) -> Array:
     """Return [image, class, score, x1, y1, x2, y2] of the best boxes of each class; image -1 ends a short list."""
-    settings = _DetectionSettings(
-        *(background_label_id, top_k, _first(keep_top_k), variance_encoded_in_target, code_type, share_location),
-        *(nms_threshold, confidence_threshold, clip_after_nms, clip_before_nms, decrease_label_id),
-        *(normalized, input_height, input_width, objectness_score),
-    )
     inputs = (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
-    return _detection_output(inputs, num_classes, settings)
+    return _detection_output(inputs, num_classes, _DetectionSettings(**attributes))
 
 
 @kernel("DetectionOutput", 8)
+@attributes_of(_DetectionSettings)
 def detection_output(
     box_logits: Array,
     class_preds: Array,
     proposals: Array,
     aux_class_preds: Array | None = None,
     aux_box_preds: Array | None = None,
-    *,
-    background_label_id: int = 0,
-    top_k: int = -1,
-    variance_encoded_in_target: bool = False,
-    keep_top_k: tuple[int, ...],
-    code_type: CodeType = "caffe.PriorBoxParameter.CORNER",
-    share_location: bool = True,
-    nms_threshold: float = 0.0,
-    confidence_threshold: float = 0.0,
-    clip_after_nms: bool = False,
-    clip_before_nms: bool = False,
-    decrease_label_id: bool = False,
-    normalized: bool = False,
-    input_height: int = 1,
-    input_width: int = 1,
-    objectness_score: float = 0.0,
+    **attributes: Any,
 ) -> Array:
     """DetectionOutput-1 with the number of classes told by the shapes."""
-    settings = _DetectionSettings(
-        *(background_label_id, top_k, _first(keep_top_k), variance_encoded_in_target, code_type, share_location),
-        *(nms_threshold, confidence_threshold, clip_after_nms, clip_before_nms, decrease_label_id),
-        *(normalized, input_height, input_width, objectness_score),
-    )
     inputs = (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
-    return _detection_output(inputs, None, settings)
+    return _detection_output(inputs, None, _DetectionSettings(**attributes))
 
 
 @kernel("RegionYolo", 1)
@@ -156,12 +126,6 @@ def region_yolo(
     return result.reshape(*data.shape[:first], math.prod(data.shape[first : last + 1]), *data.shape[last + 1 :])
 
 
-def _first(keep_top_k: tuple[int, ...]) -> int:
-    if not keep_top_k:
-        raise KernelError("the attribute 'keep_top_k' is empty")
-    return keep_top_k[0]
-
-
 def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, settings: _DetectionSettings) -> Array:
     box_logits, class_preds, proposals, aux_scores, aux_boxes = inputs
     assert box_logits is not None and class_preds is not None and proposals is not None
@@ -172,7 +136,7 @@ def _detection_output(inputs: Sequence[Array | None], num_classes: int | None, s
     predictions = _decoded(box_logits, class_preds, proposals, (priors, classes), aux_scores, aux_boxes, settings)
     images = len(box_logits)
     limit = (
-        settings.keep_top_k if settings.keep_top_k > 0 else classes * (settings.top_k if settings.top_k > 0 else priors)
+        settings.most_kept if settings.most_kept > 0 else classes * (settings.top_k if settings.top_k > 0 else priors)
     )
     ensure_allocatable((images * limit, 7), np.float32)
     output, count = np.zeros((images * limit, 7), np.float32), 0
@@ -249,8 +213,8 @@ def _of_image(boxes: Array, scores: Array, settings: _DetectionSettings) -> Arra
     )
     labels = np.concatenate([np.full(len(kept), label) for label, kept in found.items()] or [np.zeros(0, np.int64)])
     kept = np.concatenate([*found.values(), np.zeros(0, np.int64)])
-    if 0 <= settings.keep_top_k < len(kept):
-        order = np.lexsort((kept, -scores[labels, kept]))[: settings.keep_top_k]
+    if 0 <= settings.most_kept < len(kept):
+        order = np.lexsort((kept, -scores[labels, kept]))[: settings.most_kept]
         order = order[np.argsort(labels[order], kind="stable")]
         labels, kept = labels[order], kept[order]
     coordinates = boxes[np.zeros_like(labels) if settings.share_location else labels, kept]

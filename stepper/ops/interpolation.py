@@ -17,7 +17,7 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.resampling import Coordinates, Mode, Nearest, Resizing, cubic_weights
 from stepper.ops.sampling import pixels
 
@@ -49,38 +49,6 @@ def interpolate_1(
     return _resized(padded, _resizings(padded, named, sizes, None, how, antialias, -0.75))
 
 
-@kernel("Interpolate", 4)
-def interpolate_4(
-    image: Array,
-    output_shape: Array,
-    scales: Array,
-    axes: Array | None = None,
-    *,
-    mode: Mode = "nearest",
-    shape_calculation_mode: Literal["sizes", "scales"] = "sizes",
-    coordinate_transformation_mode: Coordinates = "half_pixel",
-    nearest_mode: Nearest = "round_prefer_floor",
-    antialias: bool = False,
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    cube_coeff: float = -0.75,
-) -> Array:
-    """Return the axes (all, if not given) resized to the output shape or by the scales."""
-    return interpolate_11(
-        image,
-        scales if shape_calculation_mode == "scales" else output_shape,
-        axes,
-        mode=mode,
-        shape_calculation_mode=shape_calculation_mode,
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        nearest_mode=nearest_mode,
-        antialias=antialias,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        cube_coeff=cube_coeff,
-    )
-
-
 @kernel("Interpolate", 11)
 def interpolate_11(
     image: Array,
@@ -108,6 +76,22 @@ def interpolate_11(
         sizes = _sizes(scales_or_sizes, named)
     how = {"mode": mode, "coordinates": coordinate_transformation_mode, "nearest": nearest_mode}
     return _resized(padded, _resizings(padded, named, sizes, scales, how, antialias, cube_coeff))
+
+
+@kernel("Interpolate", 4)
+@attributes_of(interpolate_11)
+def interpolate_4(
+    image: Array,
+    output_shape: Array,
+    scales: Array,
+    axes: Array | None = None,
+    *,
+    shape_calculation_mode: Literal["sizes", "scales"] = "sizes",
+    **attributes: Any,
+) -> Array:
+    """Return the axes (all, if not given) resized to the output shape or by the scales."""
+    how = scales if shape_calculation_mode == "scales" else output_shape
+    return interpolate_11(image, how, axes, shape_calculation_mode=shape_calculation_mode, **attributes)
 
 
 def _resizings(

@@ -17,7 +17,7 @@ from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
 from stepper.ops.axes import shape_text
 from stepper.ops.boxes import overlaps
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.rotated_boxes import corners, rotated_overlaps
 
 BoxEncoding = Literal["corner", "center"]
@@ -38,39 +38,6 @@ class _Rules(Struct, frozen=True):
     silences: Callable[[Array, float], Array]
 
 
-@kernel("NonMaxSuppression", 1)
-def non_max_suppression_1(
-    boxes: Array,
-    scores: Array,
-    max_output_boxes_per_class: Any = 0,
-    iou_threshold: Any = 0.0,
-    score_threshold: Any = 0.0,
-    *,
-    box_encoding: BoxEncoding = "corner",
-    sort_result_descending: bool = True,
-) -> Array:
-    """Return [batch, class, box] of each selected box."""
-    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
-    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, I64)[0]
-
-
-@kernel("NonMaxSuppression", 3, 4)
-def non_max_suppression_3(
-    boxes: Array,
-    scores: Array,
-    max_output_boxes_per_class: Any = 0,
-    iou_threshold: Any = 0.0,
-    score_threshold: Any = 0.0,
-    *,
-    box_encoding: BoxEncoding = "corner",
-    sort_result_descending: bool = True,
-    output_type: ElementType = I64,
-) -> Array:
-    """Return [batch, class, box] of each selected box, in `output_type`."""
-    rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold)
-    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)[0]
-
-
 @kernel("NonMaxSuppression", 5, 9)
 def non_max_suppression(
     boxes: Array,
@@ -87,6 +54,36 @@ def non_max_suppression(
     """Return [batch, class, box] and [batch, class, score] of each selected box, and how many there are."""
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
     return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)
+
+
+@kernel("NonMaxSuppression", 1)
+@attributes_of(non_max_suppression, without=["output_type"])
+def non_max_suppression_1(
+    boxes: Array,
+    scores: Array,
+    max_output_boxes_per_class: Any = 0,
+    iou_threshold: Any = 0.0,
+    score_threshold: Any = 0.0,
+    **attributes: Any,
+) -> Array:
+    """Return [batch, class, box] of each selected box."""
+    limits = (max_output_boxes_per_class, iou_threshold, score_threshold)
+    return non_max_suppression(boxes, scores, *limits, **attributes)[0]
+
+
+@kernel("NonMaxSuppression", 3, 4)
+@attributes_of(non_max_suppression)
+def non_max_suppression_3(
+    boxes: Array,
+    scores: Array,
+    max_output_boxes_per_class: Any = 0,
+    iou_threshold: Any = 0.0,
+    score_threshold: Any = 0.0,
+    **attributes: Any,
+) -> Array:
+    """Return [batch, class, box] of each selected box, in `output_type`."""
+    limits = (max_output_boxes_per_class, iou_threshold, score_threshold)
+    return non_max_suppression(boxes, scores, *limits, **attributes)[0]
 
 
 @kernel("NMSRotated", 13)

@@ -17,7 +17,7 @@ from stepper.errors import KernelError
 from stepper.ops.axes import integers, normalize_axis, shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.windows import AutoPad, Rounding, WindowedAxis, padded, windowed_axes
 
 Ints = tuple[int, ...]
@@ -58,28 +58,10 @@ def avg_pool(
 
 
 @kernel("AvgPool", 1, 14)
-def avg_pool_1(
-    data: Array,
-    *,
-    kernel: Ints,
-    strides: Ints,
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    exclude_pad: bool = True,
-    rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
-) -> Array:
+@attributes_of(avg_pool, without=["dilations"])
+def avg_pool_1(data: Array, **attributes: Any) -> Array:
     """Return the result of AvgPool-16 without dilations."""
-    return avg_pool(
-        data,
-        kernel=kernel,
-        strides=strides,
-        pads_begin=pads_begin,
-        pads_end=pads_end,
-        exclude_pad=exclude_pad,
-        rounding_type=rounding_type,
-        auto_pad=auto_pad,
-    )
+    return avg_pool(data, **attributes)
 
 
 @kernel("MaxPool", 1)

@@ -19,30 +19,30 @@ from stepper.ops.axes import shape_text
 from stepper.ops.boxes import refined, surviving
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.roi_sampling import round_half_away
 
 _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
 
 
-class _ProposalRules(Struct, frozen=True):
+class _ProposalRules(Struct, frozen=True, kw_only=True):
     """The attributes of Proposal."""
 
-    base_size: int
-    pre_nms_topn: int
-    post_nms_topn: int
-    nms_thresh: float
-    feat_stride: int
-    min_size: int
-    ratio: tuple[float, ...]
-    scale: tuple[float, ...]
-    clip_before_nms: bool
-    clip_after_nms: bool
-    normalize: bool
-    box_size_scale: float
-    box_coordinate_scale: float
-    framework: str
+    base_size: int = 0
+    pre_nms_topn: int = 0
+    post_nms_topn: int = 0
+    nms_thresh: float = 0.0
+    feat_stride: int = 1
+    min_size: int = 1
+    ratio: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    clip_before_nms: bool = True
+    clip_after_nms: bool = False
+    normalize: bool = False
+    box_size_scale: float = 1.0
+    box_coordinate_scale: float = 1.0
+    framework: str = ""
 
     @property
     def pixel(self) -> float:
@@ -60,61 +60,17 @@ class _ProposalRules(Struct, frozen=True):
 
 
 @kernel("Proposal", 1)
-def proposal_1(
-    class_probs: Array,
-    bbox_deltas: Array,
-    image_shape: Array,
-    *,
-    base_size: int = 0,
-    pre_nms_topn: int = 0,
-    post_nms_topn: int = 0,
-    nms_thresh: float = 0.0,
-    feat_stride: int = 1,
-    min_size: int = 1,
-    ratio: tuple[float, ...] = (),
-    scale: tuple[float, ...] = (),
-    clip_before_nms: bool = True,
-    clip_after_nms: bool = False,
-    normalize: bool = False,
-    box_size_scale: float = 1.0,
-    box_coordinate_scale: float = 1.0,
-    framework: str = "",
-) -> Array:
+@attributes_of(_ProposalRules)
+def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attributes: Any) -> Array:
     """Return [batch, x1, y1, x2, y2] of the best anchors; -1 as the batch ends a shorter list."""
-    settings = _ProposalRules(
-        *(base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms),
-        *(clip_after_nms, normalize, box_size_scale, box_coordinate_scale, framework),
-    )
-    return _proposals(class_probs, bbox_deltas, image_shape, settings)[0]
+    return _proposals(class_probs, bbox_deltas, image_shape, _ProposalRules(**attributes))[0]
 
 
 @kernel("Proposal", 4)
-def proposal(
-    class_probs: Array,
-    bbox_deltas: Array,
-    image_shape: Array,
-    *,
-    base_size: int = 0,
-    pre_nms_topn: int = 0,
-    post_nms_topn: int = 0,
-    nms_thresh: float = 0.0,
-    feat_stride: int = 1,
-    min_size: int = 1,
-    ratio: tuple[float, ...] = (),
-    scale: tuple[float, ...] = (),
-    clip_before_nms: bool = True,
-    clip_after_nms: bool = False,
-    normalize: bool = False,
-    box_size_scale: float = 1.0,
-    box_coordinate_scale: float = 1.0,
-    framework: str = "",
-) -> tuple[Array, Array]:
+@attributes_of(_ProposalRules)
+def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attributes: Any) -> tuple[Array, Array]:
     """Proposal-1 and the score of each box."""
-    settings = _ProposalRules(
-        *(base_size, pre_nms_topn, post_nms_topn, nms_thresh, feat_stride, min_size, ratio, scale, clip_before_nms),
-        *(clip_after_nms, normalize, box_size_scale, box_coordinate_scale, framework),
-    )
-    return _proposals(class_probs, bbox_deltas, image_shape, settings)
+    return _proposals(class_probs, bbox_deltas, image_shape, _ProposalRules(**attributes))
 
 
 @kernel("GenerateProposals", 9)

@@ -50,6 +50,17 @@ def for_every_type(function: np.ufunc, meaning: str) -> Callable[[Array], Array]
     return applied
 
 
+def plain(function: np.ufunc, meaning: str) -> Callable[[Array], Array]:
+    """Return `function` of one tensor, which numpy has for every type; `meaning` describes it in a line."""
+
+    def applied(x: Array) -> Array:
+        y: Array = function(x)
+        return y
+
+    applied.__name__, applied.__doc__ = function.__name__, meaning
+    return applied
+
+
 def in_blocks(function: Callable[P, Any]) -> Callable[P, Array]:
     """Return an element-wise function of one tensor and many steps made to go through a large tensor block by block.
 

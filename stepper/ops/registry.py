@@ -5,6 +5,7 @@ signature is its description, and nothing is said twice:
 
 * an attribute's annotation says how its text is read (`int`, `float`, `bool`, `str`, `tuple[int, ...]`, `Literal[...]`,
   `ElementType`, each also `| None`); a hyphen in the file is an underscore here; one without a default is mandatory;
+* `**attributes`, under `@attributes_of(other)`, are those of another kernel, or the fields of a record;
 * an input with a default may be absent; `*inputs` takes any number;
 * a return annotation of `tuple[...]` means several outputs, anything else exactly one.
 """
@@ -28,6 +29,7 @@ from stepper.records import Brief
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
+Result = TypeVar("Result")
 
 
 class Kernel(Brief, Struct, frozen=True, dict=True):
@@ -141,6 +143,27 @@ def kernel(
         return function
 
     return enter
+
+
+def attributes_of(
+    source: Function, *, without: Sequence[str] = ()
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Declare what the `**attributes` of the decorated function are: the keyword-only arguments of `source`.
+
+    They keep their types and defaults, and come after the function's own.
+    """
+    shared = [p for p in inspect.signature(source).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    hints = typing.get_type_hints(source)
+
+    def declare(function: Callable[..., Result]) -> Callable[..., Result]:
+        own = inspect.signature(function)
+        first = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        rest = [p for p in shared if p.name not in own.parameters and p.name not in without]
+        function.__signature__ = own.replace(parameters=[*first, *rest])  # type: ignore[attr-defined]
+        function.__annotations__ = hints | typing.get_type_hints(function)
+        return function
+
+    return declare
 
 
 def find(type: str, version: int) -> Kernel | None:

@@ -15,7 +15,7 @@ from stepper.ops.attribute_checks import check_positive
 from stepper.ops.axes import shape_text
 from stepper.ops.limits import ensure_allocatable
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.roi_sampling import (
     batch_index,
     bin_means,
@@ -32,23 +32,6 @@ AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
 Mode = Literal["avg", "max"]
 
 
-@kernel("ROIAlign", 3)
-def roi_align_3(
-    data: Array,
-    rois: Array,
-    batch_indices: Array,
-    *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 0.0,
-    mode: Mode = "avg",
-) -> Array:
-    """Return regions [x1, y1, x2, y2] sampled between elements: of each bin the mean, or the greatest (at least 0)."""
-    size = (pooled_h, pooled_w)
-    return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, "asymmetric")
-
-
 @kernel("ROIAlign", 9)
 def roi_align(
     data: Array,
@@ -62,9 +45,19 @@ def roi_align(
     mode: Mode = "avg",
     aligned_mode: AlignedMode = "asymmetric",
 ) -> Array:
-    """ROIAlign-3 with a choice of what a coordinate means: the corner of an element or its centre."""
+    """Return regions [x1, y1, x2, y2] sampled between elements: of each bin the mean, or the greatest (at least 0).
+
+    `aligned_mode` is the meaning of a coordinate: the corner of an element or its centre.
+    """
     size = (pooled_h, pooled_w)
     return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, aligned_mode)
+
+
+@kernel("ROIAlign", 3)
+@attributes_of(roi_align, without=["aligned_mode"])
+def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attributes: Any) -> Array:
+    """Return the result of ROIAlign-9 where a coordinate means the corner of an element."""
+    return roi_align(data, rois, batch_indices, **attributes)
 
 
 @kernel("ROIAlignRotated", 15)

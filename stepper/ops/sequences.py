@@ -15,16 +15,8 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.axes import shape_text
-from stepper.ops.recurrent import (
-    GRU_ACTIVATIONS,
-    LSTM_ACTIVATIONS,
-    RNN_ACTIVATIONS,
-    gru_cell,
-    lstm_cell,
-    rnn_cell,
-    rounding_once,
-)
-from stepper.ops.registry import kernel
+from stepper.ops.recurrent import gru_cell, lstm_cell, rnn_cell, rounding_once
+from stepper.ops.registry import attributes_of, kernel
 
 Direction = Literal["forward", "reverse", "bidirectional"]
 Step = Callable[..., tuple[Array, ...]]
@@ -38,6 +30,7 @@ _BACKWARD: Final[dict[str, tuple[bool, ...]]] = {
 
 @kernel("LSTMSequence", 5)
 @rounding_once
+@attributes_of(lstm_cell)
 def lstm_sequence(
     X: Array,
     H: Array,
@@ -47,28 +40,18 @@ def lstm_sequence(
     R: Array,
     B: Array,
     *,
-    hidden_size: int = 0,
     direction: Direction = "forward",
-    activations: tuple[str, ...] = LSTM_ACTIVATIONS,
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    **attributes: Any,
 ) -> tuple[Array, Array, Array]:
     """Return all hidden states, the last hidden state and the last cell state of each direction."""
-    cell: Any = partial(
-        lstm_cell,
-        hidden_size=hidden_size,
-        activations=activations,
-        activations_alpha=activations_alpha,
-        activations_beta=activations_beta,
-        clip=clip,
-    )
+    cell = partial(lstm_cell, **attributes)
     Y, (last_hidden, last_cell) = _sequences(cell, X, (H, C), sequence_lengths, (W, R, B), direction)
     return Y, last_hidden, last_cell
 
 
 @kernel("GRUSequence", 5)
 @rounding_once
+@attributes_of(gru_cell)
 def gru_sequence(
     X: Array,
     H: Array,
@@ -77,30 +60,18 @@ def gru_sequence(
     R: Array,
     B: Array,
     *,
-    hidden_size: int = 0,
     direction: Direction = "forward",
-    activations: tuple[str, ...] = GRU_ACTIVATIONS,
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
-    linear_before_reset: bool = False,
+    **attributes: Any,
 ) -> tuple[Array, Array]:
     """Return all hidden states and the last hidden state of each direction."""
-    cell: Any = partial(
-        gru_cell,
-        hidden_size=hidden_size,
-        activations=activations,
-        activations_alpha=activations_alpha,
-        activations_beta=activations_beta,
-        clip=clip,
-        linear_before_reset=linear_before_reset,
-    )
+    cell = partial(gru_cell, **attributes)
     Y, (last,) = _sequences(lambda *inputs: (cell(*inputs),), X, (H,), sequence_lengths, (W, R, B), direction)
     return Y, last
 
 
 @kernel("RNNSequence", 5)
 @rounding_once
+@attributes_of(rnn_cell)
 def rnn_sequence(
     X: Array,
     H: Array,
@@ -109,22 +80,11 @@ def rnn_sequence(
     R: Array,
     B: Array,
     *,
-    hidden_size: int = 0,
     direction: Direction = "forward",
-    activations: tuple[str, ...] = RNN_ACTIVATIONS,
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    **attributes: Any,
 ) -> tuple[Array, Array]:
     """Return all hidden states and the last hidden state of each direction."""
-    cell: Any = partial(
-        rnn_cell,
-        hidden_size=hidden_size,
-        activations=activations,
-        activations_alpha=activations_alpha,
-        activations_beta=activations_beta,
-        clip=clip,
-    )
+    cell = partial(rnn_cell, **attributes)
     Y, (last,) = _sequences(lambda *inputs: (cell(*inputs),), X, (H,), sequence_lengths, (W, R, B), direction)
     return Y, last
 

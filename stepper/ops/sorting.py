@@ -5,7 +5,7 @@ Source: the operation sets' pages of TopK, Unique, NonZero, SearchSorted and Buc
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,22 +13,8 @@ from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.precision import widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.sizes import single_integer
-
-
-@kernel("TopK", 1, 3)
-def top_k(
-    data: Array,
-    k: Array,
-    *,
-    axis: int = 0,
-    mode: Literal["max", "min"] = "max",
-    sort: Literal["none", "value", "index"] = "none",
-    index_element_type: ElementType = I32,
-) -> tuple[Array, Array]:
-    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index."""
-    return stable_top_k(data, k, axis=axis, mode=mode, sort=sort, index_element_type=index_element_type)
 
 
 @kernel("TopK", 11)
@@ -55,6 +41,13 @@ def stable_top_k(
     if sort == "index":
         indices = np.sort(indices, position)
     return np.take_along_axis(data, indices, position), indices.astype(index_element_type.dtype, copy=False)
+
+
+@kernel("TopK", 1, 3)
+@attributes_of(stable_top_k, without=["stable"])
+def top_k(data: Array, k: Array, **attributes: Any) -> tuple[Array, Array]:
+    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index."""
+    return stable_top_k(data, k, **attributes)
 
 
 def _descending(data: Array, axis: int) -> Array:

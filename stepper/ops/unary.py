@@ -10,40 +10,14 @@ from typing import Final, Literal
 import numpy as np
 
 from stepper.element_types import Array, is_floating
-from stepper.ops.real_functions import for_every_type
+from stepper.ops.real_functions import for_every_type, plain
 from stepper.ops.registry import kernel
 
-
-@kernel("Abs", 1, direct=np.absolute)
-def abs(x: Array) -> Array:
-    """|x|."""
-    return np.absolute(x)
-
-
-@kernel("Negative", 1, direct=np.negative)
-def negative(x: Array) -> Array:
-    """-x."""
-    return np.negative(x)
-
-
-@kernel("Sign", 1, direct=np.sign)
-def sign(x: Array) -> Array:
-    """-1, 0 or 1; NaN of NaN."""
-    return np.sign(x)
-
-
-@kernel("Floor", 1, direct=np.floor)
-def floor(x: Array) -> Array:
-    """Return the greatest integer that is not above x."""
-    return np.floor(x)
-
-
-@kernel("Ceiling", 1, direct=np.ceil)
-def ceiling(x: Array) -> Array:
-    """Return the least integer that is not below x."""
-    return np.ceil(x)
-
-
+abs = kernel("Abs", 1, direct=np.absolute)(plain(np.absolute, "|x|."))
+negative = kernel("Negative", 1, direct=np.negative)(plain(np.negative, "-x."))
+sign = kernel("Sign", 1, direct=np.sign)(plain(np.sign, "-1, 0 or 1; NaN of NaN."))
+floor = kernel("Floor", 1, direct=np.floor)(plain(np.floor, "Return the greatest integer that is not above x."))
+ceiling = kernel("Ceiling", 1, direct=np.ceil)(plain(np.ceil, "Return the least integer that is not below x."))
 _rint: Final = np.rint
 
 
