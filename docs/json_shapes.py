@@ -17,8 +17,7 @@ from stepper.debug.results import Moment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
-from stepper.ir.model import Slicing
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.reading.non_finite import NonFiniteValue
 

@@ -29,8 +29,7 @@ from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.ir.model import Source
-from stepper.ir.sites import layer_data
+from stepper.ir.model import Source, layer_data
 from stepper.plain_values import json_number, tensor_json
 from stepper.query.address_syntax import QUOTED
 from stepper.query.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve

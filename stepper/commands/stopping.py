@@ -16,8 +16,7 @@ from stepper.debug.inspection.run_views import MOST_PLACES
 from stepper.debug.watches import Watch
 from stepper.engine.program import Program
 from stepper.errors import UsageError
-from stepper.ir.model import Model
-from stepper.ir.sites import layer_data
+from stepper.ir.model import Model, layer_data
 from stepper.query.addresses import parse_address
 
 _LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')

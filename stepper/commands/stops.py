@@ -15,8 +15,7 @@ from stepper.debug.stop import Reason, SearchedRange, Stop, is_branch
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Phase
 from stepper.engine.program import Operation
-from stepper.ir.model import Model
-from stepper.ir.sites import layer_data
+from stepper.ir.model import Model, layer_data
 from stepper.query.expression_values import described
 
 _UNSAID = (Reason.MOVED, Reason.BREAK)

@@ -9,9 +9,8 @@ from msgspec import Struct
 from stepper.engine.roles import control_inputs
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
-from stepper.ir.dialects import EXECUTION_CONDITION
-from stepper.ir.model import Body, Graph, Layer, Model
-from stepper.ir.sites import LayerSite, layer_site
+from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
+from stepper.ir.xml import EXECUTION_CONDITION
 
 
 class ControlOrigin(Struct, frozen=True):

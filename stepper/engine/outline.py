@@ -17,9 +17,19 @@ from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.engine.run import output_names
 from stepper.engine.variables import variables_of
 from stepper.ir.lowering import sequences_of
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing, parameter_shape, parameter_type
+from stepper.ir.model import (
+    Body,
+    Graph,
+    InputMapping,
+    Layer,
+    LayerSite,
+    Model,
+    Slicing,
+    layer_site,
+    parameter_shape,
+    parameter_type,
+)
 from stepper.ir.shapes import PartialShape
-from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.departures import Departure, Use, departures
 
 

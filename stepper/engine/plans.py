@@ -21,8 +21,8 @@ from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape, parameter_type
+from stepper.ir.xml import EXECUTION_CONDITION
 
 Note = Callable[[str], None]
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from stepper.ir.constants import constant_type
-from stepper.ir.dialects import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, parameter_shape, parameter_type
+from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 
 
 class RoleError(ValueError):

@@ -20,9 +20,8 @@ from stepper.engine.partners import Partner, computed_elsewhere, operations_else
 from stepper.engine.program import CompiledModel, Operation
 from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
-from stepper.ir.model import Model
+from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.ir.opening import ModelSource
-from stepper.ir.sites import LayerSite, layer_site
 from stepper.ops.axes import form_text
 
 

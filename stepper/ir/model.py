@@ -15,7 +15,7 @@ from stepper.element_types import ElementType
 from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
-from stepper.records import Immutable
+from stepper.records import Immutable, as_data
 
 _MOST_NAMED: Final = 3
 _MOST_ROWS: Final = 50
@@ -265,3 +265,27 @@ def parameter_type(parameter: Layer) -> ElementType | None:
 def _type_text(layer: Layer) -> str:
     ports = layer.outputs if layer.type == "Parameter" else layer.inputs if layer.type == "Result" else ()
     return "" if not ports or ports[0].element_type is None else str(ports[0].element_type)
+
+
+class LayerSite(Struct, frozen=True):
+    """A layer as plain data: its id, name and type, the XML file that it stands in, and the line there."""
+
+    id: int
+    name: str
+    type: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.type} '{self.name}'"
+
+
+def layer_site(layer: Layer, file: str) -> LayerSite:
+    """Return the site of a layer of the model that stands in this file."""
+    return LayerSite(layer.id, layer.name, layer.type, file, layer.line)
+
+
+def layer_data(layer: Layer, model: Model) -> dict[str, Any]:
+    """Return a layer as JSON has it in every answer: {"id", "name", "type", "file", "line"}."""
+    found: dict[str, Any] = as_data(layer_site(layer, str(model.path)))
+    return found

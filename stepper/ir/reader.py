@@ -2,7 +2,8 @@
 
 Steps: take the plain lists of ports and edges from the bytes (plain.py) and parse the rest (xml.py); the net's own
 graph, then every body on a work list (never by recursion, so that no depth of nesting can overflow); per graph its
-layers, then its edges; port maps and back edges (port_maps.py); at the end what only the whole can show (checks.py).
+layers, then its edges; ports, port maps and back edges (connections.py); at the end what only the whole can show
+(checks.py).
 """
 
 from __future__ import annotations
@@ -21,15 +22,12 @@ from stepper import operation_types
 from stepper.collector import collector_off
 from stepper.errors import ModelError
 from stepper.ir import checks, lowering, xml
+from stepper.ir.connections import read_body, read_edges, read_ports, sources_of
 from stepper.ir.constants import check_constant, check_parameter
-from stepper.ir.dialects import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS
-from stepper.ir.edges import read_edges, sources_of
 from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
 from stepper.ir.plain import PlainLists
-from stepper.ir.port_maps import read_body
-from stepper.ir.ports import read_ports
 from stepper.ir.weights import Weights
-from stepper.ir.xml import Element, FilePlace
+from stepper.ir.xml import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS, Element, FilePlace
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_PORTS: Final[tuple[Port, ...]] = ()

@@ -1,4 +1,8 @@
-"""The XML of an untrusted file: parsed without DTD, entities or network, and read with the place in every complaint."""
+"""The XML of an untrusted file: parsed without DTD, entities or network, and read with the place in every complaint.
+
+The names in it are OpenVINO's, or those of the first text of Loop-5 (specification/Loop-5, 2020), where operations were
+not yet called layers and the condition was marked on its Parameter.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,31 @@ from typing import Final, NamedTuple, NoReturn
 from lxml import etree
 
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
-from stepper.ir.dialects import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS
 from stepper.ir.excerpts import excerpt
 from stepper.ir.plain import PlainLists
 from stepper.near_names import reason_of
+
+FIRST_DRAFT_TAGS: Final = {"layers": "operations", "layer": "operation"}
+"""Element names of the first draft by their current names."""
+
+FIRST_DRAFT_ATTRIBUTES: Final = {
+    "internal_layer_id": "internal_operation_id",
+    "from-layer": "from-operation",
+    "to-layer": "to-operation",
+}
+"""Attribute names of the first draft by their current names."""
+
+CURRENT_ITERATION: Final = "current_iteration"
+EXECUTION_CONDITION: Final = "execution_condition"
+
+BODIES: Final = {
+    "TensorIterator": (("body", "port_map"),),
+    "Loop": (("body", "port_map"),),
+    "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
+}
+"""The bodies of each type that has some, each with the element that holds its port map."""
+
+READABLE_VERSIONS: Final = (10, 11)
 
 Element = etree._Element
 

@@ -21,7 +21,6 @@ from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
 from stepper.openvino.worker import DefineLayer, layer_facts, shared_worker
@@ -316,3 +315,29 @@ def _settle(model: openvino.Model, constants: Sequence[openvino.Tensor | None]) 
             model.remove_parameter(parameter)
     if any(value is not None for value in constants):
         model.validate_nodes_and_infer_types()
+
+
+# Faults of the CPU plugin that would end the whole process, each seen with OpenVINO 2026.4.1: none can be caught.
+
+_CONSTANT_FROM: Final = {"Gather": 2, "SliceScatter": 2, "RDFT": 1, "IRDFT": 1}
+"""Types, and the first of the inputs that must be Constants: axes and ranges that are read as if they were."""
+
+
+def must_be_constant(layer: Layer, index: int) -> bool:
+    """Return True if this input of the layer must be given as a Constant."""
+    first = _CONSTANT_FROM.get(layer.type)
+    return first is not None and index >= first
+
+
+def needs_open_shapes(layer: Layer, inputs: Sequence[Any]) -> bool:
+    """Return True if the layer must be compiled without knowing these shapes: kernels may divide by size 0."""
+    return layer.type == "Gather" and any(0 in array.shape for array in inputs[:2])
+
+
+def fatal(layer: Layer, inputs: Sequence[Any]) -> str:
+    """Return why OpenVINO must not be asked to compute this layer on these inputs; empty where it may be."""
+    if layer.type == "LRN" and len(inputs) > 1 and 0 in inputs[1].shape:
+        return "OpenVINO reads beyond the axes of an LRN that has none"
+    if layer.type == "AvgPool" and (layer.definition or 0) >= 16 and "dilations" not in layer.attributes:
+        return "OpenVINO reads the dilations of an AvgPool that has none"
+    return ""

@@ -29,7 +29,7 @@ def open_model(source: ModelSource, told: Callable[[str], None] | None = None, t
         path = Path(source)
         if path.suffix.lower() not in CONVERTED:
             return read(path)
-        from stepper.openvino.kept_conversions import converted
+        from stepper.openvino.conversion import converted
 
         return read(converted(path, told, timeout), path.name)
     return _live(source)

@@ -69,7 +69,7 @@ def _main(folder: Path, batch: int, batches: int, first: int) -> None:
     import openvino
     from onnx.backend.test import loader
 
-    from stepper.openvino.onnx_division import truncate_divisions
+    from stepper.openvino.conversion import truncate_divisions
 
     core = openvino.Core()
     tests = loader.load_model_tests(kind="node")

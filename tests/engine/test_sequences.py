@@ -20,7 +20,7 @@ from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
 from stepper.errors import StepperError
 from stepper.ir import checks
-from stepper.ir.edges import sources_of
+from stepper.ir.connections import sources_of
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
 from stepper.ir.xml import FilePlace

@@ -14,8 +14,7 @@ from stepper.cli import main
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
 from stepper.openvino import partner, runtime
-from stepper.openvino.faults import fatal, must_be_constant, needs_open_shapes
-from stepper.openvino.layers import LayerInput, layer_text
+from stepper.openvino.layers import LayerInput, fatal, layer_text, must_be_constant, needs_open_shapes
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.peer import OpenVINOPeer
 from tests.engine.subjects import sums

@@ -15,8 +15,8 @@ from stepper.cli import main
 from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
 from stepper.files.models import is_model_path
-from stepper.openvino import kept_conversions
-from stepper.openvino.kept_conversions import converted
+from stepper.openvino import conversion
+from stepper.openvino.conversion import converted
 from stepper.openvino.opening import open_model
 from tests.engine.subjects import sums
 
@@ -41,7 +41,7 @@ def kept_conversion(model: Path, folder: Path) -> Path:
     with pytest.raises(UsageError) as refused:
         converted(model)
     assert "needs OpenVINO: pip install" in str(refused.value)
-    name = f"{model.stem}-{kept_conversions._content_hash(model)}"
+    name = f"{model.stem}-{conversion._content_hash(model)}"
     folder.mkdir(parents=True)
     for suffix in (".xml", ".bin"):
         shutil.copy(SAMPLE / f"model{suffix}", folder / f"{name}{suffix}")

@@ -12,8 +12,8 @@ from stepper.cli.values import print_json
 from stepper.engine.endings import ControlOrigin
 from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.engine.partners import mark_of
+from stepper.ir.model import LayerSite
 from stepper.ir.opening import open_sequences
-from stepper.ir.sites import LayerSite
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
 

@@ -13,8 +13,8 @@ from stepper.compare.files.graphs import FileDifference, FileDifferenceKind, Gra
 from stepper.compare.report.words import named, numbered
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
-from stepper.ir.dialects import EXECUTION_CONDITION
 from stepper.ir.model import Body, InputMapping, Layer, OutputMapping, Slicing, Source
+from stepper.ir.xml import EXECUTION_CONDITION
 
 _WORDS: Final = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
 

@@ -18,8 +18,7 @@ from stepper.compare.run.metrics import Distance
 from stepper.compare.run.observations import ErrorOrigin, LoopRecord, OutputComparison, OutputRecord
 from stepper.debug.causes.cause import cause_data
 from stepper.debug.reference_values import GraphPath
-from stepper.ir.model import Layer
-from stepper.ir.sites import layer_site
+from stepper.ir.model import Layer, layer_site
 from stepper.records import as_data
 
 WIDTH: Final = 80

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import BodyRole
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import json_number
 from stepper.records import as_data
 

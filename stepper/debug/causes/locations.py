@@ -12,8 +12,7 @@ from stepper.debug.inspection.text import array_text
 from stepper.engine.frames import Frame
 from stepper.engine.loops import MergedInput
 from stepper.engine.program import CompiledModel, Operation, Program, Value
-from stepper.ir.model import Body, Layer
-from stepper.ir.sites import layer_site
+from stepper.ir.model import Body, Layer, layer_site
 
 
 def file_of(compiled: CompiledModel) -> str:

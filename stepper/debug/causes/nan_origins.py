@@ -20,7 +20,7 @@ from stepper.debug.causes.nan_reasons import Made, nan_reason
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind, Value
-from stepper.ir.sites import layer_site
+from stepper.ir.model import layer_site
 from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
 

@@ -32,7 +32,7 @@ from stepper.debug.causes.cause import (
     ValueChange,
 )
 from stepper.debug.causes.nan_reasons import number_text
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import LayerSite
 
 # --- a stop ---------------------------------------------------------------------------------------------------------
 

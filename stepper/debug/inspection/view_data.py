@@ -20,8 +20,7 @@ from stepper.debug.inspection.views import (
     ValueView,
 )
 from stepper.element_types import Array
-from stepper.ir.model import Model, Slicing
-from stepper.ir.sites import layer_data
+from stepper.ir.model import Model, Slicing, layer_data
 from stepper.plain_values import tensor_json
 from stepper.records import as_data
 

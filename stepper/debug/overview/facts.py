@@ -14,8 +14,7 @@ from stepper.debug.overview.histories import ValueHistory
 from stepper.engine.endings import Control
 from stepper.engine.loops import EndReason
 from stepper.errors import ErrorPlace
-from stepper.ir.model import Slicing
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import LayerSite, Slicing
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 

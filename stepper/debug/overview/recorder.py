@@ -24,8 +24,7 @@ from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
-from stepper.ir.model import Body, Graph, Layer, Model
-from stepper.ir.sites import LayerSite, layer_site
+from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16

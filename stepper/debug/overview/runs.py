@@ -28,7 +28,7 @@ from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
 from stepper.ir.lowering import sequences_of
-from stepper.ir.sites import layer_site
+from stepper.ir.model import layer_site
 
 MOST_BIRTHS: Final = 64
 BIRTH_SECONDS: Final = 1.0

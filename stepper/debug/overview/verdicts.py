@@ -13,7 +13,7 @@ from stepper.debug.inspection.condition_limits import PASSING
 from stepper.debug.overview.facts import Verdict, VerdictOperand
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
-from stepper.ir.sites import LayerSite, layer_site
+from stepper.ir.model import LayerSite, layer_site
 
 _DEEPEST: Final = 24
 

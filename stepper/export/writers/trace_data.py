@@ -13,8 +13,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.picture import Picture
-from stepper.ir.model import Layer
-from stepper.ir.sites import layer_site
+from stepper.ir.model import Layer, layer_site
 from stepper.plain_values import answer_json, json_number
 from stepper.records import as_data
 

@@ -19,8 +19,7 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError
 from stepper.ir.excerpts import excerpt
-from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, Source
-from stepper.ir.sites import layer_site
+from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, Source, layer_site
 from stepper.query.address_resolution import MAIN
 from stepper.query.addresses import (
     Address,

@@ -32,7 +32,7 @@ from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.errors import ExecutionError, UsageError
-from stepper.ir.sites import LayerSite, layer_data
+from stepper.ir.model import LayerSite, layer_data
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import debugger
 from tests.models import Graph

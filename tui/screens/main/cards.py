@@ -13,7 +13,7 @@ from stepper.debug.causes.texts import brief, chain_facts, further, how_sentence
 from stepper.debug.inspection.views import ValueView
 from stepper.element_types import Array
 from stepper.engine.partners import mark_of
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import LayerSite
 from stepper.ops.axes import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import statistics

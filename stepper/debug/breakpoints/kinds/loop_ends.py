@@ -13,7 +13,7 @@ from stepper.debug.causes.texts import Words, layer_text, where, words
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Program
-from stepper.ir.sites import LayerSite, layer_site
+from stepper.ir.model import LayerSite, layer_site
 
 Holds = Callable[[Activation], bool]
 """True at the end of an iteration, the last one or not; an activation without iterations has the number -1."""

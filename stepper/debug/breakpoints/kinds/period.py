@@ -15,7 +15,7 @@ from stepper.debug.causes.locations import location_of
 from stepper.debug.causes.texts import Words, layer_text, words
 from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program, Value
-from stepper.ir.sites import LayerSite, layer_site
+from stepper.ir.model import LayerSite, layer_site
 
 LONGEST_PERIOD: Final = 64
 """Iterations after which a state that comes again is found."""
