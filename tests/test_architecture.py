@@ -25,7 +25,8 @@ LAYERS = (
     ("compare",),
     ("export",),
     ("schemas",),
-    ("cli", "tui"),
+    ("tui",),
+    ("cli",),
 )
 """The parts from the ground up; "stepper" are the modules at the top, which all share. Each may import those below."""
 

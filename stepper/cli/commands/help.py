@@ -6,7 +6,6 @@ import argparse
 import json
 import textwrap
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
@@ -18,9 +17,6 @@ from stepper.commands.topics import WIDTH, Topic, help_answer, topic_lines, topi
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.near_names import near_text
 from stepper.schemas import schema, schema_names
-
-_TABLE: Final = "tui.keys.key_table"
-"""Named as text and imported when it is called for, as the application is."""
 
 COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({
     "inputs": Topic("what --input, --state and --shape take", (
@@ -64,8 +60,9 @@ def execute(options: argparse.Namespace) -> int:
         print(json.dumps({f"{name}.json": schema(name) for name in schema_names()}, indent=1))
         return 0
     if topic == "keys":
-        code: int = import_module(_TABLE).print_keys(options.keys, as_json=options.json)
-        return code
+        from tui.keys.key_table import print_keys  # here, as no other topic needs the application
+
+        return print_keys(options.keys, as_json=options.json)
     lines = _lines(topic)
     if options.json:
         print_json({"topic": topic, "lines": lines})

@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
@@ -20,9 +19,6 @@ from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.element_types import Array
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Model
-
-APPLICATION: Final = "tui.launch"
-"""Named as text and imported when it is called for: the engine and its command line work without a screen."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -42,7 +38,8 @@ def execute(options: argparse.Namespace) -> int:
 def _open(options: argparse.Namespace) -> int:
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
-    launch = import_module(APPLICATION)
+    from tui import launch  # here, as what is wrong with the options is said without waiting for textual
+
     keeping = launch.SessionOptions(
         file=options.session,
         fresh=options.fresh or options.script is not None,
@@ -51,7 +48,6 @@ def _open(options: argparse.Namespace) -> int:
         keys=options.keys,
         starts_up=not options.no_init,
     )
-    look = {"ascii": options.ascii, "light": options.light, "keeping": keeping}
     kept = session_file.adopt(options)
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
@@ -67,15 +63,21 @@ def _open(options: argparse.Namespace) -> int:
     given = launch.InputOptions(texts, shapes, make)
     if inputs is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
-        return int(launch.open_inputs(model, given, lines, **look))
+        return launch.open_inputs(model, given, lines, ascii=options.ascii, light=options.light, keeping=keeping)
 
     def opened() -> Debugger:
         """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
         return _compared(debugger_of(options, memory, session_file.adopt(options)), options)
 
-    # What a session keeps has no words by which it could be chosen.
-    given = given if len(texts) == len(inputs) else None
-    return int(launch.open_application(make(inputs), lines, given=given, **look, reopen=opened))
+    return launch.open_application(
+        make(inputs),
+        lines,
+        given=given if len(texts) == len(inputs) else None,  # what a session keeps has no words by which it is chosen
+        ascii=options.ascii,
+        light=options.light,
+        keeping=keeping,
+        reopen=opened,
+    )
 
 
 def _all_inputs(

@@ -1,4 +1,4 @@
-"""Where something else draws in place of a terminal, the application opens without one."""
+"""The command opens the application: on a terminal, and where something else draws in place of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.benchmarks.pseudo_terminal import shown
+
 SAMPLE = Path(__file__).parents[2] / "sample_models" / "rwkv_overflow"
+
+
+def test_the_command_opens_the_application_on_a_terminal_which_a_key_leaves() -> None:
+    words = ["-m", "stepper", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
+    assert shown(words, b"operations", b"q").code == 0
 
 
 def test_the_application_paints_for_a_browser_where_textual_serve_asks_for_it() -> None:
