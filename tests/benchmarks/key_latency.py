@@ -118,7 +118,10 @@ def watch(debugger: Debugger, script: Callable[[Watched], Awaitable[None]]) -> N
             await script(watched)
             app.driver.close()
 
-    asyncio.run(run())
+    try:
+        asyncio.run(run())
+    finally:
+        gc.unfreeze()
 
 
 def key_to_paint(
