@@ -38,7 +38,7 @@ from stepper.compare.run.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
-from stepper.ops.fallback import STRUCTURAL
+from stepper.ops.families import FAMILY_OF, STRUCTURAL
 from stepper.recording import schema
 from tui.keys.key_files import PANES, chosen_keys
 from tui.keys.keymap import names_of
@@ -321,8 +321,7 @@ def operations() -> Lines:
     rows = []
     for type_, versions in DEFINITIONS.items():
         having = [version for version in versions if (type_, version) in kernels]
-        file = kernels[type_, having[0]].function.__module__ if having else ""
-        where = "the engine" if type_ in STRUCTURAL else code(file.replace(".", "/") + ".py") if having else ""
+        where = "the engine" if type_ in STRUCTURAL else code(f"stepper/ops/{FAMILY_OF[type_]}.py") if having else ""
         rows.append((code(type_), ", ".join(map(str, having if having else versions)), where))
     yield from (f"{len(rows)} types of operations.", "")
     yield from table(("operation", "opset of the definition", "where"), rows)

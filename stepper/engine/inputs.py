@@ -16,7 +16,7 @@ from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ir.opening import ModelSource, opened
 from stepper.near_names import near_text
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200

@@ -18,8 +18,7 @@ from stepper.element_types import Array, name_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
-from stepper.ops.axes import normalize_axis, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, normalize_axis, shape_text
 
 
 class EndReason(StrEnum):

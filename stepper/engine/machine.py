@@ -42,7 +42,7 @@ from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 
 T = TypeVar("T")
 _LONGEST_PLACE = 400

@@ -22,7 +22,7 @@ from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.ir.opening import ModelSource
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 
 
 class LoopSummary(Struct):

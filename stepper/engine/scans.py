@@ -15,8 +15,7 @@ from stepper.engine.loops import in_axis_order
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
-from stepper.ops.axes import normalize_axis, shape_text
-from stepper.ops.limits import LARGEST_TENSOR, ensure_allocatable
+from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
 
 Note = Callable[[str], None]
 

@@ -17,7 +17,7 @@ from stepper.engine.inputs import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.json_faults import json_fault
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable
 
 
 def value_of(

@@ -18,8 +18,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape, parameter_type
-from stepper.ops.axes import shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, shape_text
 
 Note = Callable[[str], None]
 

@@ -18,7 +18,7 @@ from stepper.errors import InputError, TensorFacts, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, Port
 from stepper.ir.shapes import PartialShape
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _TYPES: Final = ("ReadValue", "Assign")
 _MOST_LISTED: Final = 20

@@ -13,10 +13,9 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.error_function import erf
-from stepper.ops.precision import narrowed
-from stepper.ops.real_functions import in_blocks, of_reals
+from stepper.ops.operands import normalize_axis, shape_text
+from stepper.ops.precision import in_blocks, narrowed, of_reals
 from stepper.ops.registry import kernel
 
 

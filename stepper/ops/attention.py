@@ -6,7 +6,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

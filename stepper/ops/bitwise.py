@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepper.ops.broadcasting import broadcasting
-from stepper.ops.real_functions import plain
+from stepper.ops.elementwise import broadcasting
+from stepper.ops.precision import plain
 from stepper.ops.registry import kernel
 
 bitwise_and = kernel("BitwiseAnd", 13, direct=np.bitwise_and)(

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.ops.precision import narrowed
 from stepper.ops.registry import kernel
 

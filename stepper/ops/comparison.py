@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.ops.broadcasting import broadcasting
-from stepper.ops.real_functions import plain
+from stepper.ops.elementwise import broadcasting
+from stepper.ops.precision import plain
 from stepper.ops.registry import kernel
 
 equal = kernel("Equal", 1, direct=np.equal)(broadcasting(np.equal, "Return True if a = b."))

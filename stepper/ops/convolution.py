@@ -14,8 +14,7 @@ import numpy as np
 
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.windows import AutoPad, WindowedAxis, last_axes, padded, per_axis, under_windows, windowed_axes

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.element_types import I32, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, shape_text
+from stepper.ops.operands import integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
-from stepper.ops.sampling import bilinear
+from stepper.ops.resampling import bilinear
 from stepper.ops.windows import AutoPad, WindowedAxis, windowed_axes
 
 Ints = tuple[int, ...]

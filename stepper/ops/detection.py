@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text
 from stepper.ops.boxes import refined, surviving
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 

@@ -12,10 +12,8 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.attribute_checks import check_positive
-from stepper.ops.axes import shape_text
 from stepper.ops.boxes import refined, surviving
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import check_positive, ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 from stepper.ops.roi_sampling import bin_means, check_feature_maps, sample_positions, samples_in_map

@@ -1,18 +1,44 @@
 """Element-wise arithmetic of two tensors, and the choice between two by a third.
 
-Source: the operation sets' pages of each operation (category Arithmetic, and Select). Integers wrap.
+Source: the operation sets' pages of each operation (category Arithmetic, and Select). Integers wrap. By the
+broadcast rules `pdpd` in an IR always has axis 0, that is it aligns to the left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
 from stepper.element_types import F32, Array
-from stepper.ops.broadcasting import AutoBroadcast, aligned, broadcasting
+from stepper.errors import KernelError
+from stepper.ops.operands import shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
+
+AutoBroadcast = Literal["numpy", "pdpd", "none"]
+
+
+def aligned(a: Array, b: Array, mode: str) -> tuple[Array, Array]:
+    """Return `a` and `b` so numpy's own broadcasting does what `mode` asks; KernelError if it forbids their shapes."""
+    if mode == "none" and a.shape != b.shape:
+        raise KernelError(f"shapes {shape_text(a.shape)} and {shape_text(b.shape)} differ and auto_broadcast is none")
+    if mode == "pdpd" and b.ndim < a.ndim:
+        return a, b.reshape(b.shape + (1,) * (a.ndim - b.ndim))
+    return a, b
+
+
+def broadcasting(function: Callable[[Array, Array], Any], meaning: str) -> Callable[..., Array]:
+    """Return a function of two tensors with the attribute `auto_broadcast`; `meaning` describes it in a line."""
+
+    def applied(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy") -> Array:
+        result: Array = function(*aligned(a, b, auto_broadcast))
+        return result
+
+    applied.__name__, applied.__doc__ = function.__name__, meaning
+    return applied
+
 
 Function = Callable[[Array, Array], Array]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.ops.real_functions import in_blocks, of_reals
+from stepper.ops.precision import in_blocks, of_reals
 from stepper.ops.registry import kernel
 
 # erf(x) / x as a quotient of two polynomials of x², lowest power first, on [0, 4]; beyond it erf is 1 in f32

@@ -1,4 +1,6 @@
-"""Families of kernels, a file each: one is imported when the first of its operation types is asked for.
+"""Families of kernels, a file each, and operations without a kernel.
+
+A family is imported when the first of its operation types is asked for.
 
 A model names a few dozen types at most, and importing every family takes longer than reading a small model.
 """
@@ -71,3 +73,6 @@ FAMILIES: Final = {
 
 FAMILY_OF: Final = {type: family for family, types in FAMILIES.items() for type in types.split()}
 """The family of each operation type that has a kernel."""
+
+STRUCTURAL: Final = frozenset({"Parameter", "Constant", "Result", "If", "Loop", "TensorIterator"})
+"""Types that the engine carries out; they compute nothing of their own."""

@@ -12,10 +12,9 @@ import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.operands import normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import single_integer
 
 Index = tuple[Any, ...]
 

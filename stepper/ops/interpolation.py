@@ -14,12 +14,10 @@ import numpy as np
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axis, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
-from stepper.ops.resampling import Coordinates, Mode, Nearest, Resizing, cubic_weights
-from stepper.ops.sampling import pixels
+from stepper.ops.resampling import Coordinates, Mode, Nearest, Resizing, cubic_weights, pixels
 
 Ints = tuple[int, ...]
 

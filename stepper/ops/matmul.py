@@ -13,8 +13,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

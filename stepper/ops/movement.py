@@ -12,10 +12,15 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axes, normalize_axis, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import (
+    ensure_allocatable,
+    integers,
+    normalize_axes,
+    normalize_axis,
+    shape_text,
+    single_integer,
+)
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import single_integer
 
 _BOOKKEEPING = np.dtype("V128")
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, shape_text
 from stepper.ops.boxes import overlaps, surviving
+from stepper.ops.operands import integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

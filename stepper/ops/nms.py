@@ -15,10 +15,9 @@ from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
-from stepper.ops.boxes import overlaps
+from stepper.ops.boxes import corners, overlaps, rotated_overlaps
+from stepper.ops.operands import shape_text
 from stepper.ops.registry import attributes_of, kernel
-from stepper.ops.rotated_boxes import corners, rotated_overlaps
 
 BoxEncoding = Literal["corner", "center"]
 Selection = tuple[Array, Array, Array]

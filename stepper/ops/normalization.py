@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axes, shape_text
+from stepper.ops.operands import normalize_axes, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

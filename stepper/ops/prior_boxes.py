@@ -12,9 +12,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.attribute_checks import check_positive
-from stepper.ops.axes import integers, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import check_positive, ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

@@ -14,10 +14,8 @@ from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.attribute_checks import check_positive
-from stepper.ops.axes import shape_text
 from stepper.ops.boxes import refined, surviving
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import check_positive, ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.roi_sampling import round_half_away

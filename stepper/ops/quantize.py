@@ -12,7 +12,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.broadcasting import AutoBroadcast, aligned
+from stepper.ops.elementwise import AutoBroadcast, aligned
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

@@ -15,8 +15,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axes, normalize_axis, shape_text
+from stepper.ops.operands import normalize_axes, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 

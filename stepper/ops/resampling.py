@@ -1,6 +1,7 @@
-"""Resizing one axis: which input elements make an output element, and with which weights.
+"""Resizing one axis: which input elements make an output element, with which weights; pixels at places in between.
 
-Source: Interpolate's pages: modes, coordinate transformations, the rounding of the nearest element.
+Source: Interpolate's pages (modes, coordinate transformations, the rounding of the nearest element), and those of
+GridSample and DeformableConvolution.
 """
 
 from __future__ import annotations
@@ -156,3 +157,28 @@ _TAPS: Final[dict[str, Callable[[Resizing], Taps]]] = {
     "bilinear_pillow": lambda axis: _pillow(axis, 1, lambda distance: np.maximum(1 - distance, 0)),
     "bicubic_pillow": lambda axis: _pillow(axis, 2, lambda distance: cubic(distance, axis.cube_coeff)),
 }
+
+
+def pixels(images: Array, y: Array, x: Array) -> Array:
+    """Return the pixels [N, C, places] of images [N, C, H, W] at integer places [N, places]; zero outside."""
+    batch, channels, height, width = images.shape
+    if images.size == 0:
+        return np.zeros((batch, channels, y.shape[1]), images.dtype)
+    inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    index = np.where(inside, y * width + x, 0)
+    found = np.take_along_axis(images.reshape(batch, channels, height * width), index[:, np.newaxis], axis=2)
+    return np.where(inside[:, np.newaxis], found, images.dtype.type(0))
+
+
+def bilinear(images: Array, y: Array, x: Array) -> Array:
+    """Bilinear interpolation [N, C, places] at real places [N, places] of images with zeros around them."""
+    y, x = (np.clip(place, -2.0, size + 1.0) for place, size in zip((y, x), images.shape[2:], strict=True))
+    top, left = np.floor(y), np.floor(x)
+    below, right = y - top, x - left
+    rows, columns = top.astype(np.int64), left.astype(np.int64)
+    interpolated: Array = sum(
+        (weight_y * weight_x)[:, np.newaxis] * pixels(images, rows + dy, columns + dx)
+        for dy, weight_y in ((0, 1 - below), (1, below))
+        for dx, weight_x in ((0, 1 - right), (1, right))
+    )
+    return interpolated

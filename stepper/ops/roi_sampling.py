@@ -12,8 +12,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, shape_text
 
 
 def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:

@@ -11,11 +11,9 @@ import numpy as np
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import single_integer
 
 
 @kernel("SegmentMax", 16)

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.ops.recurrent import gru_cell, lstm_cell, rnn_cell, rounding_once
 from stepper.ops.registry import attributes_of, kernel
 

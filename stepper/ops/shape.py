@@ -13,10 +13,8 @@ import numpy as np
 
 from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, is_list, normalize_axis, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, is_list, normalize_axis, shape_text, single_integer
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import single_integer
 
 
 def _reshape_for(*, special_zero: bool = False) -> Callable[..., Array]:

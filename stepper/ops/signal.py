@@ -13,11 +13,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, normalize_axis, shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-from stepper.ops.sizes import single_integer
 
 
 @kernel("DFT", 7)

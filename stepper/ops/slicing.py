@@ -13,7 +13,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import integers, is_list, normalize_axes, shape_text
+from stepper.ops.operands import integers, is_list, normalize_axes, shape_text
 from stepper.ops.registry import kernel
 
 Mask = tuple[int, ...]

@@ -11,10 +11,9 @@ import numpy as np
 
 from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.operands import normalize_axis, shape_text, single_integer
 from stepper.ops.precision import widened
 from stepper.ops.registry import attributes_of, kernel
-from stepper.ops.sizes import single_integer
 
 
 @kernel("TopK", 11)

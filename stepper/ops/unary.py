@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from stepper.element_types import Array, is_floating
-from stepper.ops.real_functions import for_every_type, plain
+from stepper.ops.precision import for_every_type, plain
 from stepper.ops.registry import kernel
 
 abs = kernel("Abs", 1, direct=np.absolute)(plain(np.absolute, "|x|."))

@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper.element_types import F32, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable
 from stepper.ops.registry import kernel
 
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.axes import shape_text
-from stepper.ops.limits import ensure_allocatable
+from stepper.ops.operands import ensure_allocatable, shape_text
 
 AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 Rounding = Literal["floor", "ceil", "ceil_torch"]

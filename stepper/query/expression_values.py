@@ -20,8 +20,8 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import FLOATING, STRING_DTYPE
-from stepper.ops.axes import form_text, shape_text
 from stepper.ops.convert import convert
+from stepper.ops.operands import form_text, shape_text
 from stepper.tensors.summaries import NOT_RECORDED, Summary, Unknown
 
 LARGEST_RESULT: Final = 2**24

@@ -15,7 +15,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.levels import GraphLevel, RecordedPort
 from stepper.recording.number_rows import NumberRows, keeps_shapes, number_rows

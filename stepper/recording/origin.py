@@ -19,7 +19,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import SessionError
 from stepper.ir.lowering import has_opened
 from stepper.ir.model import Model
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash, file_hashes

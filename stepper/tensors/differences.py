@@ -11,7 +11,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, STRING_DTYPE, Array
 from stepper.errors import UsageError
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.tensors.statistics import chunks
 
 

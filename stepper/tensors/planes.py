@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, STRING_DTYPE, Array
 from stepper.errors import UsageError
-from stepper.ops.axes import shape_text
 from stepper.ops.convert import convert
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 
 FOLD: Final = 64

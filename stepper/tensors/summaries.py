@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 
 NOT_RECORDED: Final = "only its statistics were recorded"
 

@@ -12,7 +12,7 @@ from stepper.engine import Every, Machine, compile_model
 from stepper.engine.frames import Phase
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, LimitReached, StepperError, UnsupportedOperation
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.nested_models import alternating
 from tests.engine.subjects import told, written
 from tests.models import Graph, carried, invariant, joined, last, sliced

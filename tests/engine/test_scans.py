@@ -10,7 +10,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ir.model import Slicing
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR
 
 FORWARD = Slicing(0, 0, -1, 1, 1)
 

@@ -10,7 +10,7 @@ import pytest
 
 import stepper
 from stepper.errors import ExecutionError, LimitReached, ModelError
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR
 from tests.ir import tiny_models
 from tests.ir.texts import Blob, edges, layer, net, parameter, port, result, write
 from tests.mutation.bases import growing

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR
 from tests.mutation.bases import bases
 from tests.mutation.examine import Outcome, examine
 from tests.mutation.mutate import mutated

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from stepper import ops
 from stepper.operation_types import DEFINITIONS
-from stepper.ops.fallback import STRUCTURAL, WITHOUT_KERNEL
+from stepper.ops.families import STRUCTURAL
 
 
 def claims(type: str, version: int) -> list[str]:
-    """Everything that says it carries out this definition: a kernel, the engine, or OpenVINO in a kernel's place."""
+    """Everything that says it carries out this definition: a kernel or the engine."""
     found = []
     if ops.find(type, version) is not None:
         found.append("kernel")
     if type in STRUCTURAL:
         found.append("engine")
-    if (type, version) in WITHOUT_KERNEL:
-        found.append(f"fallback: {WITHOUT_KERNEL[type, version]}")
     return found
 
 

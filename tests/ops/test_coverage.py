@@ -1,4 +1,4 @@
-"""Every definition of every operation type is carried out by exactly one: a kernel, the engine, or the fallback."""
+"""Every definition of every operation type is carried out by exactly one: a kernel or the engine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 
 from stepper import ops
 from stepper.operation_types import DEFINITIONS, definition
-from stepper.ops.fallback import STRUCTURAL, WITHOUT_KERNEL
-from stepper.ops.families import FAMILIES, FAMILY_OF
+from stepper.ops.families import FAMILIES, FAMILY_OF, STRUCTURAL
 from tests.ops.coverage import table
 from tests.ops.recording import cases, families
 
@@ -41,8 +40,6 @@ def test_each_definition_is_carried_out_by_exactly_one(type: str) -> None:
 def test_nothing_is_listed_that_does_not_exist() -> None:
     definitions = {(type, version) for type, versions in DEFINITIONS.items() for version in versions}
     assert DEFINITIONS.keys() >= STRUCTURAL
-    assert WITHOUT_KERNEL.keys() <= definitions
-    assert all(WITHOUT_KERNEL.values()), "each with its reason"
     assert ops.all_kernels().keys() <= definitions
 
 

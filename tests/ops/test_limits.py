@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import TensorTooLarge
-from stepper.ops.limits import LARGEST_TENSOR, ensure_allocatable
+from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable
 from tests.ops.bound import i64, kernel
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError
-from stepper.ops.boxes import overlaps, surviving
+from stepper.ops.boxes import corners, overlaps, rotated_overlaps, surviving
 from stepper.ops.multiclass_nms import matrix_nms, multiclass_nms
 from stepper.ops.nms import nms_rotated, non_max_suppression, non_max_suppression_1
-from stepper.ops.rotated_boxes import corners, rotated_overlaps
 
 Box = tuple[float, float, float, float]
 ROW: list[Box] = [(0, 0, 1, 1), (0.1, 0, 1.1, 1), (0.6, 0, 1.6, 1), (5, 5, 5, 9), (3, 3, 4, 4)]

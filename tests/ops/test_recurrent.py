@@ -10,8 +10,7 @@ import pytest
 
 from stepper import ops
 from stepper.errors import KernelError
-from stepper.ops.gate_activations import activations_of_gates
-from stepper.ops.recurrent import gru_cell, lstm_cell, lstm_cell_1, rnn_cell
+from stepper.ops.recurrent import activations_of_gates, gru_cell, lstm_cell, lstm_cell_1, rnn_cell
 from stepper.ops.sequences import gru_sequence, lstm_sequence, rnn_sequence
 
 RANDOM = np.random.default_rng(0)

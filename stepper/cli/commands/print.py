@@ -21,7 +21,7 @@ from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAY
 from stepper.files.output import OutputFile
-from stepper.ops.axes import form_text, shape_text
+from stepper.ops.operands import form_text, shape_text
 from stepper.plain_values import json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select

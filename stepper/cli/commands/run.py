@@ -27,8 +27,7 @@ from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
-from stepper.ops.axes import form_text
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR, form_text
 from stepper.records import as_data
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, UsageError
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
 from stepper.ir.model import Layer
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 
 _GATES: Final = {

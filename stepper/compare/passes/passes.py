@@ -35,7 +35,7 @@ from stepper.errors import LimitReached, StepperError
 from stepper.ir import read
 from stepper.ir.model import Model, parameter_type
 from stepper.openvino.pass_trace import traced_passes
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _CHUNK: Final = 2**20
 

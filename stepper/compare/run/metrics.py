@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stepper.compare.run.tolerances import Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 
 _LARGEST_RATIO: Final = 1e30

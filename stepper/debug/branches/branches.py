@@ -17,7 +17,7 @@ from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import place
 from stepper.errors import UsageError
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 
 if TYPE_CHECKING:
     from stepper.debug.branches.differences import BranchDifference

@@ -17,7 +17,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Layer
-from stepper.ops.axes import form_text, shape_text
+from stepper.ops.operands import form_text, shape_text
 from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
 
 

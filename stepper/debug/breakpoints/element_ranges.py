@@ -9,7 +9,7 @@ from stepper.debug.scopes import frame_of
 from stepper.engine.frames import Frame
 from stepper.errors import UsageError
 from stepper.ir.model import parameter_shape
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.query.addresses import Address, Target, numpy_index
 
 

@@ -26,7 +26,7 @@ from stepper.engine.loops import ConcatenatedOutput, in_axis_order
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.errors import Paused, UsageError
 from stepper.ir.model import Layer
-from stepper.ops.axes import normalize_axis, shape_text
+from stepper.ops.operands import normalize_axis, shape_text
 from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
 
 FARTHEST: Final = 20_000

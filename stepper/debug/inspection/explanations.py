@@ -16,7 +16,7 @@ from stepper.engine.program import LoopPlan, Value
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Layer, Slicing
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _LISTED: Final = 4
 

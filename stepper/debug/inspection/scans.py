@@ -12,7 +12,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError
 from stepper.ir.model import Body, OutputMapping
-from stepper.ops.axes import normalize_axis
+from stepper.ops.operands import normalize_axis
 
 Shape = tuple[int, ...]
 

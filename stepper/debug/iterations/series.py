@@ -20,7 +20,7 @@ from stepper.debug.visits import Spot, before_iteration, excursion, walk
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.errors import UsageError
-from stepper.ops.limits import LARGEST_TENSOR
+from stepper.ops.operands import LARGEST_TENSOR
 from stepper.query import expression_values
 from stepper.query.addresses import (
     Address,

@@ -16,7 +16,7 @@ from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Port, Slicing
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
 

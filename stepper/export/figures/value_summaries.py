@@ -13,7 +13,7 @@ from stepper.element_types import STRING_DTYPE, Array
 from stepper.export.figures.figure import Thumbnail
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import excerpt
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 

@@ -31,7 +31,7 @@ from stepper.export.numpy_code.loop_writer import write_loop
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic
 

@@ -19,7 +19,7 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
 from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
-from stepper.ops.axes import form_text, shape_text
+from stepper.ops.operands import form_text, shape_text
 
 
 def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:

@@ -12,7 +12,7 @@ from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView
 from stepper.element_types import Array
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names
 from tui.paint.pane import Host, Pane

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from tui.paint.painter import Horizontal
 from tui.paint.pane import Pane

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host

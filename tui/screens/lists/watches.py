@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.stop_scope import WatchReading
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Pane

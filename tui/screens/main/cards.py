@@ -14,7 +14,7 @@ from stepper.debug.inspection.views import ValueView
 from stepper.element_types import Array
 from stepper.engine.partners import mark_of
 from stepper.ir.model import LayerSite
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import statistics
 from tui.keys.keymap import key_for

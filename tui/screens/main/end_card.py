@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.engine.run import LoopSummary
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 from tui.keys.keymap import key_for

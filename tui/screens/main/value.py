@@ -11,7 +11,7 @@ from stepper import element_types
 from stepper.debug.inspection.views import ValueView
 from stepper.debug.labels import labelled
 from stepper.element_types import Array
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import largest_of

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from textual import events
 
-from stepper.ops.axes import form_text
+from stepper.ops.operands import form_text
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid

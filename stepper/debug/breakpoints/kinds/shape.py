@@ -19,7 +19,7 @@ from stepper.debug.causes.locations import location_of
 from stepper.debug.causes.texts import Words, layer_text, where, words
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program, Value
-from stepper.ops.axes import shape_text
+from stepper.ops.operands import shape_text
 
 _Form = tuple[Any, Any]
 

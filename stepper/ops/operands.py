@@ -1,0 +1,98 @@
+"""Axes, shapes, sizes and numbers of inputs and attributes: the questions that many kernels ask, and their limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from stepper import element_types
+from stepper.errors import KernelError, TensorTooLarge
+from stepper.sizes import size_text
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """Return `axis` counted from the front, a negative one from the end; KernelError if the rank has no such axis."""
+    if not -rank <= axis < rank:
+        raise KernelError(f"axis {axis} is out of range for a tensor of rank {rank}")
+    return axis % rank
+
+
+def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
+    """Return each axis of a rank-0 or rank-1 tensor or sequence counted from the front, each once, ascending."""
+    return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(axes)}))
+
+
+def integers(values: Any) -> list[int]:
+    """Return the numbers of an integer tensor (a shape, axes, lengths) as Python ints, in order."""
+    return [int(value) for value in np.ravel(values)]
+
+
+def is_list(values: Any) -> bool:
+    """Return True if a tensor is a plain list of integers, as shapes, axes and bounds mostly come."""
+    return bool(values.ndim == 1 and values.dtype.kind in "iu")
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Return a shape as messages show it: [2,3], [] for rank 0."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+class HasForm(Protocol):
+    """An array, or what is known of one: element type and shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+
+
+def form_text(value: HasForm) -> str:
+    """Return element type and shape as messages show them: f32[2,3]."""
+    return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+
+
+def single_integer(value: Any, name: str) -> int:
+    """Return the number in a rank-0 tensor (or one of one element), such as an axis; KernelError for any other size."""
+    if value.size != 1:
+        raise KernelError(f"{name} must be a single number, it has the shape {shape_text(value.shape)}")
+    return int(value.item())
+
+
+def check_positive(**attributes: float | tuple[float, ...]) -> None:
+    """Raise KernelError for the first of the attributes that is not, or has not only, finite numbers above zero."""
+    for name, value in attributes.items():
+        for number in value if isinstance(value, tuple) else (value,):
+            if not 0 < number < math.inf:
+                raise KernelError(f"the attribute '{name}' must be positive, it is {number}")
+
+
+LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=400 * 2**20)
+"""The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
+
+_WIDEST: Final = 128
+"""No element takes more bytes than these, whatever its type."""
+_ENDLESS: Final = 2**100
+"""Where counting ends."""
+
+
+def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
+    """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
+
+    A dimension of 0 does not excuse the others: kernels work along them as well, and numpy has its own limit there.
+    Raises TensorTooLarge with the shape, its size and the limit.
+    """
+    limit = LARGEST_TENSOR.get()
+    if 0 < math.prod(shape) * _WIDEST <= limit:
+        return
+    size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)
+    if size > limit:
+        raise TensorTooLarge(
+            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, the limit is {size_text(limit)}"
+        )
