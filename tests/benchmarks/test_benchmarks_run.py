@@ -18,6 +18,7 @@ from tests.benchmarks import (
     loops,
     models,
     others,
+    overview,
     pseudo_terminal,
     reading,
     recording,
@@ -44,6 +45,11 @@ def test_a_candidate_with_other_numbers_is_found(tmp_path: Path) -> None:
     comparison.candidates["wrong"] = lambda: [np.zeros(1, np.float32), np.zeros(3, np.float32)]
     with pytest.raises(AssertionError, match="wrong gives other numbers"):
         comparison.check()
+
+
+def test_the_cost_of_an_overview_is_measured_for_both_loops(tmp_path: Path) -> None:
+    for found in overview.measure(tmp_path, 50, 5, 1):
+        assert set(found["ratios"]) >= {overview.CONTINUED, overview.RECORDED}  # type: ignore[call-overload]
 
 
 def test_a_debugged_run_gives_the_numbers_of_a_plain_one(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview import runs
 from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
 from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
 from stepper.element_types import Array
@@ -133,6 +134,22 @@ def test_births_of_infinity_and_nan_are_found_with_the_numbers_that_made_them() 
     assert run.ending is not None and run.ending.limit == 12
 
 
+def test_a_birth_late_in_a_long_run_is_looked_for_where_a_row_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "BIRTH_SECONDS", 0.0)
+    debugger = opened(tmp_path, recurrence("Multiply", 1.001, 100_000))
+    overview = debugger.run_overview()
+    with np.errstate(over="ignore"):
+        products = np.cumprod(np.full(100_000, 1.001, np.float32), dtype=np.float32)
+    first = int(np.flatnonzero(np.isinf(products))[0])
+    history = overview.loops[0].activations[0].values[1]
+    assert history is not None and history.first_infinite == first
+    (birth,) = overview.births
+    assert birth.cause.location.iteration == first and not overview.births_complete
+    assert debugger.goto_tick(birth.tick).iteration == first
+
+
 def test_nested_loops_are_kept_by_run() -> None:
     debugger = sample("nested_loop")
     overview = debugger.run_overview()
@@ -250,11 +267,11 @@ def test_a_long_run_is_in_bins_and_time_travel_needs_no_other_run(tmp_path: Path
 
 
 def test_many_runs_of_an_inner_loop_are_the_first_and_the_last(tmp_path: Path) -> None:
-    runs, inputs = 100, {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
-    debugger = Debugger(stepper.read_model(newton_model(tmp_path, runs, 3)), inputs)
+    count, inputs = 100, {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    debugger = Debugger(stepper.read_model(newton_model(tmp_path, count, 3)), inputs)
     inner = debugger.run_overview().loops[1]
-    assert inner.runs == runs and inner.total == 3 * runs
-    first, last_ones = range(FIRST_RUNS), range(runs - LAST_RUNS, runs)
+    assert inner.runs == count and inner.total == 3 * count
+    first, last_ones = range(FIRST_RUNS), range(count - LAST_RUNS, count)
     assert [run.number for run in inner.activations] == [*first, *last_ones]
     assert [run.outer for run in inner.activations] == [(number,) for number in (*first, *last_ones)]
     check_values(

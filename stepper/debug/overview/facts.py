@@ -226,7 +226,7 @@ class Overview(Brief, Struct, frozen=True, eq=False):
 
     `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
     `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type,
-    `sequences` can be opened. `births` are those found so far, `births_complete`: in the whole run.
+    `sequences` can be opened. `births` are those found so far; up to the tick `births_tick` they were looked for.
     """
 
     unshown: ClassVar = ("loops", "branches", "inputs", "outputs")
@@ -244,8 +244,13 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     branches: tuple[BranchFacts, ...]
     sequences: tuple[LayerSite, ...]
     births: tuple[Birth, ...] = ()
-    births_complete: bool = False
+    births_tick: int = 0
     failure: Failure | None = None
+
+    @property
+    def births_complete(self) -> bool:
+        """True if the births of the whole run are known."""
+        return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
 
 
 def overview_data(overview: Overview) -> dict[str, Any]:

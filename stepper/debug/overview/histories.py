@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import groupby
 from typing import Any, ClassVar, Final
@@ -28,6 +28,8 @@ LARGEST_COMPARED: Final = 2**14
 """Elements of a value up to which it is told whether it is the same as another one."""
 _MOST_SHAPES: Final = 32
 _SMALL_BUCKET: Final = 32
+_LARGE_SQUARE: Final = 1e18
+"""Magnitudes from which on sums of squares in f32 may overflow."""
 
 
 class Capacity(Struct, frozen=True):
@@ -130,16 +132,22 @@ def bucket_begins(size: int) -> Array:
 
 def _statistics(stack: Array, begins: Array) -> Array:
     """Return the numbers [statistic, iteration, bucket] of values [iteration, element]."""
-    dtype = np.float32 if stack.dtype in (np.float16, np.float32) else np.float64
-    sizes = np.diff(begins, append=stack.shape[1])
+    if stack.dtype == np.float16:
+        stack = stack.astype(np.float32)
+    dtype = stack.dtype if stack.dtype == np.float32 else np.float64
+    sizes = (np.append(begins[1:], stack.shape[1]) - begins).astype(dtype)
+    numbers = np.empty((3, len(stack), len(begins)), dtype)
     high, low = _reduced(np.maximum, stack, begins), _reduced(np.minimum, stack, begins)
-    largest = np.where(high >= -low, high, low)
-    wide = stack.astype(np.float64)
-    means = _reduced(np.add, wide, begins) / sizes
-    np.square(wide, out=wide)
-    numbers = np.stack([largest, means, np.sqrt(_reduced(np.add, wide, begins) / sizes)]).astype(dtype)
-    spoilt = ~np.isfinite(largest)
-    if spoilt.any():
+    largest = numbers[Statistic.LARGEST]
+    np.copyto(largest, high)
+    np.copyto(largest, low, where=~(high >= -low))
+    extent = max(abs(float(high.max())), abs(float(low.min())))
+    is_safe = dtype == np.float32 and stack.shape[1] // len(begins) <= _SMALL_BUCKET and not extent >= _LARGE_SQUARE
+    wide = stack if is_safe else stack.astype(np.float64)
+    numbers[Statistic.MEAN] = _reduced(np.add, wide, begins) / sizes
+    numbers[Statistic.RMS] = np.sqrt(_reduced(np.add, np.square(wide), begins) / sizes)
+    if not math.isfinite(extent):
+        spoilt = ~np.isfinite(largest)
         numbers[:, spoilt] = largest[spoilt]
     return numbers
 
@@ -196,7 +204,9 @@ class HistoryRecorder:
         self._capacity = capacity
         self._entered = None if entered is None else np.asarray(entered)
         self._waiting: list[Any] = []
-        self.append = self._waiting.append
+        self._raw = bytearray()
+        self._sample: Any = None
+        self.append: Callable[[Any], object] = self._waiting.append
         self.checksum = 0
         self.count = 0
         self._type = ""
@@ -218,7 +228,23 @@ class HistoryRecorder:
     @property
     def waiting(self) -> int:
         """Return how many values were appended and are not settled."""
-        return len(self._waiting)
+        return len(self._waiting) + (len(self._raw) // self._sample.nbytes if self._raw else 0)
+
+    def quicken(self, sample: Any) -> bool:
+        """Take bytes from now on instead of values, if all are to be single numbers of the type and shape of a sample.
+
+        Values that are held cost more than the copy: the next ones need other memory. `append` is another one then.
+        """
+        if sample.size != 1 or sample.dtype.kind not in "biuf" or not element_types.is_of_numpy(sample.dtype):
+            return False
+        self._sample, self.append = sample, self._raw.extend
+        return True
+
+    @property
+    def first_non_finite(self) -> int | None:
+        """Return the first iteration with a NaN or Inf."""
+        known = [one for one in (self._first_nan, self._first_infinite) if one is not None]
+        return min(known, default=None)
 
     @property
     def type(self) -> str:
@@ -244,10 +270,13 @@ class HistoryRecorder:
         """Take in what was appended."""
         values = self._waiting.copy()
         self._waiting.clear()
-        if not values:
-            return
         with np.errstate(all="ignore"):
-            self._take(values)
+            if values:
+                self._take(values)
+            if self._raw:
+                raw = np.frombuffer(bytes(self._raw), self._sample.dtype)
+                self._raw.clear()
+                self._extend(raw.reshape(-1, 1), self._sample)
 
     def _take(self, values: Sequence[Any]) -> None:
         stack = _stacked(values)
@@ -379,7 +408,7 @@ class HistoryRecorder:
                 self._bins = strongest(self._bins, np.arange(0, self._bins.shape[1], 2), 1)
             self._step *= 2
         places = np.arange(begin, end) // self._step
-        begins = np.flatnonzero(np.diff(places, prepend=-1))
+        begins = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
         fresh = strongest(numbers, begins, 1)
         if begin % self._step and self._bins.shape[1]:  # the last bin has room
             pair = np.concatenate([self._bins[:, -1:], fresh[:, :1]], axis=1)

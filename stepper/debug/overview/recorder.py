@@ -23,14 +23,15 @@ from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
 """Runs of a loop whose values are kept, of those inside of other loops."""
 _MOST_WAITING: Final = 1024
-_BYTES_WAITING: Final = 2**20
+_MOST_WAITING_BYTES: Final = 4096
+_BYTES_WAITING: Final = 2**22
 _OUTER: Final = Capacity()
 _INNER: Final = Capacity(32, 64)
 
@@ -71,6 +72,13 @@ class _Run:
         self.histories = [HistoryRecorder(capacity, entered.get(slot)) for slot in slots]
         self.appends = [(history.append, slot) for history, slot in zip(self.histories, slots, strict=True)]
         self._known: tuple[ValueHistory | None, ...] | None = None
+
+    def quicken(self, values: Sequence[Value]) -> bool:
+        """Take single numbers as bytes; True if all rows are such."""
+        pairs = [(history, slot) for history, (_, slot) in zip(self.histories, self.appends, strict=True)]
+        quick = [history.quicken(values[slot]) for history, slot in pairs]
+        self.appends = [(history.append, slot) for history, slot in pairs]
+        return all(quick)
 
     @property
     def waiting(self) -> int:
@@ -136,6 +144,8 @@ class _LoopRecord:
         if activation.iteration == 0:
             size = sum(values[slot].nbytes for slot in self.slots.slots)
             self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
+            if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
+                self.most = _MOST_WAITING_BYTES
             run.condition_limit = condition_limit(frame)
         self.count(frame)
         if activation.ended is not None:
@@ -362,6 +372,21 @@ class RunRecorder(RunObserver):
         """Return the memory of what is kept, in bytes."""
         loops = sum(record.nbytes for record in self._loops.values())
         return loops + sum(record.nbytes for record in self._branches.values())
+
+    def first_non_finite(self) -> int | None:
+        """Return the tick at which the first iteration begins of which a row has a NaN or Inf.
+
+        Of loops without nested graphs, whose iterations have as many ticks each; None if there is none.
+        """
+        found = [
+            run.tick + iteration * (len(record.plan.program.code) + 2)
+            for record in self._loops.values()
+            if record.plan.program.straight
+            for run in record.kept
+            for history in run.histories
+            if (iteration := history.first_non_finite) is not None
+        ]
+        return min(found, default=None)
 
     def view(self) -> tuple[tuple[LoopFacts, ...], tuple[BranchFacts, ...]]:
         """Return the facts of all loops and branches, outer before inner."""

@@ -31,7 +31,7 @@ from stepper.ir.lowering import sequences_of
 from stepper.ir.model import layer_site
 
 MOST_BIRTHS: Final = 64
-BIRTH_SECONDS: Final = 1.0
+BIRTH_SECONDS: Final = 0.4
 """For how long the births of NaN and Inf are looked for after a run."""
 _INTERVAL: Final = 1 / 30
 _SHARE: Final = 20
@@ -65,8 +65,7 @@ class OverviewRun:
         self._state = RunState.NOT_RUN
         self._failure: Failure | None = None
         self._births: list[Birth] = []
-        self._births_complete = False
-        self._births_stand: Snapshot | None = None
+        self._births_tick = 0
         self._ticks, self._seconds = 0, 0.0
         self._outputs: tuple[Value, ...] | None = None
         self._moments: deque[tuple[float, int]] = deque()
@@ -87,7 +86,7 @@ class OverviewRun:
         """Run on from where it was left; the present of the debugger stays."""
         if self._edits != self._timeline.edits:
             self._begin()
-        if self._state in _ENDED and self._births_complete:
+        if self._state in _ENDED and self._births_tick >= self._ticks:
             return self.latest
         self._is_working = True
         with self._excursion():
@@ -168,31 +167,40 @@ class OverviewRun:
     # --- births --------------------------------------------------------------------------------------------------
 
     def _find_births(self) -> None:
-        """Look through the run for operations that give NaN or Inf for inputs that have none."""
+        """Look through the run for operations that give NaN or Inf for inputs that have none.
+
+        First from the start; if that takes too long, and a row is known to have one later, from shortly before that.
+        """
         machine = self._timeline.machine
-        if self._births_stand is None:
-            self._timeline.return_to(0)
-        else:
-            machine.restore(self._births_stand)
         watcher = BreakpointWatcher(machine)
         watcher.watch([_Births(self._births, machine.compiled)])
-        watcher.forward()
         machine.watcher, machine.observers = watcher, ()
-        end, started = self._ticks, perf_counter()
-        failed = False
-        while machine.tick < end and not machine.finished and len(self._births) < MOST_BIRTHS:
+        self._births_tick = self._search_births(watcher, self._births_tick)
+        later = self._recorder.first_non_finite()
+        if not self._births and later is not None and later > self._births_tick:
+            self._search_births(watcher, later)
+
+    def _search_births(self, watcher: BreakpointWatcher, begin: int) -> int:
+        """Return the tick up to which births were looked for."""
+        timeline, machine, started = self._timeline, self._timeline.machine, perf_counter()
+        timeline.return_to(begin)
+        machine.watcher = watcher
+        watcher.forward()
+        while machine.tick < self._ticks and not machine.finished:
             try:
-                due = min(self._timeline.history.due(machine.tick), end)
-                event = self._timeline.forward(Every.END, lambda _event: False, due)
+                due = min(timeline.history.due(machine.tick), self._ticks)
+                event = timeline.forward(Every.END, lambda _event: False, due)
             except Paused:
                 break
             except StepperError:
-                failed = True
+                watcher.examine()
+                return self._ticks
             watcher.examine()
-            if failed or event.kind is EventKind.PAUSED or perf_counter() - started >= BIRTH_SECONDS:
+            if event.kind is EventKind.PAUSED or perf_counter() - started >= BIRTH_SECONDS:
                 break
-        self._births_complete = failed or machine.finished or machine.tick >= end or len(self._births) >= MOST_BIRTHS
-        self._births_stand = None if self._births_complete else machine.snapshot()
+            if len(self._births) >= MOST_BIRTHS:
+                return self._ticks
+        return machine.tick
 
     # --- what is known -------------------------------------------------------------------------------------------
 
@@ -214,7 +222,7 @@ class OverviewRun:
             branches=branches,
             sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
             births=tuple(self._births),
-            births_complete=self._births_complete,
+            births_tick=self._births_tick,
             failure=self._failure,
         )
 
