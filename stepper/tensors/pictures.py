@@ -1,0 +1,191 @@
+"""From values to shades: which picture suits a value, the scale of a row, and where on it each number is.
+
+No colours and no characters here: a shade is a number from -1 to 1 (0 is the ground), a height one from 0 to 1. The
+screen, notebooks and figures draw the same picture of the same numbers.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.element_types import Array
+
+FULL: Final = 98.0
+"""The percentile of the magnitudes that gets the full shade: few outliers are clipped, and hide nothing else."""
+LOW: Final = 10.0
+"""The percentile of the magnitudes at which a logarithmic scale begins."""
+WIDE: Final = 50.0
+"""How many times the median the full shade must be for a logarithmic scale."""
+OUTLIER: Final = 4.0
+"""Of few numbers: how many times the second largest magnitude the largest must be to be clipped."""
+_FAINTEST: Final = 0.06
+_LOG_BEGIN: Final = 0.15
+_SPAN: Final = 1000.0
+_FEW: Final = 50
+
+
+class PictureKind(StrEnum):
+    """How a value is drawn over the iterations."""
+
+    TRUTH = "truth"
+    LABELS = "labels"
+    BARS = "bars"
+    ELEMENTS = "elements"
+    BUCKETS = "buckets"
+
+
+class ScaleKind(StrEnum):
+    """How shades grow with magnitudes."""
+
+    LINEAR = "linear"
+    LOG = "log"
+    UNIT = "unit"
+
+
+class Scale(Struct, frozen=True):
+    """The scale of a row: the ground is zero, a magnitude of `full` or more has the full shade.
+
+    Logarithmic shades begin at `low`. `signed`: some numbers are negative.
+    """
+
+    kind: ScaleKind
+    full: float
+    low: float
+    signed: bool
+
+
+class BarScale(Struct, frozen=True):
+    """The scale of bars: `low` is the lowest height, `high` and more the full one. `log`: both are positive."""
+
+    low: float
+    high: float
+    log: bool
+
+
+def picture_kind(type: str, size: int, *, most: int = 64, labelled: bool = False) -> PictureKind:
+    """Return what suits a value of an element type ("boolean", "i64", "f32", ...) of so many elements.
+
+    `most` are the elements of which each gets a row of its own, `labelled` whole numbers are names.
+    """
+    if size == 1:
+        if type == "boolean":
+            return PictureKind.TRUTH
+        return PictureKind.LABELS if labelled else PictureKind.BARS
+    return PictureKind.ELEMENTS if size <= most else PictureKind.BUCKETS
+
+
+# --- shades ---------------------------------------------------------------------------------------------------------
+
+
+def scale_of(numbers: Array, kind: ScaleKind | None = None) -> Scale:
+    """Return the scale for all numbers of a row, of any shape; NaN and infinite ones do not count.
+
+    Without a `kind` shares (none below zero, none above 1) are from 0 to 1 or to their largest if that is less than a
+    half; other numbers are logarithmic where the full shade is more than WIDE times their median, else linear.
+    """
+    finite = _finite(numbers)
+    magnitudes = np.abs(finite[finite != 0])
+    if not magnitudes.size:
+        return Scale(kind or ScaleKind.LINEAR, 1.0, 1.0, signed=False)
+    signed, largest = bool((finite < 0).any()), float(magnitudes.max())
+    median, low = (float(np.percentile(magnitudes, part)) for part in (50, LOW))
+    if kind is ScaleKind.UNIT or (kind is None and not signed and largest <= 1):
+        return Scale(ScaleKind.UNIT, 1.0 if largest > 0.5 else largest, low, signed)
+    full = _robust(magnitudes)
+    chosen = kind or (ScaleKind.LOG if full > WIDE * median else ScaleKind.LINEAR)
+    return Scale(chosen, full, low, signed)
+
+
+def shades(numbers: Array, scale: Scale) -> Array:
+    """Return the shades of numbers, from -1 to 1, in their shape; NaN and infinite numbers stay as they are."""
+    wide = np.asarray(numbers, np.float64)
+    with np.errstate(all="ignore"):
+        share = wide / scale.full
+        if scale.kind is ScaleKind.LOG and scale.low < scale.full:
+            part = np.log(np.abs(wide) / scale.low) / np.log(scale.full / scale.low)
+            share = np.sign(wide) * np.maximum(_FAINTEST, _LOG_BEGIN + (1 - _LOG_BEGIN) * part)
+            share = np.where(wide == 0, 0.0, share)
+        return np.where(np.isfinite(wide), np.clip(share, -1, 1), wide)
+
+
+def letters(numbers: Array) -> Array:
+    """Return "N" for NaN, "I" for infinite numbers, and an empty text for others, in the shape of the numbers."""
+    wide = np.asarray(numbers, np.float64)
+    return np.where(np.isnan(wide), "N", np.where(np.isinf(wide), "I", ""))
+
+
+def digits(shades: Array) -> Array:
+    """Return shades as whole numbers from -9 to 9, for pictures without colours; 0 is less than 0.05.
+
+    NaN and infinite shades become 0; their letters stand for them.
+    """
+    finite = np.where(np.isfinite(shades), shades, 0.0)
+    nearest = np.maximum(np.rint(np.abs(finite) * 9), 1)
+    return np.where(np.abs(finite) < 0.05, 0, np.sign(finite) * nearest).astype(np.int8)
+
+
+# --- bars -----------------------------------------------------------------------------------------------------------
+
+
+def bar_scale(numbers: Array, *, log: bool | None = None) -> BarScale:
+    """Return the scale of bars for all numbers of a row, from their least to their largest that is no outlier.
+
+    `log` None: logarithmic where all are positive and the largest is far above the median or the least.
+    """
+    finite = _finite(numbers)
+    if not finite.size:
+        return BarScale(0.0, 1.0, log=False)
+    low, high = _robust_range(finite)
+    positive = finite[finite > 0]
+    if log is None:
+        log = positive.size == finite.size and (high > WIDE * float(np.median(finite)) or high > _SPAN * low)
+    if log and positive.size:
+        least, largest = _robust_range(np.log(positive))
+        return BarScale(float(np.exp(least)), float(np.exp(largest)), log=True)
+    return BarScale(low, high, log=False)
+
+
+def _robust_range(numbers: Array) -> tuple[float, float]:
+    """Return the least and the largest number, without an outlier at either end."""
+    halves = numbers / 2  # whose differences do not overflow
+    low, high = float(halves.min()), float(halves.max())
+    if low == high:
+        return float(numbers[0]), float(numbers[0])
+    from_low, from_high = halves - low, high - halves
+    upper, lower = low + _robust(from_low[from_low > 0]), high - _robust(from_high[from_high > 0])
+    return (2 * lower, 2 * upper) if lower < upper else (2 * low, 2 * high)
+
+
+def heights(numbers: Array, scale: BarScale) -> Array:
+    """Return the heights of numbers, from 0 to 1, in their shape; of a constant row a half. NaN and infinite stay."""
+    wide = np.asarray(numbers, np.float64)
+    with np.errstate(all="ignore"):
+        if scale.high <= scale.low:
+            part = np.full(wide.shape, 0.5)
+        elif scale.log:
+            part = np.log(np.maximum(wide, scale.low) / scale.low) / np.log(scale.high / scale.low)
+        else:
+            part = (wide / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2)
+        return np.where(np.isfinite(wide), np.clip(part, 0, 1), wide)
+
+
+# --- robust ---------------------------------------------------------------------------------------------------------
+
+
+def _finite(numbers: Array) -> Array:
+    flat = np.asarray(numbers, np.float64).reshape(-1)
+    return flat[np.isfinite(flat)]
+
+
+def _robust(magnitudes: Array) -> float:
+    """Return the magnitude at the percentile FULL; of few numbers the second largest where the largest is far off."""
+    if magnitudes.size > _FEW:
+        return float(np.percentile(magnitudes, FULL, method="lower"))  # between two, an outlier would have its say
+    if magnitudes.size < 3:
+        return float(magnitudes.max())
+    second, largest = np.partition(magnitudes, -2)[-2:].tolist()
+    return float(second if largest > OUTLIER * second else largest)

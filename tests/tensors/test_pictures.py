@@ -1,0 +1,132 @@
+"""Scales and shades of pictures, against the formulas that a reader of them relies on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from stepper.tensors.pictures import (
+    BarScale,
+    PictureKind,
+    Scale,
+    ScaleKind,
+    bar_scale,
+    digits,
+    heights,
+    letters,
+    picture_kind,
+    scale_of,
+    shades,
+)
+
+RANDOM = np.random.default_rng(3)
+
+
+def test_the_kind_of_a_picture_follows_from_type_and_size() -> None:
+    assert picture_kind("boolean", 1) is PictureKind.TRUTH
+    assert picture_kind("i64", 1) is picture_kind("f32", 1) is PictureKind.BARS
+    assert picture_kind("i64", 1, labelled=True) is PictureKind.LABELS
+    assert picture_kind("f32", 64) is picture_kind("boolean", 2) is PictureKind.ELEMENTS
+    assert picture_kind("f32", 65) is PictureKind.BUCKETS
+
+
+def test_full_shade_is_at_the_98th_percentile_and_zero_is_the_ground() -> None:
+    numbers = RANDOM.standard_normal((100, 10))
+    scale = scale_of(numbers)
+    ordered = np.sort(np.abs(numbers).reshape(-1))
+    assert scale.kind is ScaleKind.LINEAR and scale.signed and scale.full == ordered[979]
+    found = shades(numbers, scale)
+    expected = [max(-1.0, min(1.0, number / ordered[979])) for number in numbers.reshape(-1).tolist()]
+    assert found.shape == numbers.shape and np.allclose(found.reshape(-1), expected)
+    assert shades(np.array([0.0, -0.0]), scale).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("count", [3, 4, 12, 30, 49, 50, 51, 52, 100, 1000])
+@pytest.mark.parametrize("outlier", [1e3, 1e30, -1e9, math.inf, math.nan])
+def test_one_outlier_never_hides_the_rest(count: int, outlier: float) -> None:
+    numbers = np.linspace(2.0, 4.0, count)
+    numbers[count // 2] = outlier
+    scale = scale_of(numbers)
+    found = shades(numbers, scale)
+    rest = np.delete(found, count // 2)
+    assert rest.min() >= 0.45 and np.delete(np.diff(found), [count // 2 - 1, count // 2]).min(initial=1) >= 0
+    assert scale.full <= 4
+    bars = np.delete(heights(numbers, bar_scale(numbers)), count // 2)
+    assert bars.max() - bars.min() > 0.4 or count == 3
+
+
+def test_a_wide_range_is_logarithmic_from_the_tenth_percentile() -> None:
+    numbers = np.concatenate([np.logspace(-3, 3, 200), [0.0]])
+    scale = scale_of(numbers)
+    magnitudes = numbers[:-1]
+    assert scale.kind is ScaleKind.LOG and not scale.signed
+    assert scale.low == np.percentile(magnitudes, 10) and scale.full == np.sort(magnitudes)[195]
+    found = shades(numbers, scale)
+    for number, shade in zip(numbers.tolist(), found.tolist(), strict=True):
+        if number == 0:
+            assert shade == 0
+        else:
+            part = 0.15 + 0.85 * math.log(number / scale.low) / math.log(scale.full / scale.low)
+            assert shade == pytest.approx(min(1.0, max(0.06, part)))
+    assert np.all(np.diff(found[:-1]) >= 0)
+    mirrored = shades(-numbers, scale_of(-numbers))
+    assert np.allclose(mirrored, -found)
+    assert scale_of(numbers, ScaleKind.LINEAR).kind is ScaleKind.LINEAR, "what is chosen stays"
+    assert scale_of(RANDOM.standard_normal(100), ScaleKind.LOG).kind is ScaleKind.LOG
+
+
+def test_shares_of_one_are_always_linear() -> None:
+    numbers = np.concatenate([np.full(200, 1e-6), [0.9, 0.8, 0.7, 0.6, 0.95]])
+    scale = scale_of(numbers)
+    assert scale == Scale(ScaleKind.UNIT, 1.0, scale.low, signed=False)
+    assert np.allclose(shades(numbers, scale), numbers)
+    small = scale_of(numbers / 10)
+    assert small.kind is ScaleKind.UNIT and small.full == pytest.approx(0.095)
+    assert scale_of(np.array([-0.1, 0.5])).kind is not ScaleKind.UNIT
+    assert scale_of(np.array([0.5, 1.5])).kind is not ScaleKind.UNIT
+
+
+def test_numbers_that_are_none_keep_their_letters() -> None:
+    numbers = np.array([[1.0, math.nan], [math.inf, -math.inf]])
+    found = shades(numbers, scale_of(numbers))
+    assert np.array_equal(found[0], [1.0, math.nan], equal_nan=True)
+    assert letters(numbers).tolist() == [["", "N"], ["I", "I"]]
+    assert digits(found).tolist() == [[9, 0], [0, 0]]
+
+
+def test_nothing_but_zeros_and_nothing_at_all() -> None:
+    for numbers in (np.zeros(5), np.zeros((0, 3)), np.full(3, math.nan)):
+        scale, bars = scale_of(numbers), bar_scale(numbers)
+        assert scale.full == 1 and not scale.signed
+        assert np.isfinite(shades(np.zeros(2), scale)).all() and heights(np.zeros(2), bars).shape == (2,)
+    assert heights(np.full(4, 7.0), bar_scale(np.full(4, 7.0))).tolist() == [0.5] * 4
+
+
+def test_extremes_of_the_types() -> None:
+    for numbers in (
+        np.array([np.finfo(np.float64).max, -np.finfo(np.float64).max, 1.0]),
+        np.array([5e-324, 1e-320, 1e-310]),
+        np.array([-(2**63), 2**63 - 1, 0], np.int64),
+        np.array([True, False]),
+        np.array([65504, 1, 2], np.float16),
+    ):
+        found = shades(numbers, scale_of(numbers))
+        assert np.isfinite(found).all() and np.abs(found).max() <= 1
+        bars = heights(numbers, bar_scale(numbers))
+        assert np.isfinite(bars).all() and bars.min() >= 0 and bars.max() <= 1
+
+
+def test_bars_are_from_the_least_to_the_largest() -> None:
+    numbers = np.array([0.5, 1.0, 2.0, 1.5])
+    assert bar_scale(numbers) == BarScale(0.5, 2.0, log=False)
+    assert np.allclose(heights(numbers, bar_scale(numbers)), (numbers - 0.5) / 1.5)
+    wide = np.logspace(-4, 2, 7)
+    assert bar_scale(wide).log and np.allclose(heights(wide, bar_scale(wide)), np.arange(7) / 6)
+    assert not bar_scale(wide, log=False).log
+
+
+def test_digits_stand_for_shades_without_colours() -> None:
+    found = digits(np.array([0, 0.04, 0.05, 0.5, 1, -1, -0.3, -0.04]))
+    assert found.tolist() == [0, 0, 1, 4, 9, -9, -3, 0]
