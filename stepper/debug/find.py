@@ -54,7 +54,7 @@ def find(
     limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
     machine = timeline.machine
     present = machine.tick
-    search = _Search(timeline, expression, which, limit)
+    search = _MomentSearch(timeline, expression, which, limit)
     with excursion(timeline):
         stopped = _to_begin(timeline, search, which)
         last = present - 1 if which is Which.PREVIOUS else until
@@ -73,7 +73,7 @@ def _which(which: str | Which) -> Which:
         raise UsageError(f"there is no '{which}' moment; there are {', '.join(Which)}") from None
 
 
-def _to_begin(timeline: Timeline, search: _Search, which: Which) -> str:
+def _to_begin(timeline: Timeline, search: _MomentSearch, which: Which) -> str:
     """Go to where the search begins; a little earlier where prev() needs the iteration before. PAUSED, else empty."""
     if which is not Which.NEXT:
         timeline.goto(0)
@@ -105,7 +105,7 @@ def ensure_together(target: Target, program: Program) -> None:
         raise UsageError(f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}")
 
 
-class _Search:
+class _MomentSearch:
     """Asks the expression at each moment; its own scope."""
 
     def __init__(self, timeline: Timeline, expression: Expression, which: Which, limit: int) -> None:

@@ -79,10 +79,10 @@ def walk(timeline: Timeline, spot: Spot, visit: Visit, *, least_depth: int = 0, 
     Ends too where the stack gets smaller than `least_depth`, and at tick `until`. Returns why it ended before its time:
     a pause, or the error of the run; else an empty text.
     """
-    return _Walk(timeline, spot, visit, least_depth).go(until)
+    return _VisitingRun(timeline, spot, visit, least_depth).go(until)
 
 
-class _Walk:
+class _VisitingRun:
     """One way through a run, past every moment of a spot."""
 
     def __init__(self, timeline: Timeline, spot: Spot, visit: Visit, least_depth: int) -> None:

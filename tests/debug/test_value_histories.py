@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.overview.histories import Capacity, HistoryRecorder, Statistic, ValueHistory
+from stepper.debug.overview.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory
 from stepper.element_types import Array
 
 SMALL = Capacity(8, 4)
@@ -84,7 +84,7 @@ def test_larger_values_are_buckets(size: int, type: type[np.generic]) -> None:
                 expected[1:] = [float(np.mean(part)), float(np.sqrt(np.mean(part**2)))]
             got = found.numbers[:, iteration, bucket]
             assert np.allclose(got, expected, rtol=1e-5, atol=1e-4, equal_nan=True), (iteration, bucket)
-            assert largest != largest or got[Statistic.LARGEST] == largest
+            assert largest != largest or got[KeptStatistic.LARGEST] == largest
     assert found.entered is not None and np.array_equal(found.entered, found.numbers[:, 0], equal_nan=True)
 
 
@@ -93,10 +93,10 @@ def test_values_that_change_their_size_are_summed_up_and_shapes_are_noted() -> N
     found = recorded(values, [2, 1])
     assert not found.is_whole and found.elements == 1 and found.shape == (4,)
     assert [(one.iteration, one.shape) for one in found.shapes] == [(2, (3,)), (4, (4,))] and found.shape_changes == 2
-    assert found.numbers[Statistic.LARGEST, :, 0].tolist() == [2, 2, 3, 3, 4]
-    assert found.numbers[Statistic.MEAN, :, 0].tolist() == [1.5, 1.5, 2, 2, 2.5]
+    assert found.numbers[KeptStatistic.LARGEST, :, 0].tolist() == [2, 2, 3, 3, 4]
+    assert found.numbers[KeptStatistic.MEAN, :, 0].tolist() == [1.5, 1.5, 2, 2, 2.5]
     rms = [float(np.sqrt(np.mean(np.square(value)))) for value in values]
-    assert np.allclose(found.numbers[Statistic.RMS, :, 0], rms)
+    assert np.allclose(found.numbers[KeptStatistic.RMS, :, 0], rms)
 
 
 def test_unchanged_since_is_of_bits() -> None:

@@ -100,7 +100,7 @@ def nan_origin(
     values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
     result = np.asarray(frame.values[operation.outputs[output]])
     wants_nan = isnan(float(result[element]))
-    found = _Search(operation, output, element, values, result, most).source()
+    found = _SourceSearch(operation, output, element, values, result, most).source()
     places: list[Element | None] = [_broadcast_element(value, result, element) for value in values]
     numbers: list[Any] = [
         np.asarray(value)[at] for value, at in zip(values, places, strict=True) if value is not None and at is not None
@@ -186,7 +186,7 @@ def _operand(
     )
 
 
-class _Search:
+class _SourceSearch:
     """Finds one element of the inputs that alone makes an element of the output NaN or infinite."""
 
     def __init__(

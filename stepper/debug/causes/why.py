@@ -46,7 +46,7 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
     looked. Raise UsageError for what has no value here.
     """
     address = address_given(address)
-    with closing(_Walk(timeline, farthest)) as walk:
+    with closing(_BackwardWalk(timeline, farthest)) as walk:
         seat, target = _seat_of(walk.frames, timeline, address)
         value = walk.frames.at(seat)[-1].values[target.slot]
         if value is None:
@@ -60,11 +60,11 @@ def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
 
 
 def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
-    with closing(_Walk(timeline, FARTHEST_AT_A_STOP)) as walk:
+    with closing(_BackwardWalk(timeline, FARTHEST_AT_A_STOP)) as walk:
         return _with_chain(walk, cause)
 
 
-def _with_chain(walk: _Walk, cause: NonFinite) -> NonFinite:
+def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
     seat = walk.frames.present
     frame = walk.frames.at(seat)[-1]
     operation = frame.program.operations[frame.pc - 1] if frame.pc else None
@@ -137,7 +137,7 @@ class _Spot(NamedTuple):
     element: Element | None
 
 
-class _Walk:
+class _BackwardWalk:
     """One walk back. It makes a link of each spot and says which spot is the next."""
 
     def __init__(self, timeline: Timeline, farthest: int) -> None:

@@ -88,7 +88,7 @@ class HistoryView(Struct, frozen=True, eq=False):
         return found
 
 
-class _Run:
+class _ActivationStatistics:
     """One activation of a program: a number for each operation and iteration, and the carried values of all.
 
     `ended` is the first iteration that there is not (the loop is over, or fails), where that was found out.
@@ -166,7 +166,7 @@ class IterationStatistics:
     def __init__(self, timeline: Timeline, statistic: str = "rms") -> None:
         self._timeline = timeline
         self.statistic = statistic
-        self._runs: OrderedDict[tuple[int, int], _Run] = OrderedDict()
+        self._runs: OrderedDict[tuple[int, int], _ActivationStatistics] = OrderedDict()
 
     def choose(self, statistic: str) -> None:
         """Another number for each tensor; what was known is forgotten. UsageError for one that there is not."""
@@ -197,7 +197,7 @@ class IterationStatistics:
         """Return what is known of these iterations of the run of the frame at this depth."""
         return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
 
-    def _cells(self, run: _Run, first: int, last: int) -> CellsView:
+    def _cells(self, run: _ActivationStatistics, first: int, last: int) -> CellsView:
         return CellsView(run.program, self.statistic, run.tiles.view(first, last), dict(run.tiles.firsts), run.ended)
 
     def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
@@ -222,7 +222,7 @@ class IterationStatistics:
                 self._fetch(run, depth, wanted[0], wanted[-1], enough)
         return bool(wanted)
 
-    def _fetch(self, run: _Run, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
+    def _fetch(self, run: _ActivationStatistics, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
         """Walk through these iterations; the run stays where the walk ended."""
         frame = self._timeline.machine.stack[depth]
         key, seen, is_left = _key(frame), first - 1, False
@@ -247,13 +247,13 @@ class IterationStatistics:
         stack = self._timeline.machine.stack
         return iteration_of(stack[depth]) if depth < len(stack) else None
 
-    def _run(self, frame: Frame) -> _Run:
+    def _run(self, frame: Frame) -> _ActivationStatistics:
         key = _key(frame)
         run = self._runs.get(key)
         if run is None:
             plan = None if frame.activation is None else frame.activation.plan
             merged = tuple(entry.parameter for entry in plan.merged) if isinstance(plan, LoopPlan) else ()
-            run = self._runs[key] = _Run(frame.program, merged)
+            run = self._runs[key] = _ActivationStatistics(frame.program, merged)
         self._runs.move_to_end(key)
         while len(self._runs) > MOST_RUNS or (len(self._runs) > 1 and self._size() > MOST_CELLS):
             self._runs.popitem(last=False)

@@ -112,7 +112,7 @@ class Row(Struct, frozen=True):
     same_as: int | None = None
 
 
-class Activation(Brief, Struct, frozen=True, eq=False):
+class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     """One run of a loop: the `number`-th of it, in the iterations `outer` of the loops around it.
 
     `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
@@ -163,7 +163,7 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
     most: int = 0
     ended: dict[EndReason, int] = {}
     lengths: ValueHistory | None = None
-    activations: tuple[Activation, ...] = ()
+    activations: tuple[ActivationFacts, ...] = ()
 
 
 class BranchFacts(Brief, Struct, frozen=True, eq=False):
@@ -191,7 +191,7 @@ class BranchFacts(Brief, Struct, frozen=True, eq=False):
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-class PortFacts(Struct, frozen=True):
+class ModelPortFacts(Struct, frozen=True):
     """An input or output of the model: its value in short (None: not computed), and how many elements are not finite.
 
     `loop` and `row`: the output is that of a loop, by index.
@@ -237,8 +237,8 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     seconds: float
     rate: float
     bytes: int
-    inputs: tuple[PortFacts, ...]
-    outputs: tuple[PortFacts, ...]
+    inputs: tuple[ModelPortFacts, ...]
+    outputs: tuple[ModelPortFacts, ...]
     operations: dict[str, int]
     loops: tuple[LoopFacts, ...]
     branches: tuple[BranchFacts, ...]

@@ -39,7 +39,7 @@ class Capacity(Struct, frozen=True):
     bins: int = 256
 
 
-class Statistic(IntEnum):
+class KeptStatistic(IntEnum):
     """Index of a statistic in the numbers of a value that is kept in buckets."""
 
     LARGEST = 0
@@ -66,7 +66,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
     `spans[c]` is the half-open range of iterations that column c stands for; `numbers[s, c, e]` are its numbers: of the
-    elements in row-major order (`is_whole`, s = 0 alone), or by Statistic of buckets of them. `entered[s, e]` is the
+    elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is the
     same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
     it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
@@ -99,7 +99,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
         """True if every iteration has the same bits."""
         return self.unchanged_since == 0
 
-    def over(self, first: int, last: int, statistic: Statistic = Statistic.LARGEST) -> Array | None:
+    def over(self, first: int, last: int, statistic: KeptStatistic = KeptStatistic.LARGEST) -> Array | None:
         """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.
 
         None where no column is. `statistic` is for buckets; elements are what they are.
@@ -138,14 +138,14 @@ def _statistics(stack: Array, begins: Array) -> Array:
     sizes = (np.append(begins[1:], stack.shape[1]) - begins).astype(dtype)
     numbers = np.empty((3, len(stack), len(begins)), dtype)
     high, low = _reduced(np.maximum, stack, begins), _reduced(np.minimum, stack, begins)
-    largest = numbers[Statistic.LARGEST]
+    largest = numbers[KeptStatistic.LARGEST]
     np.copyto(largest, high)
     np.copyto(largest, low, where=~(high >= -low))
     extent = max(abs(float(high.max())), abs(float(low.min())))
     is_safe = dtype == np.float32 and stack.shape[1] // len(begins) <= _SMALL_BUCKET and not extent >= _LARGE_SQUARE
     wide = stack if is_safe else stack.astype(np.float64)
-    numbers[Statistic.MEAN] = _reduced(np.add, wide, begins) / sizes
-    numbers[Statistic.RMS] = np.sqrt(_reduced(np.add, np.square(wide), begins) / sizes)
+    numbers[KeptStatistic.MEAN] = _reduced(np.add, wide, begins) / sizes
+    numbers[KeptStatistic.RMS] = np.sqrt(_reduced(np.add, np.square(wide), begins) / sizes)
     if not math.isfinite(extent):
         spoilt = ~np.isfinite(largest)
         numbers[:, spoilt] = largest[spoilt]
@@ -384,9 +384,9 @@ class HistoryRecorder:
         begins = np.zeros(1, np.intp)
         if self._is_whole:
             return _statistics(kept[0], begins)
-        means = kept[Statistic.MEAN].mean(axis=1, keepdims=True)
-        rms = np.sqrt(np.square(kept[Statistic.RMS]).mean(axis=1, keepdims=True))
-        return np.stack([strongest(kept[Statistic.LARGEST], begins, 1), means, rms])
+        means = kept[KeptStatistic.MEAN].mean(axis=1, keepdims=True)
+        rms = np.sqrt(np.square(kept[KeptStatistic.RMS]).mean(axis=1, keepdims=True))
+        return np.stack([strongest(kept[KeptStatistic.LARGEST], begins, 1), means, rms])
 
     def _store(self, numbers: Array) -> None:
         room = self._capacity.edge - self._first.shape[1]

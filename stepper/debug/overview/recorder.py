@@ -14,8 +14,7 @@ from stepper.debug.causes.locations import file_of
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import constant_condition
 from stepper.debug.inspection.views import ConditionLimit
-from stepper.debug.overview import facts
-from stepper.debug.overview.facts import BranchFacts, Ending, LoopFacts, Row, RowKind
+from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.histories import Capacity, HistoryRecorder, ValueHistory
 from stepper.debug.overview.verdicts import Verdicts
 from stepper.engine.endings import control
@@ -52,7 +51,7 @@ class _Slots:
         self.taken.append(None if slot is None else self.slots.index(slot))
 
 
-class _Run:
+class _ActivationRecorder:
     """What one run of a loop has given so far."""
 
     def __init__(self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity) -> None:
@@ -85,14 +84,14 @@ class _Run:
         """Return how many iterations are not settled."""
         return self.histories[0].waiting if self.histories else 0
 
-    def view(self, taken: Sequence[int | None]) -> facts.Activation:
+    def view(self, taken: Sequence[int | None]) -> ActivationFacts:
         """Return it as it stands; of a run that has ended the histories are made once."""
         known = self._known
         if known is None:
             views = [history.view() for history in self.histories]
             known = tuple(None if place is None else views[place] for place in taken)
             self._known = None if self.ending is None else known
-        return facts.Activation(
+        return ActivationFacts(
             number=self.number,
             outer=self.outer,
             tick=self.tick,
@@ -115,9 +114,9 @@ class _LoopRecord:
         self.file = str(model.path)
         self.slots = _loop_rows(operation.layer, plan, self.file)
         self.control = control(model, program.graph, operation.layer)
-        self.first: list[_Run] = []
-        self.last: deque[_Run] = deque(maxlen=LAST_RUNS)
-        self.current: _Run | None = None
+        self.first: list[_ActivationRecorder] = []
+        self.last: deque[_ActivationRecorder] = deque(maxlen=LAST_RUNS)
+        self.current: _ActivationRecorder | None = None
         self.most = 1
         self.runs = self.total = self.fewest = self.largest = 0
         self.ended: Counter[EndReason] = Counter()
@@ -127,7 +126,7 @@ class _LoopRecord:
 
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
-        self.current = run = _Run(self.runs, stack, self.slots.slots, self.capacity)
+        self.current = run = _ActivationRecorder(self.runs, stack, self.slots.slots, self.capacity)
         for history, checksum in zip(run.histories, self.checksums, strict=True):
             history.checksum = checksum
         self.runs += 1
@@ -199,7 +198,7 @@ class _LoopRecord:
             self.last.append(run)
 
     @property
-    def kept(self) -> list[_Run]:
+    def kept(self) -> list[_ActivationRecorder]:
         """Return the runs of which something is kept, in order."""
         return [*self.first, *self.last, *([] if self.current is None else [self.current])]
 
@@ -235,7 +234,7 @@ class _LoopRecord:
             activations=runs,
         )
 
-    def _rows(self, runs: Sequence[facts.Activation]) -> tuple[Row, ...]:
+    def _rows(self, runs: Sequence[ActivationFacts]) -> tuple[Row, ...]:
         """Return the rows, with those that have the same bits as an earlier one."""
         run = next((one for one in reversed(self.kept) if one.iterations), None)
         rows, seen = [], dict[object, int]()

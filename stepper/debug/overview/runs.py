@@ -18,7 +18,7 @@ from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.locations import brief_of
-from stepper.debug.overview.facts import Birth, Failure, Overview, PortFacts, RunState
+from stepper.debug.overview.facts import Birth, Failure, Overview, ModelPortFacts, RunState
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING
@@ -43,7 +43,7 @@ Progress = Callable[[Overview], object]
 _ENDED: Final = (RunState.FINISHED, RunState.FAILED)
 
 
-class _Limits(NamedTuple):
+class _Budget(NamedTuple):
     started: float
     seconds: float | None
     memory: int | None
@@ -91,7 +91,7 @@ class OverviewRun:
         self._is_working = True
         with self._excursion():
             if self._state not in _ENDED:
-                self._run(_Limits(perf_counter(), seconds, memory), progress)
+                self._run(_Budget(perf_counter(), seconds, memory), progress)
             if self._state in _ENDED:
                 self._publish(progress)
                 self._find_births()
@@ -113,7 +113,7 @@ class OverviewRun:
 
     # --- the run -------------------------------------------------------------------------------------------------
 
-    def _run(self, limits: _Limits, progress: Progress | None) -> None:
+    def _run(self, limits: _Budget, progress: Progress | None) -> None:
         timeline, machine = self._timeline, self._timeline.machine
         if self._stand is None:
             timeline.return_to(0)
@@ -133,7 +133,7 @@ class OverviewRun:
             self._state, self._outputs = state, machine.outputs
             self._stand = None if state in _ENDED else machine.snapshot()
 
-    def _to_the_end(self, limits: _Limits, progress: Progress | None) -> RunState:
+    def _to_the_end(self, limits: _Budget, progress: Progress | None) -> RunState:
         """Run until the end, a pause, or a limit, in the stretches between two snapshots of the history."""
         timeline, machine = self._timeline, self._timeline.machine
         before, shown, pause = self._seconds, limits.started, _INTERVAL
@@ -236,7 +236,7 @@ class OverviewRun:
             return (now[1] - moments[0][1]) / span
         return now[1] / now[0] if now[0] else 0.0
 
-    def _inputs(self) -> tuple[PortFacts, ...]:
+    def _inputs(self) -> tuple[ModelPortFacts, ...]:
         main = self._timeline.machine.compiled.main
         values = self._timeline.history.before(0).frames[0].values
         return tuple(
@@ -244,7 +244,7 @@ class OverviewRun:
             for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
         )
 
-    def _output_facts(self) -> tuple[PortFacts, ...]:
+    def _output_facts(self) -> tuple[ModelPortFacts, ...]:
         compiled = self._timeline.machine.compiled
         found = []
         for index, (name, slot) in enumerate(zip(output_names(compiled.model), compiled.main.results, strict=True)):
@@ -288,11 +288,11 @@ class _Births(Breakpoint):
         return False
 
 
-def _port(name: str, value: Value | None) -> PortFacts:
+def _port(name: str, value: Value | None) -> ModelPortFacts:
     if value is None:
-        return PortFacts(name, None)
+        return ModelPortFacts(name, None)
     array = np.asarray(value)
     floating = array.dtype in FLOATING
     nan = int(np.isnan(array).sum()) if floating else 0
     infinite = int(np.isinf(array).sum()) if floating else 0
-    return PortFacts(name, brief_of(value), int(array.size), nan, infinite)
+    return ModelPortFacts(name, brief_of(value), int(array.size), nan, infinite)

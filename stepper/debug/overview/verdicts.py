@@ -18,12 +18,12 @@ from stepper.ir.model import LayerSite, layer_site
 _DEEPEST: Final = 24
 
 
-class _Place(NamedTuple):
+class _BoundSlot(NamedTuple):
     """A slot of a program, and the program around it where it is a branch of an If that has been left."""
 
     program: Program
     slot: int
-    bound: Mapping[int, tuple[_Place, Value]] | None
+    bound: Mapping[int, tuple[_BoundSlot, Value]] | None
 
 
 class Verdicts:
@@ -36,9 +36,9 @@ class Verdicts:
 
     def of(self, slot: int) -> Verdict | None:
         """Return the verdict of a slot; None where it holds no single boolean."""
-        return self._verdict(_Place(self._frame.program, slot, None), _DEEPEST)
+        return self._verdict(_BoundSlot(self._frame.program, slot, None), _DEEPEST)
 
-    def _verdict(self, place: _Place, depth: int) -> Verdict | None:
+    def _verdict(self, place: _BoundSlot, depth: int) -> Verdict | None:
         place = self._source(place)
         value, operation = self._value(place), self._operation(place)
         if value is None or np.size(value) != 1 or not depth:
@@ -51,7 +51,7 @@ class Verdicts:
         return Verdict(layer, holds, operands, tuple(self._deciding(operation, place, inputs, holds, depth)))
 
     def _deciding(
-        self, operation: Operation, place: _Place, inputs: list[_Place], holds: bool, depth: int
+        self, operation: Operation, place: _BoundSlot, inputs: list[_BoundSlot], holds: bool, depth: int
     ) -> list[Verdict]:
         kind = operation.layer.type
         if kind == "LogicalNot":
@@ -66,7 +66,7 @@ class Verdicts:
             return []
         return [one for one in found if one is not None]
 
-    def _of_branch(self, operation: Operation, place: _Place, depth: int) -> list[Verdict | None]:
+    def _of_branch(self, operation: Operation, place: _BoundSlot, depth: int) -> list[Verdict | None]:
         """Return what decided in the side that ran; where that is a constant, it is the condition of the If."""
         condition = place._replace(slot=operation.inputs[0])
         chosen = self._value(condition)
@@ -80,7 +80,7 @@ class Verdicts:
             return [self._verdict(condition, depth - 1)]
         outside = {slot: place._replace(slot=operation.inputs[index]) for index, slot in plan.inputs}
         bound = {slot: (one, self._value(one)) for slot, one in outside.items()}
-        inner = self._source(_Place(plan.program, result, bound))
+        inner = self._source(_BoundSlot(plan.program, result, bound))
         operation_inside = self._operation(inner)
         if operation_inside is None:
             return [self._verdict(inner, depth - 1)]
@@ -89,7 +89,7 @@ class Verdicts:
         given: Value = self._value(place)  # the frame of the branch is gone; what it gave is here
         return [Verdict(self._layer(inner), bool(np.ravel(given)[0]), operands)]
 
-    def _operand(self, place: _Place) -> VerdictOperand | None:
+    def _operand(self, place: _BoundSlot) -> VerdictOperand | None:
         place = self._source(place)
         value = self._value(place)
         if value is None:
@@ -110,7 +110,7 @@ class Verdicts:
 
     # --- slots ---------------------------------------------------------------------------------------------------
 
-    def _source(self, place: _Place) -> _Place:
+    def _source(self, place: _BoundSlot) -> _BoundSlot:
         """Follow a slot back through what leaves a single element as it is, and out of a branch."""
         while True:
             if place.bound is not None and place.slot in place.bound:
@@ -124,17 +124,17 @@ class Verdicts:
                 return place
             place = place._replace(slot=operation.inputs[0])
 
-    def _value(self, place: _Place) -> Value | None:
+    def _value(self, place: _BoundSlot) -> Value | None:
         if place.bound is None:
             return self._frame.values[place.slot]
         constant = place.program.template[place.slot]
         return place.bound[place.slot][1] if constant is None and place.slot in place.bound else constant
 
-    def _operation(self, place: _Place) -> Operation | None:
+    def _operation(self, place: _BoundSlot) -> Operation | None:
         index = place.program.computed_at.get(place.slot)
         return None if index is None else place.program.operations[index]
 
-    def _layer(self, place: _Place) -> LayerSite:
+    def _layer(self, place: _BoundSlot) -> LayerSite:
         graph = place.program.graph
         found = (graph.by_id[layer] for (layer, _), slot in place.program.slots.items() if slot == place.slot)
         return layer_site(next(layer for layer in found if layer.type != "Result"), self._file)
