@@ -32,9 +32,9 @@ from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
 from tui.screens.main.screen import MainScreen
+from tui.session.application_session import ApplicationSession, Reopen
 from tui.session.input_chooser import InputChooser
 from tui.session.layout import layout_of, put_layout
-from tui.session.manager import Reopen, SessionManager
 from tui.state import State
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
@@ -89,7 +89,7 @@ class StepperApp(App[int]):
         self.found = ""
         self.python = PythonPrompt()
         self._command_line = CommandLine(self)
-        self.session = SessionManager(self, keeper, reopen, starts_up=starts_up)
+        self.session = ApplicationSession(self, keeper, reopen, starts_up=starts_up)
         self.chooser = InputChooser(self, self.session, None if isinstance(debugger, Debugger) else debugger, choosing)
         self.driver = self.drive(debugger if isinstance(debugger, Debugger) else None)
         self._lines = tuple(lines)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tui.screens.base import ScreenHost
-from tui.session.manager import SessionHost
+from tui.session.application_session import SessionHost
 
 if TYPE_CHECKING:
     from textual.geometry import Size
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from tui.screens.base import DebugScreen
     from tui.screens.value.selection import Subject
+    from tui.session.application_session import ApplicationSession
     from tui.session.input_chooser import InputChooser
-    from tui.session.manager import SessionManager
     from tui.worker.python_prompt import PythonPrompt
 
 
@@ -30,7 +30,7 @@ class Application(ScreenHost, SessionHost, Protocol):
     sought: str
     found: str
     python: PythonPrompt
-    session: SessionManager
+    session: ApplicationSession
     chooser: InputChooser
 
     @property

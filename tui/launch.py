@@ -21,7 +21,7 @@ from stepper.session.keeper import Keeper
 from tui.app import StepperApp
 from tui.keys.key_files import chosen_keys
 from tui.paint.rows import printable
-from tui.session.manager import Reopen
+from tui.session.application_session import Reopen
 from tui.theme import Look
 
 if TYPE_CHECKING:

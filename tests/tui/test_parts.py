@@ -20,7 +20,7 @@ from stepper.tensors.surveys import finish
 from tests.tui.driven import DECODER, debugger_of_sample
 from tui.messages import Answered, StateChanged
 from tui.screens.value.inquiries import FindNonFinite, LargestMagnitudes
-from tui.session.manager import SaveSession
+from tui.session.application_session import SaveSession
 from tui.state import State
 from tui.worker.driver import Driver
 from tui.worker.python_prompt import EvaluatePython, PythonPrompt

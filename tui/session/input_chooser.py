@@ -12,7 +12,7 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from tui.messages import InputLoaded
-from tui.session.manager import SessionHost, SessionManager
+from tui.session.application_session import ApplicationSession, SessionHost
 
 if TYPE_CHECKING:
     from stepper.session.input_choices import InputChoices, Opening
@@ -37,7 +37,7 @@ class InputChooser:
     def __init__(
         self,
         host: SessionHost,
-        session: SessionManager,
+        session: ApplicationSession,
         opening: Opening | None,
         choosing: Callable[[], Opening] | None,
     ) -> None:

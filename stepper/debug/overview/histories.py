@@ -66,8 +66,8 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
     `spans[c]` is the half-open range of iterations that column c stands for; `numbers[s, c, e]` are its numbers: of the
-    elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is the
-    same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
+    elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is
+    the same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
     it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
     `shape_changes` is how many there are.

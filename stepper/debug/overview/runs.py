@@ -18,7 +18,7 @@ from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.locations import brief_of
-from stepper.debug.overview.facts import Birth, Failure, Overview, ModelPortFacts, RunState
+from stepper.debug.overview.facts import Birth, Failure, ModelPortFacts, Overview, RunState
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING

@@ -118,8 +118,8 @@ def _kept_apart(keeper: Keeper | None, layout: Mapping[str, Any], old: Debugger)
     return "" if keeper is None else keeper.part(old, layout)
 
 
-class SessionManager:
-    """Keeps the session of the application.
+class ApplicationSession:
+    """Session of the application: restored, saved, and taken over by a run that follows.
 
     `keeper` is None where nothing is kept, `reopen` where nothing can be read anew. `starts_up`: the user's start-up
     file is carried out if no session is put back. `last_layout` is how the screen was when it was left.
