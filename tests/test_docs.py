@@ -27,7 +27,7 @@ import stepper
 from docs.reference import command_parsers
 from stepper.cli import main
 from stepper.cli.parser import COMMANDS, parsed, parser
-from stepper.files.models import is_model_path
+from stepper.files.kinds import is_model_path
 from tests.debug.transcript import PROMPT, commands_in, held
 
 ROOT = Path(__file__).parents[1]

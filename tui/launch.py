@@ -15,7 +15,7 @@ from msgspec import Struct
 from stepper.collector import collector_off
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.files.models import CONVERTED
+from stepper.files.kinds import CONVERTED
 from stepper.ir.model import Model
 from stepper.session.keeper import Keeper
 from tui.app import StepperApp

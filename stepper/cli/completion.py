@@ -18,7 +18,7 @@ from argcomplete.lexers import split_line
 from stepper.cli.parser import add_application, command_line
 from stepper.cli.usage import Parser
 from stepper.errors import StepperError
-from stepper.files.models import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.files.kinds import CONVERTED, IR_SUFFIX, is_model_path
 from stepper.ir import read
 from stepper.ir.model import Model
 

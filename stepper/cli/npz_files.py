@@ -12,9 +12,9 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.plain_values import write_arrays
 
 
 def write_npz(target: OutputFile | None, arrays: Mapping[str, Array]) -> None:

@@ -12,7 +12,7 @@ from stepper import __version__
 from stepper.cli import arguments
 from stepper.cli.usage import Parser, check_first
 from stepper.errors import EXIT_CODES
-from stepper.files.models import is_model_path
+from stepper.files.kinds import is_model_path
 
 
 def parser() -> Parser:

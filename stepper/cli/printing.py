@@ -14,7 +14,7 @@ from typing import TextIO
 
 from stepper.engine.frames import place
 from stepper.engine.machine import Machine
-from stepper.ir.excerpts import excerpt
+from stepper.wording import excerpt
 
 _LONGEST_LINE = 4000
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from stepper.errors import UsageError
-from stepper.files.models import CONVERTED, IR_SUFFIX, is_model_path
-from stepper.near_names import near_text, none_of
+from stepper.files.kinds import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.wording import near_text, none_of
 
 _ONE_EXPECTED: Final = "expected one argument"
 _MISSING: Final = "the following arguments are required: "

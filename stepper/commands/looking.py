@@ -31,8 +31,8 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.model import Source, layer_data
 from stepper.plain_values import json_number, tensor_json
-from stepper.query.address_syntax import QUOTED
-from stepper.query.addresses import Address, AddressError, IterationRange, Target, parse_address, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import QUOTED, Address, AddressError, IterationRange, parse_address
 from stepper.query.expressions import parse
 from stepper.records import as_data
 from stepper.tensors.statistics import statistics

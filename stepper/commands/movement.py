@@ -15,7 +15,7 @@ from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
-from stepper.query.addresses import IterationRange
+from stepper.query.address_syntax import IterationRange
 
 
 @command("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one", moves=True)

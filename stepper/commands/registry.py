@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stepper.commands.session import Answer, Session
 from stepper.errors import UsageError
-from stepper.near_names import near_text
+from stepper.wording import near_text
 
 Action = Callable[[Session, str], Answer]
 """Carries out a command, given the text behind its name."""

@@ -10,7 +10,7 @@ from stepper.commands.interpreter import Interpreter
 from stepper.commands.registry import command_called
 from stepper.errors import StepperError, UsageError
 from stepper.files.configuration import init_file
-from stepper.near_names import reason_of
+from stepper.wording import reason_of
 
 
 class ScriptError(StepperError):

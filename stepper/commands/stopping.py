@@ -17,7 +17,7 @@ from stepper.debug.watches import Watch
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.ir.model import Model, layer_data
-from stepper.query.addresses import parse_address
+from stepper.query.address_syntax import parse_address
 
 _LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
 _BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."

@@ -41,10 +41,10 @@ from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.ir.excerpts import excerpt
 from stepper.ir.lowering import without_loops
 from stepper.ir.opening import ModelSource, opened
-from stepper.query.addresses import Address
+from stepper.query.address_syntax import Address
+from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Overview

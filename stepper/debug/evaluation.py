@@ -16,7 +16,8 @@ from stepper.debug.stop_scope import StopScope
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.query.addresses import Address, IterationRange, address_given, resolve
+from stepper.query.address_resolution import resolve
+from stepper.query.address_syntax import Address, IterationRange, address_given
 from stepper.query.expressions import parse
 
 

@@ -20,7 +20,8 @@ from stepper.debug.visits import Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Activation, Frame, place
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
-from stepper.query.addresses import Address, Target
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression, parse
 
 MOST_FOUND: Final = 1000

@@ -13,9 +13,8 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.json_faults import json_fault
-from stepper.near_names import reason_of
-from stepper.query.addresses import Target
+from stepper.query.address_resolution import Target
+from stepper.wording import json_fault, reason_of
 
 LARGEST_FILE: Final = 2**24
 _MOST_LABELS: Final = 2**20

@@ -10,7 +10,8 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
-from stepper.query.addresses import Address, Target, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address
 from stepper.query.expression_values import Value
 
 

@@ -18,7 +18,7 @@ from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
-from stepper.ir.excerpts import excerpt
+from stepper.wording import excerpt
 
 _LONGEST_REPR: Final = 300
 

@@ -15,7 +15,8 @@ from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import LoopRun, loop_run, place
 from stepper.errors import StepperError, UsageError
-from stepper.query.addresses import Address, Target
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address
 from stepper.query.expression_values import described
 from stepper.query.expressions import Expression
 from stepper.query.formats import formatted

@@ -11,7 +11,7 @@ from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
-from stepper.ir.excerpts import excerpt
+from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.stop_scope import WatchReading

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import InputError, StepperError, UsageError
-from stepper.near_names import near_text, reason_of
-from stepper.sizes import size_text
+from stepper.wording import near_text, reason_of, size_text
 
 T = TypeVar("T")
 MOST_READ: Final = 2**30

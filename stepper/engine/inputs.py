@@ -12,11 +12,10 @@ from stepper import element_types
 from stepper.arguments import mapping
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ir.opening import ModelSource, opened
-from stepper.near_names import near_text
 from stepper.ops.operands import shape_text
+from stepper.wording import excerpt, near_text
 
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200

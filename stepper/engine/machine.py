@@ -40,9 +40,9 @@ from stepper.engine.program import (
 )
 from stepper.engine.rules import Notes, Rules
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text
+from stepper.wording import excerpt
 
 T = TypeVar("T")
 _LONGEST_PLACE = 400

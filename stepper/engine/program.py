@@ -26,9 +26,9 @@ from stepper.engine.loops import (
 )
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, Model
 from stepper.records import Immutable
+from stepper.wording import excerpt
 
 Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""

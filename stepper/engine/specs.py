@@ -16,8 +16,8 @@ from stepper.engine.array_files import ReadProgress, read_array, read_member
 from stepper.engine.inputs import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
-from stepper.json_faults import json_fault
 from stepper.ops.operands import ensure_allocatable
+from stepper.wording import json_fault
 
 
 def value_of(

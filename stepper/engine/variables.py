@@ -15,10 +15,10 @@ from stepper.engine import arithmetic, inputs
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, Port
 from stepper.ir.shapes import PartialShape
 from stepper.ops.operands import shape_text
+from stepper.wording import excerpt
 
 _TYPES: Final = ("ReadValue", "Assign")
 _MOST_LISTED: Final = 20

@@ -19,11 +19,11 @@ from stepper.export.picture import FigureRequest, FileContent, Picture, writer_o
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import loop_facts, model_figure, rolled_figure
 from stepper.export.views.unrolled import unrolled_figure
-from stepper.files.arrays import write_arrays
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
+from stepper.plain_values import write_arrays
 from stepper.recording.options import Iterations
 
 S = TypeVar("S", bound=StrEnum)

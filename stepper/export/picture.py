@@ -17,7 +17,7 @@ from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.options import FigureView, LayoutEngine, Theme
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
-from stepper.ir.excerpts import excerpt
+from stepper.wording import excerpt
 
 
 def _ignore(_text: str) -> None:

@@ -1,4 +1,4 @@
-"""Kinds of files that are written, and the table of the formats of figures.
+"""Kinds of files: those of models, those that are written, and the table of the formats of figures.
 
 The exporter, the command line, the screen and the documentation read the table. A new format is a line of it and a
 module with its writer. Loads nothing heavy, so that `--help` answers at once.
@@ -7,11 +7,35 @@ module with its writer. Loads nothing heavy, so that `--help` answers at once.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from stepper.errors import UsageError
-from stepper.files.models import MODEL_SUFFIXES
-from stepper.near_names import none_of
+from stepper.wording import none_of
+
+IR_SUFFIX: Final = ".xml"
+
+CONVERTED: Final = {
+    ".onnx": "ONNX",
+    ".pb": "TensorFlow",
+    ".tflite": "TensorFlow Lite",
+    ".pdmodel": "PaddlePaddle",
+}
+"""Suffixes of the formats that OpenVINO converts, and what each is called."""
+
+WEIGHTS_SUFFIX: Final = ".bin"
+
+WEIGHTS_BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
+"""Suffixes of files with the weights of models of other formats."""
+
+MODEL_SUFFIXES: Final = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
+"""Suffixes of all files that belong to a model."""
+
+
+def is_model_path(word: str) -> bool:
+    """Return True if a word of the command line names a model's file rather than a command or an option."""
+    suffix = PurePath(word).suffix.lower()
+    return not word.startswith("-") and (suffix == IR_SUFFIX or suffix in CONVERTED)
 
 
 class FileKind(NamedTuple):

@@ -20,9 +20,8 @@ from typing import IO, Final
 from msgspec import Struct
 
 from stepper.errors import OutputError
-from stepper.files.kinds import OWNERS, RECORDING, SESSION, FileKind
+from stepper.files.kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
 from stepper.files.locks import try_lock
-from stepper.files.models import WEIGHTS_SUFFIX
 
 _SQLITE: Final = b"SQLite format 3\0"
 _LONGEST_PREFIX: Final = 40

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
-from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
 from stepper.records import Immutable, as_data
+from stepper.wording import counted, excerpt
 
 _MOST_NAMED: Final = 3
 _MOST_ROWS: Final = 50

@@ -14,9 +14,8 @@ from typing import Final, NamedTuple, NoReturn
 from lxml import etree
 
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.plain import PlainLists
-from stepper.near_names import reason_of
+from stepper.wording import excerpt, reason_of
 
 FIRST_DRAFT_TAGS: Final = {"layers": "operations", "layer": "operation"}
 """Element names of the first draft by their current names."""

@@ -20,14 +20,13 @@ from typing import Final
 from lxml import etree
 
 from stepper.errors import ModelError, UsageError
-from stepper.files.models import CONVERTED, WEIGHTS_BESIDE
-from stepper.ir.excerpts import excerpt
-from stepper.near_names import reason_of
+from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE
 from stepper.openvino import runtime
 from stepper.openvino.runtime import Runtime, ensure_installed
 from stepper.openvino.worker import Convert, shared_worker
 from stepper.processes.endings import ConversionEnded
 from stepper.processes.messages import CONVERTING
+from stepper.wording import excerpt, reason_of
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"

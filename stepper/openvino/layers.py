@@ -19,13 +19,13 @@ from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.partners import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
 from stepper.openvino.worker import DefineLayer, layer_facts, shared_worker
 from stepper.processes.endings import WorkerEnded
 from stepper.processes.worker import RemoteFunction
+from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     import openvino

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stepper.errors import ArgumentTypeError, ModelError
-from stepper.files.models import CONVERTED
+from stepper.files.kinds import CONVERTED
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource

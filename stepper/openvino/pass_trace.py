@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from stepper.errors import ExecutionError, StepperError
-from stepper.ir.excerpts import excerpt
 from stepper.openvino.runtime import complaint
 from stepper.openvino.worker import PROGRAM, CompileFile, RuntimeFacts
 from stepper.processes.endings import ENDED
 from stepper.processes.worker import LONGEST, Limits, Worker
+from stepper.wording import excerpt
 
 _MOST_BYTES: Final = 2**31
 _EACH: Final = 0.02

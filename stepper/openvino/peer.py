@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.openvino import native_text
 from stepper.openvino.compiled import CompiledText
@@ -35,6 +34,7 @@ from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
+from stepper.wording import excerpt
 
 Function = Callable[..., tuple[Array, ...]]
 

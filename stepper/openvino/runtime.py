@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.openvino.tensors import feed, to_array
 from stepper.processes.messages import COMPILING, READING, RUNNING
+from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     import openvino

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.sizes import size_text
+from stepper.wording import size_text
 
 
 def normalize_axis(axis: int, rank: int) -> int:

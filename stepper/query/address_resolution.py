@@ -16,13 +16,12 @@ from msgspec import Struct
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.name_patterns import PatternError, glob, regex
-from stepper.near_names import near_sentence
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas, all_names
 from stepper.query.short_names import called, short_names_of
+from stepper.wording import excerpt, near_sentence
 
 MAIN: Final = "model"
 """The level that means the model's own graph."""

@@ -21,8 +21,6 @@ from typing import Final, NamedTuple, NoReturn
 
 from msgspec import Struct
 
-from stepper.ir.excerpts import excerpt
-from stepper.near_names import near_text
 from stepper.query.address_syntax import (
     ITERATIONS,
     LONGEST,
@@ -34,6 +32,7 @@ from stepper.query.address_syntax import (
     NotWritable,
     parse_address,
 )
+from stepper.wording import excerpt, near_text
 
 
 class ExpressionError(NotWritable):

@@ -14,9 +14,8 @@ from typing import Final
 
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.files.output import cannot_be_written, usual_mode
-from stepper.ir.excerpts import excerpt
-from stepper.near_names import no_such_file
 from stepper.recording import schema
+from stepper.wording import excerpt, no_such_file
 
 _MAGIC: Final = b"SQLite format 3\0"
 _LEAST_LENGTH: Final = 2**20

@@ -20,7 +20,8 @@ from stepper.debug.stop import Mark, Reason
 from stepper.element_types import STRING
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import SessionError, UsageError
-from stepper.query.addresses import Target, address_of, parse_address, resolve
+from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_syntax import parse_address
 from stepper.query.formats import ensure_format
 from stepper.recording.reading.recording import Recording
 from stepper.recording.session_rows import Rows

@@ -11,7 +11,7 @@ from stepper.commands.topics import topics
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
 from stepper.debug.breakpoints.syntax import break_description
-from stepper.query.addresses import parse_address
+from stepper.query.address_syntax import parse_address
 from stepper.query.expression_syntax import FUNCTION_NAMES
 from stepper.query.expressions import parse
 from tests.debug.debugged import sample

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepper.errors import UsageError
-from stepper.query.addresses import Address, parse_address
+from stepper.query.address_syntax import Address, parse_address
 
 
 class Values:

@@ -312,7 +312,7 @@ WRITERS = {
     "stepper/files/output.py": "the one place",
     "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
-    "stepper/files/arrays.py": "members of an archive, whose file comes from the one place",
+    "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/__init__.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",

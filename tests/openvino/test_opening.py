@@ -14,7 +14,7 @@ import stepper
 from stepper.cli import main
 from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
-from stepper.files.models import is_model_path
+from stepper.files.kinds import is_model_path
 from stepper.openvino import conversion
 from stepper.openvino.conversion import converted
 from stepper.openvino.opening import open_model

@@ -9,7 +9,8 @@ import pytest
 
 from stepper import compile_model, read_model
 from stepper.engine.program import CompiledModel, Program
-from stepper.query.addresses import (
+from stepper.query.address_resolution import ResolutionError, Target, address_of, resolve, resolve_all
+from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     Address,
     AddressError,
@@ -18,14 +19,9 @@ from stepper.query.addresses import (
     Name,
     NameKind,
     Range,
-    ResolutionError,
-    Target,
-    address_of,
     exact_name,
     numpy_index,
     parse_address,
-    resolve,
-    resolve_all,
 )
 from tests.models import Graph, Side, carried, joined, last
 

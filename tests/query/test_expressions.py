@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
-from stepper.query.addresses import parse_address
+from stepper.query.address_syntax import parse_address
 from stepper.query.expression_values import FUNCTIONS
 from stepper.query.expressions import FUNCTION_NAMES, ExpressionError, parse
 from tests.debug.scopes import Values

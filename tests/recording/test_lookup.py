@@ -9,7 +9,7 @@ import pytest
 
 from stepper.element_types import Array
 from stepper.engine import Every
-from stepper.query.addresses import ResolutionError
+from stepper.query.address_resolution import ResolutionError
 from stepper.recording import Pace, open_recording
 from stepper.recording.reading.catalogue import Catalogue
 from stepper.recording.reading.lookup import RecordedValue, nothing_there, select

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
-from stepper.query.addresses import Target, address_of
+from stepper.query.address_resolution import Target, address_of
 from tui.actions.main import action
 from tui.application import Application
 from tui.paint.names import operation_names

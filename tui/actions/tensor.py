@@ -8,7 +8,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.query.addresses import numpy_index, parse_address
+from stepper.query.address_syntax import numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
 from tui.actions.main import action
 from tui.application import Application

@@ -21,7 +21,7 @@ from textual.keys import _character_to_key as name_of_character
 from stepper.commands.registry import command_called
 from stepper.errors import UsageError
 from stepper.files.configuration import config_folder
-from stepper.near_names import reason_of
+from stepper.wording import reason_of
 from tui.actions.main import actions
 from tui.keys.key_presets import PRESETS, Bindings
 from tui.keys.keymap import Keymap, keys_of

@@ -24,11 +24,11 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
-from stepper.files.models import is_model_path
+from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
-from stepper.near_names import near_text
 from stepper.openvino.partner import EMULATES, OPENVINO
+from stepper.wording import near_text
 
 _WITHOUT_STATES: Final = ("onnx", "onnxruntime")
 """References that run the model themselves, from its own beginning."""

@@ -24,15 +24,24 @@ from stepper.export.exporter import default_depth, default_view, export, save
 from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent
-from stepper.files.arrays import write_arrays
-from stepper.files.kinds import ARRAYS, FORMATS, SVG, FigureFormat, FormatSubject, figure_format, format_of_suffix
-from stepper.files.models import is_model_path
+from stepper.files.kinds import (
+    ARRAYS,
+    FORMATS,
+    SVG,
+    FigureFormat,
+    FormatSubject,
+    figure_format,
+    format_of_suffix,
+    is_model_path,
+)
 from stepper.files.output import OutputFile
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
 from stepper.openvino.partner import OpenVINOPartner
-from stepper.query.addresses import parse_address, resolve
+from stepper.plain_values import write_arrays
+from stepper.query.address_resolution import resolve
+from stepper.query.address_syntax import parse_address
 from stepper.recording import open_recording
 
 

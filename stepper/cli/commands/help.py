@@ -15,8 +15,8 @@ from stepper.cli.values import print_json
 from stepper.commands.registry import commands
 from stepper.commands.topics import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
 from stepper.errors import EXIT_CODES, UsageError
-from stepper.near_names import near_text
 from stepper.schemas import schema, schema_names
+from stepper.wording import near_text
 
 COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({
     "inputs": Topic("what --input, --state and --shape take", (

@@ -13,9 +13,9 @@ from stepper.engine.inputs import bind_inputs, input_names, missing_lines, posit
 from stepper.engine.specs import value_of
 from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
 from stepper.ops.operands import shape_text
+from stepper.wording import excerpt
 
 _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 from stepper.errors import InputError
-from stepper.json_faults import json_fault
-from stepper.near_names import reason_of
-from stepper.sizes import size_text
+from stepper.wording import json_fault, reason_of, size_text
 
 _LARGEST = 16 * 2**20
 

@@ -1,6 +1,6 @@
 """Values of another program, in an .npz, as the reference.
 
-A key names a value, in the words of addresses (query/addresses.py):
+A key names a value, in the words of addresses (query/address_syntax.py):
 
     h_next@7                       of the layer h_next in iteration 7 of the one loop that has it
     outer@3::inner@0::h            nested: iteration 0 of the run of `inner` in iteration 3 of `outer`
@@ -29,7 +29,8 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Layer
-from stepper.query.addresses import Address, IterationRange, Target, parse_address, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, IterationRange, parse_address
 
 _TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
 _OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")

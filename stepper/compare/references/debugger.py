@@ -24,7 +24,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError, UsageError
-from stepper.files.models import is_model_path
+from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
 from stepper.openvino.opening import open_model
 from stepper.openvino.partner import OPENVINO

@@ -19,9 +19,9 @@ from stepper import element_types
 from stepper.compare.references.onnx_worker import REFERENCE, Evaluate, Evaluated, OpenedLoop
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import ExecutionError, ModelError
-from stepper.ir.excerpts import excerpt
 from stepper.processes.messages import COMPILING, READING, RUNNING
 from stepper.processes.server import Announce, is_out_of_memory, serve
+from stepper.wording import excerpt
 
 _LONGEST: Final = 300
 _NEWEST_VERSION: Final = re.compile(r"max supported IR version: ([0-9]+)")

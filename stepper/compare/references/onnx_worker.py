@@ -23,9 +23,9 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.engine.inputs import input_names
 from stepper.errors import ModelError, UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Graph, Layer, Model
 from stepper.processes.worker import Limits, Worker, WorkerProgram
+from stepper.wording import excerpt
 
 REFERENCE: Final = "onnx"
 RUNTIME: Final = "onnxruntime"

@@ -18,10 +18,10 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.variables import variables_alone
 from stepper.errors import LimitReached, StepperError, UsageError
-from stepper.near_names import near_text, reason_of
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
+from stepper.wording import near_text, reason_of
 
 _SQLITE = b"SQLite format 3\0"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stepper.debug.reference_values import GraphPath, PathStep
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
+from stepper.wording import excerpt
 
 _LONGEST_NAME = 120
 

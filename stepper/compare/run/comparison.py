@@ -32,10 +32,10 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules, rules_called
 from stepper.engine.variables import bind_states, variables_of
 from stepper.errors import ModelError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
+from stepper.wording import excerpt
 
 
 class RunComparison(Struct, frozen=True):

@@ -18,7 +18,8 @@ from stepper.engine.program import LoopPlan, Program
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text, shape_text
-from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, address_given, numpy_index
 
 
 def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:

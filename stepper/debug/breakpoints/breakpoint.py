@@ -18,7 +18,7 @@ from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
-from stepper.ir.excerpts import excerpt
+from stepper.wording import excerpt
 
 
 class BreakKind(StrEnum):

@@ -18,7 +18,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.loops import MergedInput
 from stepper.engine.program import Program, Value
 from stepper.errors import UsageError
-from stepper.query.addresses import numpy_index
+from stepper.query.address_syntax import numpy_index
 
 
 class Compared(NamedTuple):

@@ -16,7 +16,8 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
-from stepper.query.addresses import Address, Target, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address
 from stepper.query.atlas import Atlas
 from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.query.expressions import Expression, parse

@@ -10,7 +10,8 @@ from stepper.engine.frames import Frame
 from stepper.errors import UsageError
 from stepper.ir.model import parameter_shape
 from stepper.ops.operands import shape_text
-from stepper.query.addresses import Address, Target, numpy_index
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address, numpy_index
 
 
 def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) -> str:

@@ -21,18 +21,8 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import WhyAbsent
-from stepper.query.addresses import (
-    Address,
-    IterationRange,
-    Name,
-    NameKind,
-    ResolutionError,
-    Target,
-    parse_address,
-    resolve,
-    resolve_all,
-)
+from stepper.query.address_resolution import ResolutionError, Target, WhyAbsent, resolve, resolve_all
+from stepper.query.address_syntax import Address, IterationRange, Name, NameKind, parse_address
 from stepper.query.atlas import Atlas
 
 

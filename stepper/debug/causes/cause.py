@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import json_number
 from stepper.records import as_data
+from stepper.wording import excerpt
 
 Scalar = bool | int | float | str
 """The value of an element; NaN and the infinities as text."""

@@ -27,7 +27,8 @@ from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.errors import Paused, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis, shape_text
-from stepper.query.addresses import Address, Target, address_given, numpy_index, resolve
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, address_given, numpy_index
 
 FARTHEST: Final = 20_000
 """Iterations back over which `why` looks."""

@@ -21,7 +21,7 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Graph, Layer, Source
-from stepper.query.addresses import Target, address_of
+from stepper.query.address_resolution import Target, address_of
 from stepper.records import Brief
 
 _QUICKLY_TESTED: Final = 100_000

@@ -22,9 +22,9 @@ from stepper.debug.inspection.views import (
 )
 from stepper.element_types import Array
 from stepper.engine.partners import legend
-from stepper.ir.excerpts import excerpt
 from stepper.plain_values import storable
 from stepper.query.expression_values import described
+from stepper.wording import excerpt
 
 _MOST_NUMBERS = 6
 _LONGEST_VALUE = 100

@@ -22,14 +22,8 @@ from stepper.engine.frames import Frame
 from stepper.errors import UsageError
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.query import expression_values
-from stepper.query.addresses import (
-    Address,
-    IterationRange,
-    Target,
-    address_given,
-    numpy_index,
-    resolve,
-)
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, IterationRange, address_given, numpy_index
 from stepper.query.expression_values import FUNCTIONS, ValueFailure
 from stepper.tensors.differences import differences
 

@@ -25,7 +25,7 @@ from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer
-from stepper.query.addresses import Address
+from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression
 from stepper.records import Brief
 from stepper.tensors.statistics import number_of

@@ -14,9 +14,9 @@ from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_grap
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.options import ValueDetail
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Port, Slicing
 from stepper.ops.operands import shape_text
+from stepper.wording import excerpt
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
 

@@ -15,8 +15,8 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.folding import Accumulator, accumulators, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
-from stepper.ir.excerpts import counted
 from stepper.ir.model import Body, Graph, Layer, Source
+from stepper.wording import counted
 
 
 class FoldingOptions(Struct, frozen=True):

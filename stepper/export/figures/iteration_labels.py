@@ -16,8 +16,8 @@ from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.value_summaries import ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
-from stepper.ir.excerpts import counted
 from stepper.ir.model import Layer, Source
+from stepper.wording import counted
 
 
 class IterationLabels:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from stepper.errors import UsageError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.lowering import unopened
 from stepper.ir.model import Body, Graph, Layer, Model
-from stepper.near_names import near_text
+from stepper.wording import excerpt, near_text
 
 
 class LoopPath(Struct, frozen=True):

@@ -12,10 +12,10 @@ from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.export.figures.figure import Thumbnail
 from stepper.export.options import ValueDetail
-from stepper.ir.excerpts import excerpt
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
+from stepper.wording import excerpt
 
 MOST_ELEMENTS: Final = 12
 """Elements of a tensor that is written out."""

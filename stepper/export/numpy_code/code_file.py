@@ -29,11 +29,11 @@ from stepper.export.numpy_code.identifiers import Identifiers, described, identi
 from stepper.export.numpy_code.literals import dtype_text, text
 from stepper.export.numpy_code.loop_writer import write_loop
 from stepper.export.picture import FigureRequest, FileContent
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic
+from stepper.wording import excerpt
 
 _ABOUT: Final = """FileContent by stepper {version} from {file}, by the rules of the specification (--rules spec).
 An index out of range, the maximum of nothing and the like are what numpy makes of them.

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
 from stepper.query.short_names import is_automatic, last_part
+from stepper.wording import excerpt
 
 _LONGEST: Final = 40
 _TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "sys", "itertools", "ml_dtypes"})

@@ -8,9 +8,9 @@ from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.views.static import loop_facts
-from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import Body, Layer, Model, Source
 from stepper.query.short_names import NO_OPERATIONS
+from stepper.wording import counted, excerpt
 
 BODY = "body"
 _WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}

@@ -9,8 +9,8 @@ from stepper.export.figures.builder import FigureBuilder, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
 from stepper.export.figures.loop_paths import LoopPath, loops_of
-from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import Model
+from stepper.wording import counted, excerpt
 
 NO_LIMIT: Final = 2**63 - 1
 """The trip count that converters write where there is no limit."""

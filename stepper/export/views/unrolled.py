@@ -17,9 +17,9 @@ from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
-from stepper.ir.excerpts import counted, excerpt
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.operands import form_text, shape_text
+from stepper.wording import counted, excerpt
 
 
 def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:

@@ -10,8 +10,8 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import statistics_text
 from stepper.export.picture import Picture
 from stepper.export.writers.mermaid import flowchart
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Layer
+from stepper.wording import excerpt
 
 
 def write(picture: Picture) -> str:

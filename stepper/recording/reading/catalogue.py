@@ -18,21 +18,11 @@ from stepper.debug.causes.cause import Enclosure, Location
 from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError
-from stepper.ir.excerpts import excerpt
 from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, Source, layer_site
-from stepper.query.address_resolution import MAIN
-from stepper.query.addresses import (
-    Address,
-    Name,
-    NameKind,
-    ResolutionError,
-    Target,
-    address_of,
-    exact_name,
-    parse_address,
-    resolve,
-)
+from stepper.query.address_resolution import MAIN, ResolutionError, Target, address_of, resolve
+from stepper.query.address_syntax import Address, Name, NameKind, exact_name, parse_address
 from stepper.recording.reading.recording import Recording
+from stepper.wording import excerpt
 
 _MOST_LEVELS: Final = 10_000
 _MOST_PORTS: Final = 1_000_000

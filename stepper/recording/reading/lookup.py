@@ -16,7 +16,8 @@ from stepper.engine.roles import roles_of
 from stepper.errors import StepperError, UsageError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
-from stepper.query.addresses import Address, Target, numpy_index, parse_address
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address, numpy_index, parse_address
 from stepper.query.expression_values import ValueFailure, element
 from stepper.recording.reading import moments
 from stepper.recording.reading.catalogue import Catalogue, Whole

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from stepper.errors import SessionError
 from stepper.ir.model import Layer
-from stepper.query.addresses import IterationRange
+from stepper.query.address_syntax import IterationRange
 from stepper.recording.reading.recording import Recording
 
 _MOST_UNFINISHED: Final = 64

@@ -24,7 +24,8 @@ from stepper.debug.results import Found, Moment
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
-from stepper.query.addresses import Address, Target
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression, parse
 from stepper.recording.reading import moments
 from stepper.recording.reading.catalogue import Catalogue, place_text

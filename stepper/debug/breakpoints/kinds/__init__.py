@@ -29,8 +29,8 @@ from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
-from stepper.near_names import near_text
-from stepper.query.addresses import Address, parse_address
+from stepper.query.address_syntax import Address, parse_address
+from stepper.wording import near_text
 
 
 class DataBreakpoint(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Near names: names that look like a word, and files that look like one that is not there.
+"""Words of messages: excerpts of texts, counts and sizes, names near a word, and why a file or JSON cannot be read.
 
 Imports nothing heavy, so that a mistyped word of the command line is answered at once.
 """
@@ -29,12 +29,7 @@ def near_text(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
 def near_sentence(found: Sequence[str]) -> str:
     """Return the same of names that were found to be near."""
-    return f"near {'is' if len(found) == 1 else 'are'} {', '.join(map(_printable, found))}" if found else ""
-
-
-def _printable(name: str) -> str:
-    """Return a name of a file or a model, a stranger's, without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else " " for letter in name)
+    return f"near {'is' if len(found) == 1 else 'are'} {', '.join(map(printable, found))}" if found else ""
 
 
 def none_of(word: str, names: Iterable[str]) -> str:
@@ -74,3 +69,51 @@ def _names_in(folder: Path, suffix: str) -> list[str]:
         return []
     alike = [name for name in names if suffix and name.lower().endswith(suffix.lower())]
     return sorted(alike or names)
+
+
+def excerpt(text: str, longest: int = 80) -> str:
+    """Return the text if it is short, else its beginning and end; what cannot be printed (line breaks) is a blank."""
+    if len(text) > longest:
+        text = f"{text[: longest * 2 // 3]} ... {text[-(longest // 3) :]}"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Return the text with a blank for what a terminal would obey, in names of files and models of strangers."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `1 iteration` and `1,200 iterations`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+_UNITS: Final = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in the unit that fits: `48 bytes`, `1.5 KB`, `400 MB`; KB is 1024, as in options."""
+    power = min(max(size.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    if not power:
+        return f"{size} byte{'' if size == 1 else 's'}"
+    number = size / 1024**power
+    return (
+        f"{number:,.0f} {_UNITS[power]}" if number >= 100 or number == int(number) else f"{number:.1f} {_UNITS[power]}"
+    )
+
+
+_SHOWN: Final = 20
+
+
+def json_fault(text: str, error: Exception) -> str:
+    """Return a sentence with the place, for an error that `json.loads` raised for this text."""
+    from json import JSONDecodeError  # few starts read any JSON
+
+    if not isinstance(error, JSONDecodeError):
+        return "it is nested too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
+    at = error.pos
+    if not text[at:].strip():
+        return "it ends too early; a bracket or a quote is not closed" if text.strip() else "it is empty"
+    line = text.count("\n", 0, at) + 1
+    place = f"character {at + 1}" if "\n" not in text else f"line {line}, character {at - text.rfind(chr(10), 0, at)}"
+    return f"'{printable(text[at : at + _SHOWN])}' at {place} is not expected there"
