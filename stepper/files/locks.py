@@ -24,6 +24,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.errors import OutputError, UsageError
+from stepper.wording import printable
 
 _flock: Callable[[int], None] | None
 try:
@@ -232,8 +233,7 @@ def _read(handle: int) -> Holder | None:
 
 
 def _plain(text: Any) -> str:
-    shown = str(text)[: _LONGEST_COMMAND + 4]
-    return "".join(letter if letter.isprintable() else " " for letter in shown)
+    return printable(str(text)[: _LONGEST_COMMAND + 4])
 
 
 def _free(held: _Held) -> None:

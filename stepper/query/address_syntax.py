@@ -24,6 +24,7 @@ from msgspec.structs import force_setattr
 from stepper.arguments import text as text_of
 from stepper.errors import UsageError
 from stepper.records import Brief
+from stepper.wording import printable
 
 LONGEST: Final = 1000
 """Characters of an address or an expression."""
@@ -58,7 +59,7 @@ class AddressError(NotWritable):
 def marked(text: str, position: int, width: int = 100) -> str:
     """Return the text with a caret under the place, as two lines; of a long text the part around it."""
     begin = max(0, min(position - width // 2, len(text) - width))
-    part = "".join(letter if letter.isprintable() else " " for letter in text[begin : begin + width])
+    part = printable(text[begin : begin + width])
     before, after = "... " if begin else "", " ..." if begin + width < len(text) else ""
     return f"  {before}{part}{after}\n  {' ' * (len(before) + position - begin)}^"
 
