@@ -17,7 +17,7 @@ _MOST_MEMORY: Final = 1 << 20
 
 
 class PatternError(ValueError):
-    """A text that is no pattern; RE2's words say why."""
+    """A text that is not a pattern; RE2's words say why."""
 
 
 class Pattern:

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(words: Sequence[str], message: str, code: int, error: StepperError | str) -> int:
     """Say what went wrong on stderr, and as an object on stdout where the answer was to be JSON; the exit code.
 
-    `error` is the word for what is no StepperError. The commands of a script have answered with theirs already.
+    `error` is the word for what is not a StepperError. The commands of a script have answered with theirs already.
     """
     print(f"stepper: {message}", file=sys.stderr)
     if _answers_in_json(words):

@@ -60,7 +60,7 @@ def add_rules(command: Parser, default: str | None = "spec") -> None:
         help="spec: as the specification says (default); openvino: as its CPU plugin does where it departs",
     )
     command.add_argument(
-        "--max-iterations", type=positive, metavar="N", help="stop with exit code 4 where a loop wants more iterations"
+        "--max-iterations", type=positive, metavar="N", help="stop with exit code 4 where a loop needs more iterations"
     )
 
 

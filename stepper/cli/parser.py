@@ -215,7 +215,7 @@ def _add_inspect(inspect: Parser) -> None:
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
     arguments.add_model(inspect)
-    arguments.add_open_sequences(inspect, "its port map, its back edges, and what its body is made of")
+    arguments.add_open_sequences(inspect, "its port map, its back edges, and the operations of its body")
     arguments.add_json(inspect)
 
 

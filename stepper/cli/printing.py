@@ -43,7 +43,7 @@ _FIRST_AFTER, _EACH = 0.5, 0.2
 
 
 class Progress:
-    """Shows a machine's place several times a second while a block runs; nothing where stderr is no terminal."""
+    """Shows a machine's place several times a second while a block runs; nothing where stderr is not a terminal."""
 
     def __init__(self, machine: Machine, *, wanted: bool) -> None:
         self._machine = machine

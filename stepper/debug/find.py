@@ -149,7 +149,7 @@ class _MomentSearch:
         stack = self._stack_of.stack
         depth = innermost_loop(stack)
         if depth is None:
-            raise UsageError("the expression names no value, and here is no loop; go into the loop that is meant")
+            raise UsageError("the expression names no value, and there is no loop here; enter the loop that is meant")
         return stack[depth].program
 
     # --- moments -------------------------------------------------------------------------------------------------

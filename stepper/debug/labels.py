@@ -55,7 +55,7 @@ def label_of(labels: tuple[str, ...], number: float) -> str:
 
 
 def labelled(labels: tuple[str, ...], value: Array) -> str:
-    """Return the labels of a value's elements, one after another; empty where they are no whole numbers."""
+    """Return the labels of a value's elements, one after another; empty where they are not whole numbers."""
     if not labels or value.dtype.kind not in "iu":
         return ""
     shown = [f"'{label_of(labels, one)}'" for one in value.reshape(-1)[:_MOST_WRITTEN].tolist()]
@@ -70,10 +70,10 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"'{path}' has more than {LARGEST_FILE} bytes; that is no list of labels")
+            raise UsageError(f"'{path}' has more than {LARGEST_FILE} bytes, too many for a list of labels")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = reason_of(path, error) if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = reason_of(path, error) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"'{path}' cannot be read: {reason}") from None
     if path.suffix != ".json":
         return tuple(text.splitlines())
@@ -82,7 +82,7 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"'{path}' is no JSON: {json_fault(text, error)}") from None
+        raise UsageError(f"'{path}' is not valid JSON: {json_fault(text, error)}") from None
     if key:
         content = content.get(key) if isinstance(content, dict) else None
     return _labels(content, path)

@@ -117,7 +117,7 @@ def _in_pieces(archive: zipfile.ZipFile, key: str, reading: ReadProgress) -> Arr
 
 
 def header_of(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return shape and type of the array that begins there. ValueError for objects, and what is no header."""
+    """Return shape and type of the array that begins there. ValueError for objects, and what is not a header."""
     # Later versions have headers of up to 4 GB; a tensor needs none of these.
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("a header of another version")

@@ -46,7 +46,7 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
 
     `model` may be the path of one. `rules` is "spec" or "openvino". `partner` computes the operations that it claims
     (see partners.py). Raises ModelError with the place for what the file says but cannot be (an attribute, a port map,
-    a missing .bin). An operation without a kernel is no error here: the run stops when it gets there.
+    a missing .bin). An operation without a kernel is not an error here: the run stops when it gets there.
     """
     model, rules = opened(model), rules_called(rules)
     notes: list[tuple[str, str]] = []

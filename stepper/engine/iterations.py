@@ -27,7 +27,7 @@ class Caller(Protocol):
 
 
 class WatcherRaised(Exception):
-    """Exception raised by a watcher, which is no error of the run."""
+    """Exception raised by a watcher; not an error of the run."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

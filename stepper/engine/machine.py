@@ -421,7 +421,7 @@ class Machine:
 
     def _check_limit(self, activation: Activation) -> None:
         if self.max_iterations is not None and activation.iteration + 1 >= self.max_iterations:
-            raise LimitReached(f"the loop wants more than {self.max_iterations} iterations, the limit that was set")
+            raise LimitReached(f"the loop needs more than {self.max_iterations} iterations, the limit that was set")
 
     def _guarded(self, frame: Frame, function: Callable[..., T], *arguments: Any) -> T:
         """Call it; what goes wrong gets its place. The frame is left as it was before the move."""

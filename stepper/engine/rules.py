@@ -29,7 +29,7 @@ class Rules(StrEnum):
 
 
 def rules_called(name: str | Rules) -> Rules:
-    """Return the rule book of that name. ArgumentTypeError for what is no name, UsageError for another one."""
+    """Return the rule book of that name. ArgumentTypeError for what is not a name, UsageError for another one."""
     try:
         return Rules(text("rules", name))
     except ArgumentTypeError:

@@ -105,7 +105,7 @@ def variables_alone(model: Model, states: Mapping[str, Any] | None) -> dict[str,
 
 
 def random_streams(compiled: CompiledModel) -> set[str]:
-    """Return the keys of the states that are no variables: how far the stream of each random operation has come."""
+    """Return the keys of the states that are not variables: how far the stream of each random operation has come."""
     operations = [operation for program in compiled.programs for operation in program.operations]
     return {one.state_key for one in operations if one.state_key and one.layer.type not in _TYPES}
 

@@ -27,7 +27,7 @@ _opener: list[Callable[[Any], Model]] = []
 
 
 def set_opener(opener: Callable[[Any], Model]) -> None:
-    """Set the opener of what is no IR: files of other formats, and models of other libraries."""
+    """Set the opener of what is not an IR: files of other formats, and models of other libraries."""
     _opener[:] = [opener]
 
 

@@ -64,7 +64,7 @@ _NO_MODELS: Final = {
 def parse(path: Path, plain: PlainLists | None = None) -> Element:
     """Return the root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
 
-    Raises ModelError for a file that cannot be read, is no XML, or holds a document type (the door to entities).
+    Raises ModelError for a file that cannot be read, is not XML, or holds a document type (the door to entities).
     """
     try:
         content = path.read_bytes()

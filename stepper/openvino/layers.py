@@ -205,7 +205,7 @@ class LayerInOpenVINO:
 def remote_layer(
     runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
 ) -> RemoteFunction:
-    """Return the same layer in another process: a function from those of its inputs that are no constants."""
+    """Return the same layer in another process: a function from those of its inputs that are not constants."""
     places = tuple(index for index, constant in enumerate(constants) if constant is not None)
 
     def define(key: int) -> tuple[DefineLayer, list[Any]]:

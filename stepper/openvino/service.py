@@ -65,7 +65,7 @@ class OpenVINOService:
         return None, ()
 
     def _layer(self, act: DefineLayer, arrays: Sequence[Array]) -> Callable[..., Sequence[Any]]:
-        """Return a layer as a function of those of its inputs that are no constants."""
+        """Return a layer as a function of those of its inputs that are not constants."""
         constants: list[Array | None] = [None] * len(act.layer.inputs)
         for place, array in zip(act.constants, arrays, strict=True):
             constants[place] = array

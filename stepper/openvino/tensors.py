@@ -37,7 +37,7 @@ def fill(tensor: openvino.Tensor, array: Any) -> None:
     """Write the array into a tensor of its shape, of any type but strings. KernelError where the types differ."""
     element_type, wanted = element_types.of(array), tensor.element_type.get_type_name()
     if element_type.name != wanted:
-        raise KernelError(f"OpenVINO wants {wanted} where {element_type} is given")
+        raise KernelError(f"OpenVINO expects {wanted}, not {element_type}")
     if not array.size:
         return
     if element_type.bits < 8:

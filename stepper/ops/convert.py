@@ -88,7 +88,7 @@ def _floating_of(first: ElementType, second: ElementType, unsafe: bool) -> Eleme
 
 
 def _dimensioned(tensor: ElementType, scalar: ElementType, unsafe: bool) -> ElementType | None:
-    """Return the type of the tensor that is no scalar; it is safe if the scalar's values are among its own."""
+    """Return the type of the tensor that is not a scalar; it is safe if the scalar's values are among its own."""
     same_sign = _signed(tensor) == _signed(scalar)
     safe = tensor.bits >= scalar.bits if same_sign else _signed(tensor) and 2 * tensor.bits >= scalar.bits
     return tensor if unsafe or safe else None

@@ -100,7 +100,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Clamp": (_Fact("NaN becomes min", _FLOATS),),
     "Convert": _CONVERSION,
     "ConvertLike": _CONVERSION,
-    "ConvolutionBackpropData": (_Fact("an output_shape that is no Constant is refused where shapes are static"),),
+    "ConvolutionBackpropData": (_Fact("an output_shape that is not a Constant is refused where shapes are static"),),
     "Cos": (_REAL,),
     "Divide": (
         _Fact("integers are divided towards zero, whatever m_pythondiv says", _WIDE),
@@ -159,7 +159,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "NonZero": (_Fact("of a scalar 0 the result has the shape [1,0], not [0,0]"),),
     "NotEqual": _COMPARISON,
     "OneHot": (_Fact("on_value and off_value beyond i32 saturate", frozenset({"i64"})),),
-    "Pad": (_Fact("a pad value that is no Constant is ignored (0 is used) where shapes are static"),),
+    "Pad": (_Fact("a pad value that is not a Constant is ignored (0 is used) where shapes are static"),),
     "Power": (_THROUGH_F32,),
     "RandomUniform": (_Fact("i64 and f16 give numbers of another stream", frozenset({"i64", "f16"})),),
     "Range": (
@@ -184,7 +184,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Selu": (_CONSTANTS_ONLY,),
     "Sin": (_REAL,),
     "Slice": (_WRAPPED_BOUNDS,),
-    "SliceScatter": (_Fact("start, stop and step that are no Constants corrupt memory"),),
+    "SliceScatter": (_Fact("start, stop and step that are not Constants corrupt memory"),),
     "Softmax": (_IN_THE_ROW,),
     "SquaredDifference": (_Fact("u8 and i8 give wrong values with static shapes", _BYTES),),
     "Subtract": (_SATURATES, _TO_THE_RIGHT),

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Garbled(Exception):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 class CallFunction(Struct, frozen=True, tag=True):

@@ -157,7 +157,7 @@ def _fail(fault: str, answers: IO[bytes]) -> None:
     elif fault == "exit":
         os._exit(7)
     elif fault == "garbage":
-        answers.write(b"this is no message at all, however long one reads it")
+        answers.write(b"this is not a message at all, however long one reads it")
         answers.flush()
     elif fault == "memory":
         raise MemoryError

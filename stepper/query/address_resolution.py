@@ -172,7 +172,9 @@ def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atl
     hits = _search(rings, _rules(level.name, address))
     if hits and not any(hit.layer.bodies for hit in hits):
         text = f"{hits[0].layer.type} '{excerpt(hits[0].layer.name)}'"
-        raise ResolutionError(f"{text} is no loop and no If, so nothing can be inside it ('{excerpt(str(address))}')")
+        raise ResolutionError(
+            f"{text} is neither a loop nor an If, so nothing can be inside it ('{excerpt(str(address))}')"
+        )
     layers = {id(hit.layer): hit for hit in hits if hit.layer.bodies}
     if not layers:
         loops = [layer.name for ring in rings for program in ring for layer in program.graph.layers if layer.bodies]

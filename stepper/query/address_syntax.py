@@ -53,7 +53,7 @@ class NotWritable(UsageError):
 
 
 class AddressError(NotWritable):
-    """Text that is no address."""
+    """Text that is not an address."""
 
 
 def marked(text: str, position: int, width: int = 100) -> str:

@@ -36,7 +36,7 @@ from stepper.wording import excerpt, near_text
 
 
 class ExpressionError(NotWritable):
-    """Text that is no expression, or one that cannot be evaluated; the message marks the place."""
+    """Text that is not an expression, or one that cannot be evaluated; the message marks the place."""
 
 
 class Token(NamedTuple):
@@ -90,7 +90,7 @@ def _token_at(text: str, position: int, end: int) -> Token:
     while text[position].isspace():
         position += 1
     word = _WORD.match(text, position, end)
-    if word and word[0] in RESERVED:  # before the addresses: `iter:8` in a slice is no port of a layer
+    if word and word[0] in RESERVED:  # before the addresses: `iter:8` in a slice is not a port of a layer
         return Token("word", word[0], position)
     match = _TOKEN.match(text, position, end)
     if match is None:

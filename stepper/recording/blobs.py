@@ -164,9 +164,9 @@ def _decoded_own(content: bytes) -> Array:
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, (list, tuple)) or len(shape) > _MOST_DIMENSIONS:
-        raise ValueError("a value whose shape is no short list of sizes")
+        raise ValueError("a value whose shape is not a short list of sizes")
     if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-        raise ValueError("a value whose shape is no list of sizes")
+        raise ValueError("a value whose shape is not a list of sizes")
     return tuple(shape)
 
 

@@ -159,7 +159,7 @@ class InputChoices:
             known = ", ".join(dimension.letter for dimension in self.dimensions) or "none"
             raise UsageError(f"there is no open dimension '{letter}'; there are {known}")
         if not text.isdecimal() or len(text) > 12:
-            raise UsageError(f"'{text}' is no size; type a number such as 8")
+            raise UsageError(f"'{text}' is not a size; type a number such as 8")
         for dimension in wanted:
             size = int(text)
             if size < dimension.least or (dimension.most is not None and size > dimension.most):

@@ -52,7 +52,7 @@ def bits_of(element: Any) -> Bits | None:
 
 
 def codes(array: Array) -> Array:
-    """Return the bit patterns of elements that are no texts, as unsigned integers."""
+    """Return the bit patterns of elements that are not texts, as unsigned integers."""
     bits = element_types.of(array).bits
     unsigned = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     found: Array = unsigned & np.array(2**bits - 1, unsigned.dtype)

@@ -132,7 +132,7 @@ def digits(shades: Array) -> Array:
 
 
 def bar_scale(numbers: Array, *, log: bool | None = None) -> BarScale:
-    """Return the scale of bars for all numbers of a row, from their least to their largest that is no outlier.
+    """Return the scale of bars for all numbers of a row, from their least to their largest that is not an outlier.
 
     `log` None: logarithmic where all are positive and the largest is far above the median or the least.
     """

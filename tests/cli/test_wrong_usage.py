@@ -192,7 +192,7 @@ CASES = [
     (
         f"compare model.xml {GIVEN} --with model.xml --align broken.json",
         3,
-        "broken.json: is no JSON: it ends too early",
+        "broken.json: is not valid JSON: it ends too early",
     ),
     (
         f"debug model.xml {GIVEN} --script scrip.txt",
@@ -209,7 +209,7 @@ CASES = [
     ),
     # together
     (f"run model.xml {GIVEN} --json -o -", 2, "--json and --outputs - both write to stdout; choose a file for the "),
-    (f"run model.xml {GIVEN} --record all", 2, "--record says what to record; say with --trace FILE where"),
+    (f"run model.xml {GIVEN} --record all", 2, "--record selects what is recorded; it needs --trace FILE"),
     (f"run model.xml {GIVEN} --device CPU", 2, "--device is for OpenVINO; give it operations with --engine or "),
     (f"run model.xml {GIVEN} --engine-for MatMul", 2, "--engine-for 'MatMul' is not PATTERN=ENGINE, such as MatMul="),
     (

@@ -190,7 +190,7 @@ def test_no_word_means_two_commands() -> None:
         ("next " + "9" * 40, "a number has at most 30 digits, '9999999999...' has 40"),
         ("break number_next hit 0", "hit 0: the first moment is 1"),
         ("break grow", "'grow' has a limit, and it needs one: grow>1e3"),
-        ("break diff> x", "'diff' has a limit, and 'x' is no number: diff>1e-4"),
+        ("break diff> x", "'diff' has a limit, and 'x' is not a number: diff>1e-4"),
         ("break changes", "'changes' needs a value: changes h_next"),
         ("next 0", "a repeat count is 1 or more, not 0"),
         ("finish 3", "nothing is expected behind the command, and there is '3'"),

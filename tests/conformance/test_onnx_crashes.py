@@ -85,7 +85,7 @@ def test_what_is_no_onnx_model_and_inputs_of_another_one_are_refused_with_the_fi
     model, inputs = stepper.open_model(path), dict(np.load(inputs_of(path)))
     bound = stepper.bind_inputs(model, inputs)
     (tmp_path / "text.onnx").write_text("no protobuf at all")
-    with pytest.raises(stepper.ModelError, match=r"text\.onnx: is no ONNX model"):
+    with pytest.raises(stepper.ModelError, match=r"text\.onnx: is not an ONNX model"):
         OnnxPeer(tmp_path / "text.onnx").run(model, bound)
     many = [f"in_{k}" for k in range(len(bound) + 1)]
     other = helper.make_graph(

@@ -150,7 +150,7 @@ def test_the_runtime_does_not_run_on_where_a_limit_stopped_ours(
     words = ["--with", "openvino", "--input", "x=[1]", "--max-iterations", "100", "--timeout", "1", "-q"]
     assert main(["compare", str(net.write(tmp_path)), *words]) == 1
     text = " ".join(capsys.readouterr().out.split())
-    assert "the loop wants more than 100 iterations" in text
+    assert "the loop needs more than 100 iterations" in text
     assert "OpenVINO did not finish within 1 s while running the model model.xml; ours was stopped after 100" in text
 
 

@@ -42,8 +42,8 @@ def test_a_file_of_labels_is_read(tmp_path: Path, name: str, content: str, key: 
         ('{"a": -1}', "", "no list of labels"),
         ('{"a": 999999999}', "", "no list of labels"),
         ('["a"]', "key", "no list of labels"),
-        ("{", "", "no JSON"),
-        ("[" * 100_000, "", "no JSON"),
+        ("{", "", "not valid JSON"),
+        ("[" * 100_000, "", "not valid JSON"),
     ],
 )
 def test_what_is_no_list_of_labels_is_refused(tmp_path: Path, content: str, key: str, says: str) -> None:

@@ -57,7 +57,7 @@ def test_trip_count_and_condition_end_a_loop_whichever_comes_first(
 
 @BOTH
 def test_an_endless_loop_is_ended_by_the_limit_on_iterations(run: Run, rules: str) -> None:
-    with pytest.raises(LimitReached, match=r"^model > Loop 'doubling' #99: the loop wants more than 100 iterations"):
+    with pytest.raises(LimitReached, match=r"^model > Loop 'doubling' #99: the loop needs more than 100 iterations"):
         run(doubling(-1, True, None), np.float32(0), rules=rules, max_iterations=100)
 
 

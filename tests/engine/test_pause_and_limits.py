@@ -103,14 +103,14 @@ def test_the_limit_on_iterations_names_the_loop_that_wants_more(tmp_path: Path, 
     subject = Subject(nested_endless, (np.float32(1),))
     machine = subject.machine(subject.compiled(tmp_path), max_iterations=7)
     message = (
-        "^model > Loop 'outer' #0 > Loop 'inner' #6: the loop wants more than 7 iterations, the limit that was set$"
+        "^model > Loop 'outer' #0 > Loop 'inner' #6: the loop needs more than 7 iterations, the limit that was set$"
     )
     with pytest.raises(LimitReached, match=message):
         told(machine, every)
     # outer entered and begun, inner entered, and of each inner iteration begin, Add and close
     assert machine.tick == 3 + 7 * 3
     machine.max_iterations = 9
-    with pytest.raises(LimitReached, match=r"#8: the loop wants more than 9"):
+    with pytest.raises(LimitReached, match=r"#8: the loop needs more than 9"):
         told(machine, every)
     assert machine.tick == 3 + 9 * 3
 

@@ -13,7 +13,7 @@ from tests.mutation.workers import describe, outcomes
 
 COUNT = 150
 WHY_NOT = {
-    "while_loop": "wants more than 1000 iterations",  # it waits for a number to become 1, and 0 never does
+    "while_loop": "needs more than 1000 iterations",  # it waits for a number to become 1, and 0 never does
     "first_draft": "which OpenVINO refuses",
     "growing": "OpenVINO expects the stride",
 }

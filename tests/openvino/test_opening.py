@@ -106,7 +106,7 @@ def test_a_model_is_known_by_its_name(word: str, is_one: bool) -> None:
 @pytest.mark.parametrize(
     "name, evaluator, said",
     [
-        ("model.xml", "onnx", "--with onnx compares a model that came from ONNX; model.xml is no .onnx"),
+        ("model.xml", "onnx", "--with onnx compares a model that came from ONNX; model.xml is not an .onnx file"),
         ("model.onnx", "onnxruntime", r"needs the package onnxruntime: pip install 'stepper\[onnxruntime\]'"),
         ("model.onnx", "torch", "there is no evaluator 'torch'; choose onnx or onnxruntime"),
     ],

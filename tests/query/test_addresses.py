@@ -264,7 +264,7 @@ def test_a_result_means_its_source(nested: CompiledModel) -> None:
         ("id=99", "no layer with the id 99"),
         ("nothing*", "nothing has a name that fits"),
         ("outr::h", "no loop or If 'outr'; near are outer"),
-        ("x::h", "Parameter 'x' is no loop and no If"),
+        ("x::h", "Parameter 'x' is neither a loop nor an If"),
         ("outer::dead", "never computed"),
         ("outer:2", "outputs 0 to 1; there is no port 2"),
         ("x:1", "output 0 only"),

@@ -55,7 +55,9 @@ def _element(app: Application, text: str) -> None:
         seen.go_to((0,) * array.ndim if word == "first" else tuple(size - 1 for size in array.shape))
         row, column = seen.place
     else:
-        raise UsageError(f"'{word}' is no direction; there are {', '.join(_WAYS)}, home, end, first, last, page, -page")
+        raise UsageError(
+            f"'{word}' is not a direction; there are {', '.join(_WAYS)}, home, end, first, last, page, -page"
+        )
     seen.point_at(row, column)
     screen.repaint_panes()
 

@@ -94,7 +94,7 @@ def _content(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is no TOML: {error}") from None
+        raise UsageError(f"{path}: is not valid TOML: {error}") from None
 
 
 # --- putting keys in place of others --------------------------------------------------------------------------------

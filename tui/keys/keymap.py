@@ -116,7 +116,7 @@ class Dispatcher:
         return is_digit and bool(self._count or digit != "0") and len(self._count) < 9
 
     def _unfinished(self, typed: str, keys: Iterable[Key]) -> str | None:
-        """More of it is to come, or it is no key."""
+        """More of it is to come, or it is not a key."""
         if any(name.startswith(f"{typed} ") for key in keys for name in key.keys):
             self._begun = tuple(typed.split(" "))
             return ""

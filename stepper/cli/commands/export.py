@@ -104,7 +104,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     if not is_model_path(options.model) and path.suffix.lower() != ".bin" and path.is_file():
         return _recorded(options)
     if options.model_path is not None:
-        raise UsageError("--model says where the model of a recording is")
+        raise UsageError("--model is for a recording: where its model is now")
     model = opened_model(options)
     options.partner = partner_of(options, model)
     opened = open_sequences(model) if options.open_sequences else model

@@ -33,9 +33,9 @@ def check_options(options: argparse.Namespace) -> None:
             raise UsageError("name a MODEL to run, or a recording to go on with: --resume FILE")
         given = [f"--{name.replace('_', '-')}" for name in _RECORDING if getattr(options, name) is not None]
         if given and options.trace is None:
-            raise UsageError(f"{given[0]} says what to record; say with --trace FILE where")
+            raise UsageError(f"{given[0]} selects what is recorded; it needs --trace FILE")
         if options.model_path is not None:
-            raise UsageError("--model says where the model of --resume is")
+            raise UsageError("--model is for --resume FILE: where its model is now")
     elif options.model is not None:
         raise UsageError("the recording knows its model; where it has moved, say so with --model PATH")
     elif options.state or options.states is not None:

@@ -14,7 +14,7 @@ from stepper.openvino.runtime import Runtime
 
 
 def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
-    """Return the model that is named (or another one); converted where it is no IR, with a message on stderr."""
+    """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr."""
     quiet = getattr(options, "quiet", False)
     notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
     return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None))

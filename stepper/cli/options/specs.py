@@ -58,7 +58,7 @@ def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], fou
 def given_states(model: Model, specs: list[str], archive: str | None) -> dict[str, Any]:
     """Return values by variable from the options; a `--state` goes before the same key of `--states`.
 
-    UsageError for what is no variable, which lists those that there are.
+    UsageError for what is not a variable, which lists those that there are.
     """
     if not specs and archive is None:
         return {}
@@ -106,7 +106,7 @@ def given_texts(
 
 
 def _plain_key(parameters: tuple[Layer, ...], key: str) -> str:
-    """Return the key of an archive; of one that is no name and only counts (`in_0`, numpy's `arr_0`) the position."""
+    """Return the key of an archive; of one that only counts (`in_0`, numpy's `arr_0`) the position."""
     number = _COUNTED.fullmatch(key)
     if number is None or any(key in input_names(parameter) for parameter in parameters):
         return key

@@ -24,7 +24,7 @@ def read_pairs(path: Path) -> dict[str, str]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is no text in UTF-8") from None
+        raise InputError(f"{path}: is not UTF-8 text") from None
     if len(content) > _LARGEST:
         raise InputError(f"{path}: is larger than {size_text(_LARGEST)}")
     return _of_json(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
@@ -34,7 +34,7 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no JSON: {json_fault(text, error)}") from None
+        raise InputError(f"{path}: is not valid JSON: {json_fault(text, error)}") from None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise InputError(f'{path}: expected an object of names, such as {{"our_layer": "its_layer"}}')
     return found

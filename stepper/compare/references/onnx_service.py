@@ -47,7 +47,7 @@ class OnnxService:
         try:
             proto = onnx.load(act.path)
         except Exception as error:  # protobuf's, onnx's and the system's: each says what is wrong in its own way
-            raise ModelError(f"is no ONNX model: {_said(error)}") from None
+            raise ModelError(f"is not an ONNX model: {_said(error)}") from None
         evaluation = _Evaluation(act, proto, _feeds(proto, act.parameters, arrays), self._announce)
         try:
             found = evaluation.by_reference() if act.evaluator == REFERENCE else evaluation.by_runtime()

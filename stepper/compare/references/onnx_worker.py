@@ -85,7 +85,9 @@ class OnnxPeer:
             raise UsageError(f"there is no evaluator '{evaluator}'; choose {' or '.join(EVALUATORS)}")
         self.path, self.evaluator, self._limits = Path(path), evaluator, limits
         if self.path.suffix.lower() != ".onnx":
-            raise UsageError(f"--with {evaluator} compares a model that came from ONNX; {self.path.name} is no .onnx")
+            raise UsageError(
+                f"--with {evaluator} compares a model that came from ONNX; {self.path.name} is not an .onnx file"
+            )
         for package in dict.fromkeys((REFERENCE, evaluator)):
             if importlib.util.find_spec(package) is None:
                 install = f"pip install 'stepper[{evaluator}]'"
@@ -99,7 +101,7 @@ class OnnxPeer:
         """Return every tensor of the main graph by its name in ONNX, for inputs in the order of the model's Parameters.
 
         Those of loops are among them under the names that `loops` has. Sequences, optionals and sparse tensors are left
-        out. Raises ModelError where the file is no ONNX model or has other inputs, ExecutionError where the evaluator
+        out. Raises ModelError if the file is not an ONNX model or has other inputs, ExecutionError where the evaluator
         fails, and WorkerEnded or WorkerLimit where it crashes or reaches a limit.
         """
         names = tuple(tuple(input_names(parameter)) for parameter in model.graph.parameters)

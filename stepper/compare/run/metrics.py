@@ -134,7 +134,7 @@ def _wide(value: Array) -> Array:
 
 
 def _steps(a: Array, b: Array) -> Any:
-    """Return the steps of the type between elements; None if it is no float of 16, 32 or 64 bits."""
+    """Return the steps of the type between elements; None if it is not a float of 16, 32 or 64 bits."""
     if a.dtype != b.dtype or not is_floating(a.dtype) or a.dtype.itemsize not in (2, 4, 8):
         return None
     integers = np.dtype(f"i{a.dtype.itemsize}")

@@ -415,7 +415,7 @@ def _name(program: Program, slot: int) -> str:
 
 
 def _larger(largest: float | None, a: Value, b: Value) -> float | None:
-    """Return the largest difference of two elements so far; None of what is no number, NaN where one side has one."""
+    """Return the largest difference of two elements so far; None without a number, NaN where one side has one."""
     if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
         gap = abs(float(a.reshape(())) - float(b.reshape(())))
         if math.isfinite(gap):

@@ -92,7 +92,7 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> T
     """Return the edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in
     all.
 
-    -1 is no limit. Raise UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
+    -1: no limit. Raise UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
     """
     frame, activation = _loop_to_edit(machine, loop)
     name, begun = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", executed(frame)
@@ -239,7 +239,7 @@ def _changed(held: Any, address: Address, value: Any) -> Any:
 def _converted(given: Array, dtype: np.dtype[Any], address: Address) -> Array:
     """In the type of the slot: to floats the nearest number, to integers and booleans only without a loss."""
     if given.dtype.kind not in "biuf" and given.dtype not in FLOATING:
-        raise UsageError(f"'{address}' cannot be set to what is no tensor of numbers")
+        raise UsageError(f"'{address}' can only be set to numbers")
     with np.errstate(all="ignore"):
         cast = given.astype(dtype)
         if dtype in FLOATING:

@@ -52,7 +52,7 @@ def _checked(form: str, text: str) -> str:
         try:
             format(1, form)
         except ValueError:
-            raise LogLineError(f"'{form}' is no format of a number", text, max(text.find(form), 0)) from None
+            raise LogLineError(f"'{form}' is not a number format", text, max(text.find(form), 0)) from None
     return form
 
 

@@ -53,7 +53,7 @@ def _among(iteration: int, asked: int | IterationRange) -> bool:
 def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, ...]:
     """Return the places that the text names, seen from the program `where`.
 
-    Raise AddressError for what is no address, and UsageError for what is nowhere, ambiguous, or never computed.
+    Raise AddressError for what is not an address, and UsageError for what is nowhere, ambiguous, or never computed.
     """
     address = parse_address(text)
     if address.index:
@@ -124,7 +124,7 @@ def _loop(address: Address, compiled: CompiledModel, where: Program) -> Target |
 def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -> Place:
     depths = [depth for depth, layer in enumerate(where.path, 1) if layer.is_loop]
     if not depths or address.iterations is None:
-        raise UsageError(f"here is no loop; say of which one, as in my_loop{address}")
+        raise UsageError(f"there is no loop here; name one, as in my_loop{address}")
     body = Atlas(compiled).ancestor(where, depths[-1])
     return Place(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
 

@@ -76,7 +76,7 @@ def is_non_finite(value: Value | None) -> bool:
 
 
 def scalar_of(value: Any) -> Scalar | None:
-    """Return an element as plain data; None for what is no number."""
+    """Return an element as plain data; None for what is not a number."""
     item = np.asarray(value)
     if item.dtype in FLOATING:
         found: Scalar = json_number(float(item))

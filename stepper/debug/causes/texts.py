@@ -216,7 +216,7 @@ def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str
 
 
 def operands_text(operands: Sequence[OperandValue]) -> str:
-    """Return what went into an element: `Subtract 'stepped' is 0`, or only the name where that is no one element."""
+    """Return what went into an element: `Subtract 'stepped' is 0`, or its name alone if it is not a single element."""
     return ", ".join(
         str(one.layer) if one.value is None else f"{one.layer} is {scalar_text(one.value)}" for one in operands
     )

@@ -201,7 +201,7 @@ def ending(layer: Layer, activation: Activation, result: str | None, bound: Cond
         ways += _by_condition(activation, result, first=not ways)
     text = f"ends {', or '.join(ways)}" if ways else "nothing ends it: no trip count, and no condition that may turn"
     if bound is not None and (activation.limit is None or bound.iterations < activation.limit):
-        text += f", after {iterations(bound.iterations)} at the latest, for it wants {bound.text}"
+        text += f", after {iterations(bound.iterations)} at the latest, as it needs {bound.text}"
     return text + _shortage(activation)
 
 

@@ -49,7 +49,7 @@ def inspect_loop(machine: Machine, depth: int | None = None, *, differences: boo
     if not 0 <= found < len(machine.stack):
         raise UsageError(f"the stack has the levels 0 to {len(machine.stack) - 1}; there is no level {found}")
     if not is_loop(machine.stack[found]):
-        raise UsageError(f"level {found}, {_level(machine.stack, found).path}, is no loop")
+        raise UsageError(f"level {found}, {_level(machine.stack, found).path}, is not a loop")
     return _loop_at(machine, found, differences=differences)
 
 

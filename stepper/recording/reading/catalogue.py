@@ -85,7 +85,7 @@ class Catalogue:
     def targets(self, text: str) -> list[Target]:
         """Return what an address means; several for a pattern, and for one that says nothing but iterations.
 
-        AddressError for what is no address, ResolutionError for what is nothing or ambiguous, as `resolve` has it.
+        AddressError for what is not an address, ResolutionError for what is nothing or ambiguous, as `resolve` has it.
         """
         address = parse_address(text)
         if address.operation is None:

@@ -48,9 +48,9 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
     ("words", "message"),
     [
         (["run"], "name a MODEL"),
-        ([*RUN, "--record", "all"], "--record says what to record"),
-        ([*RUN, "--record-iters", "3"], "--record-iters says what to record"),
-        ([*RUN, "--model", "x.xml"], "--model says where"),
+        ([*RUN, "--record", "all"], "--record selects what is recorded"),
+        ([*RUN, "--record-iters", "3"], "--record-iters selects what is recorded"),
+        ([*RUN, "--model", "x.xml"], "--model is for --resume"),
         ([*RUN, "--resume", "x"], "the recording knows its model"),
         (["run", "--resume", "x", "--trace", "y"], "no other way"),
         (["run", "--resume", "x", "--record", "all"], "no other way"),

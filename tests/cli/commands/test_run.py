@@ -172,7 +172,7 @@ def test_the_limit_on_iterations_ends_a_run_with_code_4(call: Call, model: Path,
     assert called == (
         4,
         "",
-        "stepper: model > Loop 'sums' #3: the loop wants more than 4 iterations, the limit that was set\n",
+        "stepper: model > Loop 'sums' #3: the loop needs more than 4 iterations, the limit that was set\n",
     )
     assert not target.exists()
     assert call(*words, "--max-iterations", 5).code == 0

@@ -57,7 +57,7 @@ def test_an_iteration_of_a_loop(tmp_path: Path, target: str, iterations: list[in
 
 def test_an_iteration_of_the_loop_that_runs_here(tmp_path: Path) -> None:
     run = debugger(models.walk(), tmp_path, X)
-    with pytest.raises(UsageError, match="here is no loop"):
+    with pytest.raises(UsageError, match="there is no loop here"):
         run.break_at("@5")
     run.step(3)
     run.break_at("@5")
@@ -138,7 +138,7 @@ def test_a_condition_that_fits_no_values_stops_and_says_so(tmp_path: Path) -> No
         ("sum", "sum@3 > 1", "names an iteration"),
         ("x", "", "from the start"),
         ("sum[0]", "", "changes"),
-        ("sum::x", "", "is no loop"),
+        ("sum::x", "", "is neither a loop nor"),
     ],
 )
 def test_what_is_wrong_is_refused_when_it_is_set(tmp_path: Path, target: str, condition: str, message: str) -> None:

@@ -115,7 +115,7 @@ def test_a_level_that_is_no_loop_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="in no loop"):
         debugger.loop()
     debugger.step(3)
-    with pytest.raises(UsageError, match="level 0, model, is no loop"):
+    with pytest.raises(UsageError, match="level 0, model, is not a loop"):
         debugger.loop(0)
     with pytest.raises(UsageError, match="there is no level 7"):
         debugger.loop(7)

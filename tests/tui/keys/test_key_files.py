@@ -128,7 +128,7 @@ def test_a_file_puts_keys_in_place_of_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("[keys", "is no TOML"), ('preset = "nano"', "no preset 'nano'"), ('[keys]\n"n" = "nxt"', "no command 'nxt'"),
+    [("[keys", "not valid TOML"), ('preset = "nano"', "no preset 'nano'"), ('[keys]\n"n" = "nxt"', "no command 'nxt'"),
      ('[keys]\n"Hyper+n" = "next"', "there is no key 'Hyper+n'"),
      ('[keys]\n"Ctrl+I" = "next"', "the same for it as for Tab"),
      ('[keys]\n"5" = "next"', "digits are counts"), ('[keys.grap]\n"n" = "next"', "no pane 'grap'"),

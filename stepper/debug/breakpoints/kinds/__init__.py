@@ -172,7 +172,7 @@ def unfinished(text: str) -> str:
     if match is None or found is None or found.parse(text.strip()) is not None:
         return ""
     if found.limit:
-        about = f"'{match[2]}' is no number" if match[2] else "it needs one"
+        about = f"'{match[2]}' is not a number" if match[2] else "it needs one"
         return f"'{found.word}' has a limit, and {about}: {found.example()}, or {found.example('h_next')} for one value"
     if found.syntax.endswith(" VALUE"):
         element = found.example("h_next[0,3]")
@@ -198,9 +198,9 @@ def checks_of_loops(wanted: DataBreakpoint, setting: Setting, make: Callable[[Pr
     if wanted.address is not None:
         body = loop_body(wanted.address, setting.compiled, setting.where)
         if body is None:
-            raise UsageError(f"'{wanted.address}' is no loop; '{wanted.word}' is about loops")
+            raise UsageError(f"'{wanted.address}' is not a loop; '{wanted.word}' applies to loops")
         programs = [body]
     found = Checks.joined([make(program) for program in programs])
     if not found.checks:
-        raise UsageError(f"there is no loop of which '{wanted.word}' says anything")
+        raise UsageError(f"'{wanted.word}' applies to no loop of this model")
     return found
