@@ -160,28 +160,16 @@ def soft_sign(x: Array) -> Array:
     return y
 
 
-@kernel("Gelu", 2)
-@of_reals
-@in_blocks
-def gelu_of_opset2(x: Array) -> Array:
-    """Return x/2 (1 + erf(x / √2))."""
-    return _gelu(x)
-
-
+@kernel("Gelu", 2, without=("approximation_mode",))
 @kernel("Gelu", 7)
 @of_reals
 @in_blocks
 def gelu(x: Array, *, approximation_mode: Literal["erf", "tanh"] = "erf") -> Array:
     """Return x/2 (1 + erf(x / √2)), or x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
     if approximation_mode == "erf":
-        return _gelu(x)
-    y: Array = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
-    y += 1
-    return np.multiply(y, 0.5 * x)
-
-
-def _gelu(x: Array) -> Array:
-    y = erf(x * math.sqrt(0.5))
+        y = erf(x * math.sqrt(0.5))
+    else:
+        y = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
     y += 1
     return np.multiply(y, 0.5 * x)
 

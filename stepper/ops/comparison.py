@@ -8,24 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.ops.elementwise import broadcasting
+from stepper.ops.elementwise import binary
 from stepper.ops.precision import plain
 from stepper.ops.registry import kernel
 
-equal = kernel("Equal", 1, direct=np.equal)(broadcasting(np.equal, "Return True if a = b."))
-not_equal = kernel("NotEqual", 1, direct=np.not_equal)(broadcasting(np.not_equal, "Return True if a ≠ b."))
-less = kernel("Less", 1, direct=np.less)(broadcasting(np.less, "Return True if a < b."))
-less_equal = kernel("LessEqual", 1, direct=np.less_equal)(broadcasting(np.less_equal, "Return True if a ≤ b."))
-greater = kernel("Greater", 1, direct=np.greater)(broadcasting(np.greater, "Return True if a > b."))
-greater_equal = kernel("GreaterEqual", 1, direct=np.greater_equal)(
-    broadcasting(np.greater_equal, "Return True if a ≥ b.")
-)
-logical_and = kernel("LogicalAnd", 1, direct=np.logical_and)(broadcasting(np.logical_and, "Return True if both hold."))
-logical_or = kernel("LogicalOr", 1, direct=np.logical_or)(
-    broadcasting(np.logical_or, "Return True if at least one holds.")
-)
+equal = binary("Equal", 1, np.equal, "Return True if a = b.")
+not_equal = binary("NotEqual", 1, np.not_equal, "Return True if a ≠ b.")
+less = binary("Less", 1, np.less, "Return True if a < b.")
+less_equal = binary("LessEqual", 1, np.less_equal, "Return True if a ≤ b.")
+greater = binary("Greater", 1, np.greater, "Return True if a > b.")
+greater_equal = binary("GreaterEqual", 1, np.greater_equal, "Return True if a ≥ b.")
+logical_and = binary("LogicalAnd", 1, np.logical_and, "Return True if both hold.")
+logical_or = binary("LogicalOr", 1, np.logical_or, "Return True if at least one holds.")
 logical_xor = kernel("LogicalXor", 1, 2, direct=np.logical_xor)(
-    kernel("Xor", 1, direct=np.logical_xor)(broadcasting(np.logical_xor, "Return True if exactly one holds."))
+    binary("Xor", 1, np.logical_xor, "Return True if exactly one holds.")
 )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,14 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import attributes_of, kernel
+from stepper.ops.registry import kernel
 from stepper.ops.resampling import bilinear
 from stepper.ops.windows import AutoPad, WindowedAxis, windowed_axes
 
 Ints = tuple[int, ...]
 
 
+@kernel("DeformableConvolution", 1, without=("mask", "bilinear_interpolation_pad"))
 @kernel("DeformableConvolution", 8)
 def deformable_convolution(
     data: Array,
@@ -55,13 +55,6 @@ def deformable_convolution(
     weights = widened(filters).reshape(group, outputs // group, terms)
     result = np.matmul(weights, sampled.reshape(batch, group, terms, counts))
     return narrowed(result.reshape(batch, outputs, *(axis.count for axis in axes)), data.dtype)
-
-
-@kernel("DeformableConvolution", 1)
-@attributes_of(deformable_convolution, without=["bilinear_interpolation_pad"])
-def deformable_convolution_1(data: Array, offsets: Array, filters: Array, **attributes: Any) -> Array:
-    """Return the result of DeformableConvolution-8 without a mask."""
-    return deformable_convolution(data, offsets, filters, **attributes)
 
 
 def _check_groups(

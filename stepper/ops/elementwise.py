@@ -40,12 +40,17 @@ def broadcasting(function: Callable[[Array, Array], Any], meaning: str) -> Calla
     return applied
 
 
+def binary(type: str, version: int, function: Callable[[Array, Array], Any], meaning: str) -> Callable[..., Array]:
+    """Enter a function of two tensors as a kernel with the attribute `auto_broadcast`."""
+    return kernel(type, version, direct=function)(broadcasting(function, meaning))
+
+
 Function = Callable[[Array, Array], Array]
 
 
-add = kernel("Add", 1, direct=np.add)(broadcasting(np.add, "Return a + b."))
-subtract = kernel("Subtract", 1, direct=np.subtract)(broadcasting(np.subtract, "Return a - b."))
-multiply = kernel("Multiply", 1, direct=np.multiply)(broadcasting(np.multiply, "Return a * b."))
+add = binary("Add", 1, np.add, "Return a + b.")
+subtract = binary("Subtract", 1, np.subtract, "Return a - b.")
+multiply = binary("Multiply", 1, np.multiply, "Return a * b.")
 
 
 def _by_type(of_reals: Function, of_integers: Function) -> Function:
@@ -72,12 +77,8 @@ def divide(a: Array, b: Array, *, auto_broadcast: AutoBroadcast = "numpy", m_pyt
     return quotient
 
 
-maximum = kernel("Maximum", 1, direct=np.maximum)(
-    broadcasting(np.maximum, "Return the greater of a and b; NaN where either is.")
-)
-minimum = kernel("Minimum", 1, direct=np.minimum)(
-    broadcasting(np.minimum, "Return the lesser of a and b; NaN where either is.")
-)
+maximum = binary("Maximum", 1, np.maximum, "Return the greater of a and b; NaN where either is.")
+minimum = binary("Minimum", 1, np.minimum, "Return the lesser of a and b; NaN where either is.")
 
 
 def _power_of_integers(a: Array, b: Array) -> Array:
@@ -96,12 +97,13 @@ def _power_of_integers(a: Array, b: Array) -> Array:
 _power = _by_type(np.power, _power_of_integers)
 
 
-power = kernel("Power", 1, direct=_power)(
-    broadcasting(
-        _power, "Return a to the power of b; of integers without the fraction, so 0 for most negative exponents."
-    )
+power = binary(
+    "Power",
+    1,
+    _power,
+    "Return a to the power of b; of integers without the fraction, so 0 for most negative exponents.",
 )
-mod = kernel("Mod", 1, direct=np.fmod)(broadcasting(np.fmod, "Return the remainder of a / b with the sign of a."))
+mod = binary("Mod", 1, np.fmod, "Return the remainder of a / b with the sign of a.")
 
 
 def _floor_remainder_of_reals(a: Array, b: Array) -> Array:

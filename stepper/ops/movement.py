@@ -253,14 +253,9 @@ def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int = 0, se
     return np.moveaxis(sequences, (0, 1), (batch, time))
 
 
-@kernel("OneHot", 1)
-def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int = 0) -> Array:
-    """Return a new `axis` of `depth` elements: on_value at the index, off_value elsewhere and for an index outside."""
-    return one_hot_of_negatives(indices, depth, on_value, off_value, axis=axis)
-
-
+@kernel("OneHot", 1, without=("negative_indices_mode",))
 @kernel("OneHot", 16)
-def one_hot_of_negatives(
+def one_hot(
     indices: Array,
     depth: Array,
     on_value: Array,
@@ -269,7 +264,10 @@ def one_hot_of_negatives(
     axis: int = 0,
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ) -> Array:
-    """Return a new `axis` of `depth` elements; negative indices count from its end (normalize) or give no on_value."""
+    """Return a new `axis` of `depth` elements: on_value at the index, off_value elsewhere and for an index outside.
+
+    Negative indices count from its end (normalize) or lie outside.
+    """
     size = single_integer(depth, "the depth")
     position = normalize_axis(axis, indices.ndim + 1)
     if size < 0 or on_value.size != 1 or off_value.size != 1:

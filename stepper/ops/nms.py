@@ -55,24 +55,10 @@ def non_max_suppression(
     return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)
 
 
-@kernel("NonMaxSuppression", 1)
-@attributes_of(non_max_suppression, without=["output_type"])
-def non_max_suppression_1(
-    boxes: Array,
-    scores: Array,
-    max_output_boxes_per_class: Any = 0,
-    iou_threshold: Any = 0.0,
-    score_threshold: Any = 0.0,
-    **attributes: Any,
-) -> Array:
-    """Return [batch, class, box] of each selected box."""
-    limits = (max_output_boxes_per_class, iou_threshold, score_threshold)
-    return non_max_suppression(boxes, scores, *limits, **attributes)[0]
-
-
+@kernel("NonMaxSuppression", 1, without=("output_type",))
 @kernel("NonMaxSuppression", 3, 4)
 @attributes_of(non_max_suppression)
-def non_max_suppression_3(
+def non_max_suppression_1(
     boxes: Array,
     scores: Array,
     max_output_boxes_per_class: Any = 0,

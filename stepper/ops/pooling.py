@@ -16,7 +16,7 @@ from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import attributes_of, kernel
+from stepper.ops.registry import kernel
 from stepper.ops.windows import AutoPad, Rounding, WindowedAxis, padded, windowed_axes
 
 Ints = tuple[int, ...]
@@ -27,6 +27,7 @@ _MOST_TERMS: Final = 2**34
 """Beyond what an image needs; larger numbers come from a faulty attribute and would take minutes."""
 
 
+@kernel("AvgPool", 1, 14, without=("dilations",))
 @kernel("AvgPool", 16)
 def avg_pool(
     data: Array,
@@ -54,13 +55,6 @@ def avg_pool(
         spread = (slice(None), *[np.newaxis] * (len(axes) - 1 - number))
         result = result / divisor.astype(result.dtype)[spread]
     return narrowed(result if is_floating(data.dtype) else np.rint(result), data.dtype)
-
-
-@kernel("AvgPool", 1, 14)
-@attributes_of(avg_pool, without=["dilations"])
-def avg_pool_1(data: Array, **attributes: Any) -> Array:
-    """Return the result of AvgPool-16 without dilations."""
-    return avg_pool(data, **attributes)
 
 
 @kernel("MaxPool", 1)

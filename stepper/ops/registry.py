@@ -40,7 +40,8 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
     the run than their values. `settled` makes a function of the first input alone, out of the others as constants and
     all attributes (None where these constants need the kernel itself); it gives and refuses what the kernel does.
     `floating` is a function that may stand for `direct` where all inputs are f32 or all are f64. A stateful kernel
-    takes its state first (None at the start), returns (outputs, state).
+    takes its state first (None at the start), returns (outputs, state). `without` are the inputs and attributes that
+    these versions do not have.
     """
 
     unshown: ClassVar = ("function", "direct", "prepared", "floating", "settled")
@@ -53,10 +54,12 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
     stateful: bool = False
     floating: Function | None = None
     settled: Callable[..., Function | None] | None = None
+    without: tuple[str, ...] = ()
 
     @cached_property
-    def _signature(self) -> inspect.Signature:
-        return inspect.signature(self.function)
+    def _parameters(self) -> list[inspect.Parameter]:
+        parameters = inspect.signature(self.function).parameters.values()
+        return [parameter for parameter in parameters if parameter.name not in self.without]
 
     @cached_property
     def _annotations(self) -> dict[str, Any]:
@@ -65,8 +68,7 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
     @cached_property
     def attributes(self) -> dict[str, inspect.Parameter]:
         """The keyword-only parameters by name."""
-        parameters = self._signature.parameters
-        return {name: parameter for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY}
+        return {parameter.name: parameter for parameter in self._parameters if parameter.kind is parameter.KEYWORD_ONLY}
 
     @cached_property
     def several_outputs(self) -> bool:
@@ -78,7 +80,7 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
 
     def accepted_inputs(self) -> tuple[int, int | None]:
         """Return the least and the greatest number of inputs (None: any number)."""
-        parameters = list(self._signature.parameters.values())[1 if self.stateful else 0 :]
+        parameters = self._parameters[1 if self.stateful else 0 :]
         positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         least = sum(p.default is p.empty for p in positional)
         unbounded = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -130,13 +132,14 @@ def kernel(
     stateful: bool = False,
     floating: Function | None = None,
     settled: Callable[..., Function | None] | None = None,
+    without: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
     unknown = set(versions) - set(DEFINITIONS[type])
     assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
 
     def enter(function: F) -> F:
-        entry = Kernel(type, versions, function, direct, prepared, stateful, floating, settled)
+        entry = Kernel(type, versions, function, direct, prepared, stateful, floating, settled, without)
         for version in versions:
             assert (type, version) not in _KERNELS, f"two kernels for {type}-{version}"
             _KERNELS[type, version] = entry
@@ -145,9 +148,7 @@ def kernel(
     return enter
 
 
-def attributes_of(
-    source: Function, *, without: Sequence[str] = ()
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+def attributes_of(source: Function) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Declare what the `**attributes` of the decorated function are: the keyword-only arguments of `source`.
 
     They keep their types and defaults, and come after the function's own.
@@ -158,7 +159,7 @@ def attributes_of(
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
         own = inspect.signature(function)
         first = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        rest = [p for p in shared if p.name not in own.parameters and p.name not in without]
+        rest = [p for p in shared if p.name not in own.parameters]
         function.__signature__ = own.replace(parameters=[*first, *rest])  # type: ignore[attr-defined]
         function.__annotations__ = hints | typing.get_type_hints(function)
         return function

@@ -13,7 +13,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import check_positive, ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import attributes_of, kernel
+from stepper.ops.registry import kernel
 from stepper.ops.roi_sampling import (
     batch_index,
     bin_means,
@@ -30,6 +30,7 @@ AlignedMode = Literal["asymmetric", "half_pixel_for_nn", "half_pixel"]
 Mode = Literal["avg", "max"]
 
 
+@kernel("ROIAlign", 3, without=("aligned_mode",))
 @kernel("ROIAlign", 9)
 def roi_align(
     data: Array,
@@ -49,13 +50,6 @@ def roi_align(
     """
     size = (pooled_h, pooled_w)
     return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, aligned_mode)
-
-
-@kernel("ROIAlign", 3)
-@attributes_of(roi_align, without=["aligned_mode"])
-def roi_align_3(data: Array, rois: Array, batch_indices: Array, **attributes: Any) -> Array:
-    """Return the result of ROIAlign-9 where a coordinate means the corner of an element."""
-    return roi_align(data, rois, batch_indices, **attributes)
 
 
 @kernel("ROIAlignRotated", 15)

@@ -92,18 +92,7 @@ def sparse_fill_empty_rows(
     return all_indices[order], all_values[order], empty
 
 
-@kernel("EmbeddingBagOffsetsSum", 3)
-def embedding_bag_offsets_sum(
-    emb_table: Array,
-    indices: Array,
-    offsets: Array,
-    default_index: Array | None = None,
-    per_sample_weights: Array | None = None,
-) -> Array:
-    """Return for each bag, which begins at its offset in `indices`, the (weighted) sum of the table's rows."""
-    return embedding_bag_offsets(emb_table, indices, offsets, default_index, per_sample_weights)
-
-
+@kernel("EmbeddingBagOffsetsSum", 3, without=("reduction",))
 @kernel("EmbeddingBagOffsets", 15)
 def embedding_bag_offsets(
     emb_table: Array,
@@ -122,12 +111,7 @@ def embedding_bag_offsets(
     return _bags(emb_table, indices, offsets, ends, default_index, per_sample_weights, reduction)
 
 
-@kernel("EmbeddingBagPackedSum", 3)
-def embedding_bag_packed_sum(emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
-    """Return for each row of `indices` the (weighted) sum of the table's rows that it names."""
-    return embedding_bag_packed(emb_table, indices, per_sample_weights)
-
-
+@kernel("EmbeddingBagPackedSum", 3, without=("reduction",))
 @kernel("EmbeddingBagPacked", 15)
 def embedding_bag_packed(
     emb_table: Array,

@@ -5,7 +5,7 @@ Source: the operation sets' pages of TopK, Unique, NonZero, SearchSorted and Buc
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import normalize_axis, shape_text, single_integer
 from stepper.ops.precision import widened
-from stepper.ops.registry import attributes_of, kernel
+from stepper.ops.registry import kernel
 
 
+@kernel("TopK", 1, 3, without=("stable",))
 @kernel("TopK", 11)
-def stable_top_k(
+def top_k(
     data: Array,
     k: Array,
     *,
@@ -27,7 +28,10 @@ def stable_top_k(
     index_element_type: ElementType = I32,
     stable: bool = False,
 ) -> tuple[Array, Array]:
-    """Return the result of TopK-3; of equal elements always the one with the lower index counts as the larger."""
+    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index.
+
+    Of equal elements always the one with the lower index counts as the larger.
+    """
     position, count = normalize_axis(axis, data.ndim), single_integer(k, "k")
     if not 0 <= count <= data.shape[position]:
         raise KernelError(f"k is {count} for a dimension of {data.shape[position]}")
@@ -40,13 +44,6 @@ def stable_top_k(
     if sort == "index":
         indices = np.sort(indices, position)
     return np.take_along_axis(data, indices, position), indices.astype(index_element_type.dtype, copy=False)
-
-
-@kernel("TopK", 1, 3)
-@attributes_of(stable_top_k, without=["stable"])
-def top_k(data: Array, k: Array, **attributes: Any) -> tuple[Array, Array]:
-    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index."""
-    return stable_top_k(data, k, **attributes)
 
 
 def _descending(data: Array, axis: int) -> Array:

@@ -5,6 +5,7 @@ Source: the operation sets' pages of each operation (category Arithmetic). Integ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 import numpy as np
@@ -37,26 +38,23 @@ def round(x: Array, *, mode: Literal["half_to_even", "half_away_from_zero"] = "h
     return np.where(np.absolute(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
-sqrt = kernel("Sqrt", 1, floating=np.sqrt)(for_every_type(np.sqrt, "√x."))
-exp = kernel("Exp", 1, floating=np.exp)(for_every_type(np.exp, "e to the power of x."))
-log = kernel("Log", 1, floating=np.log)(for_every_type(np.log, "The natural logarithm."))
-sin = kernel("Sin", 1, floating=np.sin)(for_every_type(np.sin, "The sine."))
-cos = kernel("Cos", 1, floating=np.cos)(for_every_type(np.cos, "The cosine."))
-tan = kernel("Tan", 1, floating=np.tan)(for_every_type(np.tan, "The tangent."))
-asin = kernel("Asin", 1, floating=np.arcsin)(
-    for_every_type(np.arcsin, "The angle whose sine is x; NaN outside of [-1, 1].")
-)
-acos = kernel("Acos", 1, floating=np.arccos)(
-    for_every_type(np.arccos, "The angle whose cosine is x; NaN outside of [-1, 1].")
-)
-atan = kernel("Atan", 1, floating=np.arctan)(for_every_type(np.arctan, "The angle whose tangent is x."))
-sinh = kernel("Sinh", 1, floating=np.sinh)(for_every_type(np.sinh, "The hyperbolic sine."))
-cosh = kernel("Cosh", 1, floating=np.cosh)(for_every_type(np.cosh, "The hyperbolic cosine."))
-tanh = kernel("Tanh", 1, floating=np.tanh)(for_every_type(np.tanh, "The hyperbolic tangent."))
-asinh = kernel("Asinh", 4, floating=np.arcsinh)(for_every_type(np.arcsinh, "The number whose hyperbolic sine is x."))
-acosh = kernel("Acosh", 4, floating=np.arccosh)(
-    for_every_type(np.arccosh, "The number ≥ 0 whose hyperbolic cosine is x; NaN below 1.")
-)
-atanh = kernel("Atanh", 4, floating=np.arctanh)(
-    for_every_type(np.arctanh, "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].")
-)
+def _real(type: str, version: int, function: np.ufunc, meaning: str) -> Callable[[Array], Array]:
+    """Enter a function of real numbers as a kernel."""
+    return kernel(type, version, floating=function)(for_every_type(function, meaning))
+
+
+sqrt = _real("Sqrt", 1, np.sqrt, "√x.")
+exp = _real("Exp", 1, np.exp, "e to the power of x.")
+log = _real("Log", 1, np.log, "The natural logarithm.")
+sin = _real("Sin", 1, np.sin, "The sine.")
+cos = _real("Cos", 1, np.cos, "The cosine.")
+tan = _real("Tan", 1, np.tan, "The tangent.")
+asin = _real("Asin", 1, np.arcsin, "The angle whose sine is x; NaN outside of [-1, 1].")
+acos = _real("Acos", 1, np.arccos, "The angle whose cosine is x; NaN outside of [-1, 1].")
+atan = _real("Atan", 1, np.arctan, "The angle whose tangent is x.")
+sinh = _real("Sinh", 1, np.sinh, "The hyperbolic sine.")
+cosh = _real("Cosh", 1, np.cosh, "The hyperbolic cosine.")
+tanh = _real("Tanh", 1, np.tanh, "The hyperbolic tangent.")
+asinh = _real("Asinh", 4, np.arcsinh, "The number whose hyperbolic sine is x.")
+acosh = _real("Acosh", 4, np.arccosh, "The number ≥ 0 whose hyperbolic cosine is x; NaN below 1.")
+atanh = _real("Atanh", 4, np.arctanh, "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].")

@@ -10,7 +10,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops.position_sensitive_roi import deformable_psroi_pooling, psroi_pooling
-from stepper.ops.roi import roi_align, roi_align_3, roi_align_rotated, roi_pooling
+from stepper.ops.roi import roi_align, roi_align_rotated, roi_pooling
 
 MAPS = (np.random.default_rng(1).random((2, 2, 5, 6)) * 4 - 2).astype(np.float32)
 FIRST = np.array([0], np.int32)
@@ -70,8 +70,8 @@ def test_an_adaptive_region_of_negative_size_gives_zeros() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_narrow_floats_are_rounded_once(dtype: type) -> None:
     box = np.array([[0.5, 1, 4, 3.5]], dtype)
-    wide = roi_align_3(MAPS.astype(dtype).astype(np.float32), box.astype(np.float32), FIRST, **ONE, sampling_ratio=2)
-    narrow = roi_align_3(MAPS.astype(dtype), box, FIRST, **ONE, sampling_ratio=2)
+    wide = roi_align(MAPS.astype(dtype).astype(np.float32), box.astype(np.float32), FIRST, **ONE, sampling_ratio=2)
+    narrow = roi_align(MAPS.astype(dtype), box, FIRST, **ONE, sampling_ratio=2)
     assert narrow.dtype == dtype
     assert narrow.tolist() == wide.astype(dtype).tolist()
 
