@@ -109,17 +109,15 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
         if begin >= end:
             return None
         part: Array = self.numbers[0 if self.is_whole else statistic, begin:end]
-        found: Array = part[0] if len(part) == 1 else strongest(part, np.zeros(1, np.intp))[0]
+        found: Array = part[0] if len(part) == 1 else strongest(part)
         return found
 
 
-def strongest(numbers: Array, begins: Array, axis: int = 0) -> Array:
-    """Return by element the number of the largest magnitude of each group along an axis, NaN before all others.
-
-    `begins` are the ascending indices at which groups begin; of two of the same magnitude it is the positive one.
-    """
-    high, low = np.maximum.reduceat(numbers, begins, axis), np.minimum.reduceat(numbers, begins, axis)
-    return np.where(high >= -low, high, low)  # a NaN is both
+def strongest(numbers: Array, axis: int = 0) -> Array:
+    """Return the number of the largest magnitude along an axis, NaN before all others, of two the positive one."""
+    high, low = numbers.max(axis), numbers.min(axis)
+    found: Array = np.where(high >= -low, high, low)  # a NaN is both
+    return found
 
 
 def bucket_begins(size: int) -> Array:
@@ -278,6 +276,12 @@ class HistoryRecorder:
                 self._raw.clear()
                 self._extend(raw.reshape(-1, 1), self._sample)
 
+    def extend(self, stack: Array, sample: Array) -> None:
+        """Take in values [iteration, element] that are of the shape and type of one of them."""
+        self.settle()
+        with np.errstate(all="ignore"):
+            self._extend(stack, sample)
+
     def _take(self, values: Sequence[Any]) -> None:
         stack = _stacked(values)
         if stack is not None and values[0].dtype == stack.dtype:
@@ -300,8 +304,9 @@ class HistoryRecorder:
         self._note_changes(stack)
         numbers = _plain(stack)
         if numbers.shape[1]:
-            self._note_numbers(numbers)
-            self._store(self._numbers(numbers))
+            kept = self._numbers(numbers)
+            self._note_numbers(numbers, kept)
+            self._store(kept)
         else:
             self._store(np.zeros((len(self._first), len(numbers), self._first.shape[2]), self._first.dtype))
         self.count += len(stack)
@@ -318,8 +323,8 @@ class HistoryRecorder:
     def _note_changes(self, stack: Array) -> None:
         """Look for the last iteration that has other bits than the one before."""
         bits = np.ascontiguousarray(stack).view(np.uint8).reshape(len(stack), -1)
-        if bits.shape[1] in (2, 4, 8):
-            bits = bits.view(f"u{bits.shape[1]}")
+        wide = next((width for width in (8, 4, 2) if bits.shape[1] and bits.shape[1] % width == 0), 1)
+        bits = bits.view(f"u{wide}")
         changed = bits[1:] != bits[:-1]
         changed = changed[:, 0] if bits.shape[1] == 1 else changed.any(axis=1)
         if changed.any():
@@ -328,11 +333,12 @@ class HistoryRecorder:
             self._unchanged_since = self.count
         self._previous = bits[-1].copy()
 
-    def _note_numbers(self, numbers: Array) -> None:
+    def _note_numbers(self, numbers: Array, kept: Array) -> None:
         if numbers.dtype.kind == "f":
             self._may_count = False
-            finite = np.isfinite(numbers)
-            if not finite.all() and (self._first_nan is None or self._first_infinite is None):
+            is_known = self._first_nan is not None and self._first_infinite is not None
+            if not is_known and not np.isfinite(kept[KeptStatistic.LARGEST]).all():
+                finite = np.isfinite(numbers)
                 nan = np.isnan(numbers)
                 places = [np.flatnonzero(mask.any(axis=1)) for mask in (nan, ~finite & ~nan)]
                 found = [self.count + int(place[0]) if place.size else None for place in places]
@@ -386,7 +392,7 @@ class HistoryRecorder:
             return _statistics(kept[0], begins)
         means = kept[KeptStatistic.MEAN].mean(axis=1, keepdims=True)
         rms = np.sqrt(np.square(kept[KeptStatistic.RMS]).mean(axis=1, keepdims=True))
-        return np.stack([strongest(kept[KeptStatistic.LARGEST], begins, 1), means, rms])
+        return np.stack([strongest(kept[KeptStatistic.LARGEST], 1)[:, None], means, rms])
 
     def _store(self, numbers: Array) -> None:
         room = self._capacity.edge - self._first.shape[1]
@@ -395,26 +401,28 @@ class HistoryRecorder:
             numbers = numbers[:, room:]
         if not numbers.shape[1]:
             return
-        self._recent = _joined(self._recent, numbers)
-        old = self._recent.shape[1] - self._capacity.edge
-        if old > 0:
-            self._bin(self._recent[:, :old])
-            self._recent = self._recent[:, old:].copy()
+        old = self._recent.shape[1] + numbers.shape[1] - self._capacity.edge
+        if old <= 0:
+            self._recent = _joined(self._recent, numbers)
+            return
+        oldest = min(old, self._recent.shape[1])
+        if oldest:
+            self._bin(self._recent[:, :oldest])
+        if old > oldest:
+            self._bin(numbers[:, : old - oldest])
+        self._recent = _joined(self._recent[:, oldest:], numbers[:, old - oldest :])
 
     def _bin(self, numbers: Array) -> None:
-        begin, end = self._binned, self._binned + numbers.shape[1]
+        end = self._binned + numbers.shape[1]
         while -(-end // self._step) > self._capacity.bins:
-            if self._bins.shape[1]:
-                self._bins = strongest(self._bins, np.arange(0, self._bins.shape[1], 2), 1)
+            self._bins = _grouped(self._bins, 2)
             self._step *= 2
-        places = np.arange(begin, end) // self._step
-        begins = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
-        fresh = strongest(numbers, begins, 1)
-        if begin % self._step and self._bins.shape[1]:  # the last bin has room
-            pair = np.concatenate([self._bins[:, -1:], fresh[:, :1]], axis=1)
-            self._bins[:, -1:] = strongest(pair, np.zeros(1, np.intp), 1)
-            fresh = fresh[:, 1:]
-        self._bins = _joined(self._bins, fresh)
+        room = -self._binned % self._step  # in the last bin
+        if room:
+            last = np.concatenate([self._bins[:, -1:], numbers[:, :room]], axis=1)
+            self._bins[:, -1] = strongest(last, 1)
+        if numbers.shape[1] > room:
+            self._bins = _joined(self._bins, _grouped(numbers[:, room:], self._step))
         self._binned = end
 
     def view(self) -> ValueHistory | None:
@@ -456,6 +464,18 @@ class HistoryRecorder:
                 return stack
             begins = self._begins if self._size == stack.shape[1] and self._begins is not None else np.zeros(1, np.intp)
             return _statistics(stack, begins)[:, 0]
+
+
+def _grouped(numbers: Array, size: int) -> Array:
+    """Return the strongest of every so many iterations; the last group may be smaller."""
+    if size == 1 or not numbers.shape[1]:
+        return numbers
+    statistics, count, elements = numbers.shape
+    whole = count // size
+    parts = [strongest(numbers[:, : whole * size].reshape(statistics, whole, size, elements), 2)] if whole else []
+    if count % size:
+        parts.append(strongest(numbers[:, whole * size :], 1)[:, None])
+    return np.concatenate(parts, axis=1)
 
 
 def _joined(kept: Array, more: Array) -> Array:

@@ -17,9 +17,10 @@ from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.histories import Capacity, HistoryRecorder, ValueHistory
 from stepper.debug.overview.verdicts import Verdicts
+from stepper.element_types import Array
 from stepper.engine.endings import control
 from stepper.engine.events import RunObserver, Taps
-from stepper.engine.frames import Activation, Frame, Phase
+from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
@@ -31,6 +32,7 @@ LAST_RUNS: Final = 16
 _MOST_WAITING: Final = 1024
 _MOST_WAITING_BYTES: Final = 4096
 _BYTES_WAITING: Final = 2**22
+_ELEMENTS_CUT: Final = 2**18
 _OUTER: Final = Capacity()
 _INNER: Final = Capacity(32, 64)
 
@@ -54,7 +56,9 @@ class _Slots:
 class _ActivationRecorder:
     """What one run of a loop has given so far."""
 
-    def __init__(self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity) -> None:
+    def __init__(
+        self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity, *, cuts_later: bool
+    ) -> None:
         frame = stack[-1]
         activation, plan = frame.activation, None if frame.activation is None else frame.activation.plan
         assert activation is not None and isinstance(plan, LoopPlan)
@@ -69,25 +73,37 @@ class _ActivationRecorder:
         self.ending: Ending | None = None
         entered = {entry.result: frame.values[entry.parameter] for entry in reversed(plan.merged)}
         self.histories = [HistoryRecorder(capacity, entered.get(slot)) for slot in slots]
-        self.appends = [(history.append, slot) for history, slot in zip(self.histories, slots, strict=True)]
+        pairs = list(zip(self.histories, slots, strict=True))
+        sources = {taken.parameter: taken for taken in activation.slices} if cuts_later else {}
+        self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
+        self._taken = [(history, slot) for history, slot in pairs if slot not in sources]
+        self.appends = [(history.append, slot) for history, slot in self._taken]
         self._known: tuple[ValueHistory | None, ...] | None = None
 
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""
-        pairs = [(history, slot) for history, (_, slot) in zip(self.histories, self.appends, strict=True)]
-        quick = [history.quicken(values[slot]) for history, slot in pairs]
-        self.appends = [(history.append, slot) for history, slot in pairs]
+        quick = [history.quicken(values[slot]) for history, slot in self._taken]
+        self.appends = [(history.append, slot) for history, slot in self._taken]
         return all(quick)
+
+    def cut(self) -> None:
+        """Take the slices of the iterations so far from what they are slices of, many at once."""
+        for history, taken in self._cut:
+            end = min(self.iterations, taken.walk.count)
+            many = max(1, _ELEMENTS_CUT * taken.walk.count // max(taken.source.size, 1))
+            for begin in range(history.count, end, many):
+                history.extend(*_slices(taken, begin, min(begin + many, end)))
 
     @property
     def waiting(self) -> int:
         """Return how many iterations are not settled."""
-        return self.histories[0].waiting if self.histories else 0
+        return self._taken[0][0].waiting if self._taken else 0
 
     def view(self, taken: Sequence[int | None]) -> ActivationFacts:
         """Return it as it stands; of a run that has ended the histories are made once."""
         known = self._known
         if known is None:
+            self.cut()
             views = [history.view() for history in self.histories]
             known = tuple(None if place is None else views[place] for place in taken)
             self._known = None if self.ending is None else known
@@ -107,10 +123,13 @@ class _ActivationRecorder:
 class _LoopRecord:
     """All runs of one loop."""
 
-    def __init__(self, model: Model, operation: Operation, program: Program, capacity: Capacity) -> None:
+    def __init__(
+        self, model: Model, operation: Operation, program: Program, capacity: Capacity, *, cuts_later: bool
+    ) -> None:
         (plan,) = operation.plans
         assert isinstance(plan, LoopPlan)
         self.operation, self.program, self.plan, self.capacity = operation, program, plan, capacity
+        self.cuts_later = cuts_later
         self.file = str(model.path)
         self.slots = _loop_rows(operation.layer, plan, self.file)
         self.control = control(model, program.graph, operation.layer)
@@ -126,7 +145,9 @@ class _LoopRecord:
 
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
-        self.current = run = _ActivationRecorder(self.runs, stack, self.slots.slots, self.capacity)
+        self.current = run = _ActivationRecorder(
+            self.runs, stack, self.slots.slots, self.capacity, cuts_later=self.cuts_later
+        )
         for history, checksum in zip(run.histories, self.checksums, strict=True):
             history.checksum = checksum
         self.runs += 1
@@ -141,7 +162,7 @@ class _LoopRecord:
         for append, slot in run.appends:
             append(values[slot])
         if activation.iteration == 0:
-            size = sum(values[slot].nbytes for slot in self.slots.slots)
+            size = sum(values[slot].nbytes for _, slot in run.appends)
             self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
                 self.most = _MOST_WAITING_BYTES
@@ -298,9 +319,12 @@ class _BranchRecord:
 
 
 class RunRecorder(RunObserver):
-    """Keeps what the loops and branches of a run take in, carry and give. It sees the run once, from its start."""
+    """Keeps what the loops and branches of a run take in, carry and give. It sees the run once, from its start.
 
-    def __init__(self, machine: Machine) -> None:
+    `edited`: values may be set by hand on the way, so that a slice need not be what is in its source.
+    """
+
+    def __init__(self, machine: Machine, *, edited: bool = False) -> None:
         self._machine: Machine = proxy(machine)
         compiled = machine.compiled
         self._loops: dict[int, _LoopRecord] = {}
@@ -313,7 +337,9 @@ class RunRecorder(RunObserver):
                     self._around[id(plan.program)] = (id(operation), *self._around.get(id(program), ()))
                 if operation.plans and isinstance(operation.plans[0], LoopPlan):
                     key = id(operation.plans[0].program)
-                    self._loops[key] = _LoopRecord(compiled.model, operation, program, capacity)
+                    self._loops[key] = _LoopRecord(
+                        compiled.model, operation, program, capacity, cuts_later=not (program.path or edited)
+                    )
                 elif operation.plans:
                     self._branches[id(operation)] = _BranchRecord(compiled.model, operation, program)
         self._file = file_of(compiled)
@@ -457,6 +483,18 @@ def _loop_rows(layer: Layer, plan: LoopPlan, file: str) -> _Slots:
         row = Row(RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing)
         slots.add(row, sliced.parameter)
     return slots
+
+
+def _slices(taken: Slices, begin: int, end: int) -> tuple[Array, Array]:
+    """Return the slices of the iterations [begin, end) as [iteration, element], and the first one as it is."""
+    walk, source = taken.walk, np.moveaxis(taken.source, taken.walk.axis, 0)
+    first, last = sorted((begin, end - 1), key=lambda iteration: walk.range(iteration)[0])
+    low, high = walk.range(first)[0], walk.range(last)[1]
+    parts = source[low:high].reshape(end - begin, walk.size, *source.shape[1:])
+    if walk.step < 0:
+        parts = parts[::-1]
+    stack = np.moveaxis(parts, 1, walk.axis + 1)
+    return np.ascontiguousarray(stack).reshape(end - begin, -1), stack[0]
 
 
 def _branch_rows(operation: Operation, file: str) -> tuple[Row, ...]:

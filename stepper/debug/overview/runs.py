@@ -60,7 +60,7 @@ class OverviewRun:
     def _begin(self) -> None:
         machine = self._timeline.machine
         self._edits = dict(self._timeline.edits)
-        self._recorder = RunRecorder(machine)
+        self._recorder = RunRecorder(machine, edited=bool(self._edits))
         self._stand: Snapshot | None = None
         self._state = RunState.NOT_RUN
         self._failure: Failure | None = None
