@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import stepper
 from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
+from stepper.openvino.partner import OpenVINOPartner
 
 FOLDER = Path(__file__).parents[1] / "sample_models" / "rwkv_overflow"
 
@@ -34,6 +36,20 @@ def test_the_first_infinity_is_born_one_iteration_before_in_the_exponential_of_t
     text = "\n".join(interpreter.execute("continue").lines)
     assert "Exp 'exp_key' in iteration 7" in text
     assert float(interpreter.execute("print max(key)").lines[-1].split()[-1]) > np.log(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize("engine", ["numpy-f16", "numpy-bf16"])
+def test_in_a_narrower_type_too_each_link_of_the_way_back_is_at_the_element_where_the_nan_is(engine: str) -> None:
+    debugger = stepper.open_debugger(
+        FOLDER / "model.xml", dict(np.load(FOLDER / "inputs.npz")), partner=OpenVINOPartner(engine)
+    )
+    debugger.break_when("nan")
+    debugger.continue_()
+    links = debugger.why("wkv").links
+    assert links[-1].location.operation is not None and links[-1].location.operation.type == "Exp"
+    assert [link.element for link in links] == [(0, 3)] * len(
+        links
+    )  # every operation from Exp to Divide is elementwise
 
 
 def test_a_smaller_key_heals_the_run_up_to_the_rounding_of_the_formula_that_cannot_overflow() -> None:

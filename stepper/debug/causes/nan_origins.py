@@ -205,7 +205,7 @@ class _SourceSearch:
         self._can_try = (
             operation.kind is OpKind.KERNEL
             and operation.function is not None
-            and not operation.computed_by
+            and (not operation.computed_by or emulated_dtype(operation.computed_by) is not None)
             and size <= most
         )
 
