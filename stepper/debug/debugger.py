@@ -24,6 +24,7 @@ from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigg
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
+from stepper.debug.overview.facts import Overview
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
@@ -47,7 +48,6 @@ from stepper.query.address_syntax import Address
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
-    from stepper.debug.overview.facts import Overview
     from stepper.debug.overview.runs import OverviewRun
 
 DEFAULT_MEMORY: Final = 256 * 2**20

@@ -98,7 +98,7 @@ def test_both_sides_of_an_if_are_found_as_bodies(tmp_path: Path) -> None:
         for _path, body in list(model.graphs())[1:]:
             values = some_values(body)
             assert len(peer.body(body)(*values)) == len(body.results)
-    with pytest.raises(UsageError, match="no body of the model"):
+    with pytest.raises(UsageError, match="not a body of the model"):
         peer.body(model.graph)
 
 
