@@ -20,7 +20,7 @@ from stepper.engine.loops import EndReason
 from tests.benchmarks.models import newton_by_hand, newton_model
 from tests.debug.debugged import SAMPLES, opened, sample
 from tests.debug.loops_to_break import countdown, recurrence
-from tests.models import Graph
+from tests.models import Graph, backwards, joined, sliced
 
 ALL = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 
@@ -179,6 +179,32 @@ def test_a_reversed_output_has_columns_in_the_order_of_iterations() -> None:
     (returns, *_) = stepper.run(debugger.model, dict(enumerate(debugger.inputs))).values()
     assert np.array_equal(history.numbers[0, :, 0], np.ravel(returns)[::-1])
     assert overview.outputs[0].loop == 0 and overview.outputs[0].row == row
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("part", "backward"), [(1, False), (1, True), (2, False), (3, True)])
+def test_slices_are_those_that_the_iterations_got(tmp_path: Path, axis: int, part: int, backward: bool) -> None:
+    dims, count = [4, 4, 4], 5
+    dims[axis] = part * count
+    piece_dims = [part if at == axis else size for at, size in enumerate(dims)]
+    cut = backwards(part) if backward else {"stride": part}
+    net = Graph()
+    x, body = net.parameter("x", dims=dims), net.body()
+    piece = body.parameter("piece", dims=piece_dims)
+    out = body.result(body.apply("Negative", piece, name="less"), "out")
+    (whole,) = net.tensor_iterator("cut", body, [sliced(x, piece, axis, **cut)], [joined(out, axis, **cut)])
+    net.result(whole, "whole")
+    array = np.arange(np.prod(dims), dtype=np.float32).reshape(dims)
+    (loop,) = opened(tmp_path, net, array).run_overview().loops
+    row = next(index for index, row in enumerate(loop.rows) if row.kind is RowKind.SLICE)
+    history = loop.activations[0].values[row]
+    assert history is not None and history.count == count
+    pieces = np.split(array, count, axis)[:: -1 if backward else 1]
+    whole_values = [np.ravel(one) for one in pieces]
+    if history.is_whole:
+        assert np.array_equal(history.numbers[0], whole_values)
+    else:
+        assert np.array_equal(history.numbers[0].max(axis=1), [one.max() for one in whole_values])
 
 
 # --- loops that do not begin, or do not end -------------------------------------------------------------------------
