@@ -45,7 +45,7 @@ from stepper.files.output import ProtectedFiles
 from stepper.ir.lowering import without_loops
 from stepper.ir.opening import ModelSource, opened
 from stepper.query.address_syntax import Address
-from stepper.wording import excerpt
+from stepper.wording import counted, excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.overview.runs import OverviewRun
@@ -419,7 +419,7 @@ class Debugger:
         assert activation is not None
         most = min(activation.slice_count, _ENDLESS if activation.limit is None else activation.limit)
         if iteration >= most < _ENDLESS:
-            raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {_counted(most)}")
+            raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {counted(most, 'iteration')}")
 
     @_verb
     def until(self, expression: str) -> Stop:
@@ -679,12 +679,8 @@ def _iterations_run(left: Event) -> int:
 
 
 def _no_iteration(wanted: int, count: int) -> UsageError:
-    known = f"the loop runs {_counted(count)}" + (f", 0 to {count - 1:,}" if count > 1 else "")
+    known = f"the loop runs {counted(count, 'iteration')}" + (f", 0 to {count - 1:,}" if count > 1 else "")
     return UsageError(f"there is no iteration {wanted:,}: {known}")
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} iteration{'' if count == 1 else 's'}"
 
 
 def _repeats(count: int) -> int:

@@ -17,7 +17,7 @@ from stepper.engine.inputs import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable
-from stepper.wording import json_fault
+from stepper.wording import counted, json_fault
 
 
 def value_of(
@@ -127,7 +127,8 @@ def _fault(content: Any) -> str:
             if not isinstance(part, list):
                 return f"{_place(place)} is {_kind(part)}, and {_place(first_place)} is a list"
             if len(part) != len(first):
-                return f"{_place(place)} has {_count(part)}, and {_place(first_place)} has {len(first)}"
+                count = counted(len(part), "element")
+                return f"{_place(place)} has {count}, and {_place(first_place)} has {len(first)}"
         level = [(f"{place}[{index}]", inner) for place, part in level for index, inner in enumerate(part)]
     kinds = {"text" if isinstance(part, str) else "number" for _place_, part in level}
     for place, part in level:
@@ -142,10 +143,6 @@ def _fault(content: Any) -> str:
 
 def _place(place: str) -> str:
     return f"element {place}" if place else "it"
-
-
-def _count(part: list[Any]) -> str:
-    return f"{len(part)} element{'' if len(part) == 1 else 's'}"
 
 
 def _kind(part: Any) -> str:
@@ -181,10 +178,6 @@ def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] |
     return _FILLERS[kind](parameter, argument, size, element_type)
 
 
-def _zeros(_parameter: Layer, _argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
-    return np.zeros(shape, element_type.dtype)
-
-
 def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
     if element_type.dtype == STRING_DTYPE:
         raise UsageError(f"{_called(parameter)} is of type string, which has no ones")
@@ -206,7 +199,7 @@ def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_typ
 
 
 _FILLERS: Final[Mapping[str, Callable[[Layer, str, tuple[int, ...], ElementType], Array]]] = {
-    "zeros": _zeros,
+    "zeros": lambda _parameter, _argument, shape, element_type: np.zeros(shape, element_type.dtype),
     "ones": _ones,
     "rand": _random,
 }

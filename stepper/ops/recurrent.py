@@ -96,37 +96,10 @@ def rounding_once(cell: C) -> C:
     return computed  # type: ignore[return-value]
 
 
-@kernel("LSTMCell", 4)
-@rounding_once
-def lstm_cell(
-    X: Array,
-    H: Array,
-    C: Array,
-    W: Array,
-    R: Array,
-    B: Array | None = None,
-    *,
-    hidden_size: int = 0,
-    activations: tuple[str, ...] = LSTM_ACTIVATIONS,
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
-) -> tuple[Array, Array]:
-    """Ct = f · C + i · g(c), Ht = o · h(Ct); one tensor in place of W and R is [W | R], followed by B."""
-    f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
-    gates = _preactivations(X, H, W, R, B, 4, hidden_size)
-    _check_cell_state(C, H)
-    clip_in_place(gates, clip)
-    n = H.shape[1]
-    forget_and_input = f(gates[:, : 2 * n])
-    cell = forget_and_input[:, :n] * C
-    cell += forget_and_input[:, n:] * g(gates[:, 2 * n : 3 * n])
-    return f(gates[:, 3 * n :]) * h(cell), cell
-
-
+@kernel("LSTMCell", 4, without=("P", "input_forget"))
 @kernel("LSTMCell", 1)
 @rounding_once
-def lstm_cell_1(
+def lstm_cell(
     X: Array,
     H: Array,
     C: Array,
@@ -142,18 +115,31 @@ def lstm_cell_1(
     clip: float = 0.0,
     input_forget: bool = False,
 ) -> tuple[Array, Array]:
-    """Return H and C as LSTMCell-4 does, with peepholes P (gates i, o, f) and coupled gates f = 1 - i where given.
+    """Ct = f · C + i · g(c), Ht = o · h(Ct); one tensor in place of W and R is [W | R], followed by B.
 
-    The gates are in the order f, i, c, o whatever `weights_format` says: so the page has it, and the reader writes
-    that attribute into files that never had it.
+    LSTMCell-1 has peepholes P (gates i, o, f) and coupled gates f = 1 - i where given. Its gates are in the order f, i,
+    c, o whatever `weights_format` says: so the page has it, and the reader writes that attribute into files that never
+    had it.
     """
-    if not input_forget and (P is None or not P.any()):
-        attributes: dict[str, Any] = {"activations_alpha": activations_alpha, "activations_beta": activations_beta}
-        return lstm_cell(X, H, C, W, R, B, hidden_size=hidden_size, activations=activations, clip=clip, **attributes)
     f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
-    forget, input, candidate, output = np.split(_preactivations(X, H, W, R, B, 4, hidden_size), 4, axis=1)
+    gates = _preactivations(X, H, W, R, B, 4, hidden_size)
     _check_cell_state(C, H)
-    input_peephole, output_peephole, forget_peephole = _peepholes(P, H)
+    if input_forget or (P is not None and P.any()):
+        return _lstm_with_peepholes(C, gates, _peepholes(P, H), (f, g, h), clip, input_forget)
+    clip_in_place(gates, clip)
+    n = H.shape[1]
+    forget_and_input = f(gates[:, : 2 * n])
+    cell = forget_and_input[:, :n] * C
+    cell += forget_and_input[:, n:] * g(gates[:, 2 * n : 3 * n])
+    return f(gates[:, 3 * n :]) * h(cell), cell
+
+
+def _lstm_with_peepholes(
+    C: Array, gates: Array, peepholes: list[Array], functions: tuple[Activation, ...], clip: float, input_forget: bool
+) -> tuple[Array, Array]:
+    f, g, h = functions
+    forget, input, candidate, output = np.split(gates, 4, axis=1)
+    input_peephole, output_peephole, forget_peephole = peepholes
 
     def gate(preactivation: Array, peephole: Array, state: Array) -> Array:
         summed = preactivation + peephole * state

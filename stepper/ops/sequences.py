@@ -28,7 +28,7 @@ _BACKWARD: Final[dict[str, tuple[bool, ...]]] = {
 }
 
 
-@kernel("LSTMSequence", 5)
+@kernel("LSTMSequence", 5, without=("input_forget",))
 @rounding_once
 @attributes_of(lstm_cell)
 def lstm_sequence(

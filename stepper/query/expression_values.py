@@ -256,26 +256,6 @@ def _tensor(value: Value) -> Value:
     return value if isinstance(value, np.ndarray | np.generic) else np.asarray(value)
 
 
-def _any(x: Value) -> bool:
-    return bool(_tensor(x).any())
-
-
-def _all(x: Value) -> bool:
-    return bool(_tensor(x).all())
-
-
-def _max(x: Value) -> Value:
-    return _tensor(x).max()
-
-
-def _min(x: Value) -> Value:
-    return _tensor(x).min()
-
-
-def _sum(x: Value) -> Value:
-    return _wide(_tensor(x)).sum()
-
-
 def _mean(x: Value) -> Value:
     x = _wide(_tensor(x))
     return x.mean() if x.size else np.float64(math.nan)
@@ -297,29 +277,21 @@ def _norm(x: Value) -> Value:
     return np.float32(root) if flat.dtype == np.float32 else np.float64(root)
 
 
-def _argmax(x: Value) -> int:
-    return int(_tensor(x).argmax())
-
-
-def _argmin(x: Value) -> int:
-    return int(_tensor(x).argmin())
-
-
 FUNCTIONS: Final[dict[str, Callable[[Value], Value]]] = {
-    "any": _any,
-    "all": _all,
-    "max": _max,
-    "min": _min,
+    "any": lambda x: bool(_tensor(x).any()),
+    "all": lambda x: bool(_tensor(x).all()),
+    "max": lambda x: _tensor(x).max(),
+    "min": lambda x: _tensor(x).min(),
     "mean": _mean,
-    "sum": _sum,
+    "sum": lambda x: _wide(_tensor(x)).sum(),
     "abs": abs,
     "isnan": np.isnan,
     "isinf": np.isinf,
     "isfinite": np.isfinite,
     "norm": _norm,
     "std": _std,
-    "argmax": _argmax,
-    "argmin": _argmin,
+    "argmax": lambda x: int(_tensor(x).argmax()),
+    "argmin": lambda x: int(_tensor(x).argmin()),
 }
 """Functions of one tensor. Reductions are over all elements, argmax and argmin give the flat index."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from stepper import ops
 from stepper.errors import KernelError
-from stepper.ops.recurrent import activations_of_gates, gru_cell, lstm_cell, lstm_cell_1, rnn_cell
+from stepper.ops.recurrent import activations_of_gates, gru_cell, lstm_cell, rnn_cell
 from stepper.ops.sequences import gru_sequence, lstm_sequence, rnn_sequence
 
 RANDOM = np.random.default_rng(0)
@@ -61,14 +61,15 @@ def lstm_by_element(names: tuple[str, ...], clip: float, peepholes: np.ndarray, 
 def test_an_lstm_cell_computes_its_formula(names: tuple[str, ...], clip: float, peepholes: bool, coupled: bool) -> None:
     P = PEEPHOLES if peepholes else np.zeros(3 * H, np.float32)
     expected = lstm_by_element(names, clip or math.inf, P, coupled)
-    result = lstm_cell_1(X, HIDDEN, CELL, W, R, BIAS, P, activations=names, clip=clip, input_forget=coupled)
+    result = lstm_cell(X, HIDDEN, CELL, W, R, BIAS, P, activations=names, clip=clip, input_forget=coupled)
     np.testing.assert_allclose(np.stack(result), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("cell", [lstm_cell, lstm_cell_1])
-def test_five_inputs_are_the_merged_weights_and_the_bias(cell: Any) -> None:
-    merged = cell(X, HIDDEN, CELL, np.concatenate([W, R], axis=1), BIAS)
-    np.testing.assert_allclose(np.stack(merged), np.stack(cell(X, HIDDEN, CELL, W, R, BIAS)), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("peepholes", [None, PEEPHOLES])
+def test_five_inputs_are_the_merged_weights_and_the_bias(peepholes: Any) -> None:
+    merged = lstm_cell(X, HIDDEN, CELL, np.concatenate([W, R], axis=1), BIAS, None, peepholes)
+    apart = lstm_cell(X, HIDDEN, CELL, W, R, BIAS, peepholes)
+    np.testing.assert_allclose(np.stack(merged), np.stack(apart), rtol=1e-5, atol=1e-6)
 
 
 def test_five_inputs_with_two_matrices_have_no_bias() -> None:

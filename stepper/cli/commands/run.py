@@ -29,6 +29,7 @@ from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
 from stepper.ops.operands import LARGEST_TENSOR, form_text
 from stepper.records import as_data
+from stepper.wording import counted
 
 if TYPE_CHECKING:
     from stepper.recording import Recorder
@@ -191,10 +192,6 @@ def _loop_text(loop: LoopSummary) -> str:
         str(reason) if loop.executions == 1 else f"{reason} ({count}x)" for reason, count in loop.ended.items()
     )
     if loop.executions == 1:
-        return f"{_iterations(loop.iterations)}, {reasons}"
+        return f"{counted(loop.iterations, 'iteration')}, {reasons}"
     spread = f"{loop.fewest}" if loop.fewest == loop.most else f"{loop.fewest} to {loop.most}"
     return f"entered {loop.executions:,} times, {spread} iterations each, {loop.iterations:,} in all; {reasons}"
-
-
-def _iterations(count: int) -> str:
-    return f"{count:,} iteration{'' if count == 1 else 's'}"

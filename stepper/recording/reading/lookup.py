@@ -25,6 +25,7 @@ from stepper.recording.reading.columns import Column, summary_of
 from stepper.recording.reading.moments import RecordedMoment
 from stepper.recording.reading.recording import Recording
 from stepper.tensors.summaries import Summary
+from stepper.wording import counted
 
 
 class RecordedValue(Struct, frozen=True, eq=False):
@@ -143,7 +144,7 @@ def nothing_there(recording: Recording, selection: ValueSelection, address: str)
     if not path:
         return f"'{address}': the run did not come to its end, so it has no outputs"
     ran = moments.most_iterations(recording, selection._level)
-    iterations = f"{ran:,} iteration{'' if ran == 1 else 's'}"
+    iterations = counted(ran, "iteration")
     chosen = recording.options().iterations
     some = "" if chosen.everything else f", of which --record-iters {chosen.text} chose some"
     return f"'{address}': nothing was recorded there; {path[-1].type} '{path[-1].name}' ran {iterations} at most{some}"
