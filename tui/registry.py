@@ -28,6 +28,11 @@ VIEWS: Final = {
     view.name: view
     for view in (
         View("main", "tui.screens.main.screen:MainScreen", "operations, graph, loop, timeline"),
+        View(
+            "overview",
+            "tui.screens.overview.screen:OverviewScreen",
+            "the whole run: each loop a card, iterations from left to right",
+        ),
         View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value"),
         View(
             "timeline",

@@ -24,6 +24,7 @@ from tui.worker.event_log import LogEntry
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
     from stepper.debug.iterations.sweep import SweepView
+    from stepper.debug.overview.facts import Overview
 
 
 class TimelineEventKind(Enum):
@@ -81,7 +82,7 @@ class State(Struct, frozen=True, eq=False):
     `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which
     is looked at (u and d move it). `loop` is the loop that runs in or around that frame, at the depth `loop_depth`.
     `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
-    a screen asks for them (ShowCells, ShowTime).
+    a screen asks for them (ShowCells, ShowTime), as is `overview` (ShowOverview).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `ending` is there at the end of the run. `output_names` are those of the model's
     outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
@@ -116,6 +117,7 @@ class State(Struct, frozen=True, eq=False):
     labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     ending: RunSummary | None = None
     running: Running | None = None
+    overview: Overview | None = None
     opening: str = ""
     without_loops: str = ""
 

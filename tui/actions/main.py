@@ -39,6 +39,7 @@ _GROUPS: Final = (
     "compare",
     "inputs",
     "lists",
+    "overview",
     "ports",
     "searching",
     "session",

@@ -90,6 +90,8 @@ BREAKS: Final = ("breakpoints",)
 IN_TIME: Final = ("operations", "timeline", "grid", "chart")
 """Panes in which the arrows move the moment itself."""
 
+OVERVIEW: Final = ("overview",)
+
 WITH_ANOMALIES: Final = ("grid", "chart")
 """Panes in which iterations are seen side by side."""
 
@@ -210,6 +212,32 @@ KEYS: Final = (
     Key(("plus",), "zoom in", "larger", "larger boxes, more digits"),
     Key(("minus",), "zoom out", "smaller", "smaller boxes, fewer digits"),
     Key(("z",), "zoom-pane", "zoom pane", "this pane alone, and back"),
+    # the overview
+    Key(("0",), "view overview", "overview", "the whole run: each loop a card, iterations from left to right"),
+    *(
+        Key(keys, f"overview {way} {{n}}", word, help, OVERVIEW)
+        for keys, way, word, help in (
+            (("right", "l"), "right", "iteration", "the next column"),
+            (("left", "h"), "left", "iteration back", "the column before"),
+            (("right_square_bracket",), "on", "iteration", "the next iteration"),
+            (("left_square_bracket",), "back", "iteration back", "the iteration before"),
+            (("down", "j"), "down", "row", "the row below"),
+            (("up", "k"), "up", "row back", "the row above"),
+            (("home", "g"), "home", "first", "the first iteration"),
+            (("end", "G"), "end", "last", "the last iteration; of a run under way the newest, always"),
+            (("x", "f8"), "finding", "NaN, Inf", "the next row in which NaN or Inf appears"),
+            (("X",), "finding-back", "NaN, Inf back", "the one before"),
+        )
+    ),
+    Key(("enter",), "overview open", "goes there", "go to the moment of the cursor, after the operation", OVERVIEW),
+    Key(("c", "f5"), "overview run", "go on", "go on with a run of the overview that was paused", OVERVIEW),
+    Key(("tab",), "focus next", "card", "the next card", OVERVIEW),
+    Key(("shift+tab",), "focus previous", "card back", "the card before", OVERVIEW),
+    Key(("plus",), "zoom in", "taller", "more lines for the selected row", OVERVIEW),
+    Key(("minus",), "zoom out", "less tall", "fewer lines for the selected row", OVERVIEW),
+    Key(("v",), "look next", "mean, max, rms", "which number of several stands for them", OVERVIEW),
+    Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, logarithmic", OVERVIEW),
+    Key(("space",), "fold", "all rows", "show the rows that are only counted, or count them again", OVERVIEW),
     # lists
     Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
     Key(("up", "k"), "row -{n}", "row back", "the row above", LISTS),
@@ -259,6 +287,18 @@ TYPING: Final = {
 }  # fmt: skip
 """Keys of the prompt, and of a line in a pane, while one types; they cannot be changed."""
 FOOTERS: Final = {
+    "overview": (
+        "overview right",
+        "overview down",
+        "overview open",
+        "focus next",
+        "zoom in",
+        "look next",
+        "overview finding",
+        "fold",
+        "prompt",
+        "help-keys",
+    ),
     "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
     "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),
     "graph": ("next", "iter +", "wire down", "continue", "toggle-break", "zoom in", "prompt", "help-keys"),

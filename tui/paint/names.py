@@ -9,6 +9,7 @@ from weakref import ref
 from stepper.engine.partners import mark_of
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
+from stepper.ir.sites import LayerSite
 from stepper.query import short_names
 from tui.paint.rows import clip, printable
 
@@ -39,12 +40,12 @@ def marked_name(program: Program, index: int, room: int) -> str:
     return clip(operation_names(program)[index], room - len(mark)) + mark
 
 
-def layer_name(layer: Layer) -> str:
+def layer_name(layer: Layer | LayerSite) -> str:
     """Return a layer's name in lists where it stands alone."""
     return _last_part(layer.name)
 
 
-def carried_name(layer: Layer) -> str:
+def carried_name(layer: Layer | LayerSite) -> str:
     """Return a Parameter's name: `h` for `h.9`, which a converter numbered."""
     return printable(short_names.without_number(layer.name))
 

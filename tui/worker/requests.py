@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stepper.compare.run.tolerances import Tolerances
     from stepper.compare.stops.comparer import Against
     from stepper.debug.debugger import Debugger
+    from stepper.debug.overview.facts import Overview
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -42,6 +43,21 @@ class Asked(Struct, frozen=True):
     gives_way: bool = False
 
 
+class RunOverview(Struct, frozen=True):
+    """The question for the facts of the whole run, which is made for so many seconds and bytes at most.
+
+    `progress` is called in the worker with what is known so far.
+    """
+
+    seconds: float
+    memory: int
+    progress: Callable[[Overview], object]
+
+    def answer(self, debugger: Debugger, /) -> Overview:
+        """Return what is known of the run."""
+        return debugger.run_overview(seconds=self.seconds, memory=self.memory, progress=self.progress)
+
+
 # --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------
 
 
@@ -63,6 +79,12 @@ class ShowTime(Struct, frozen=True):
     span: tuple[int, int] | None
 
 
+class ShowOverview(Struct, frozen=True):
+    """Have `State.overview` show what is known of the whole run, or no longer."""
+
+    wanted: bool
+
+
 class CompareWith(Struct, frozen=True):
     """Compare with the reference or the iteration before; None: with nothing."""
 
@@ -75,7 +97,7 @@ class CompareWithin(Struct, frozen=True):
     tolerances: Tolerances
 
 
-Adjustment = ShowStatistic | ShowCells | ShowTime | CompareWith | CompareWithin
+Adjustment = ShowStatistic | ShowCells | ShowTime | ShowOverview | CompareWith | CompareWithin
 Request = ExecuteLine | Asked | Adjustment
 
 

@@ -28,6 +28,7 @@ from tui.worker.requests import (
     CompareWith,
     CompareWithin,
     ShowCells,
+    ShowOverview,
     ShowStatistic,
     ShowTime,
 )
@@ -77,6 +78,7 @@ class Snapshots:
         self._failure: tuple[int, str] = (-1, "")
         self._cells: tuple[int, int] | None = None
         self._span: tuple[int, int] | None = None
+        self._shows_overview = False
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
 
@@ -89,6 +91,8 @@ class Snapshots:
                 self._cells = window
             case ShowTime(span):
                 self._span = span
+            case ShowOverview(wanted):
+                self._shows_overview = wanted
             case CompareWith(against):
                 self._is_comparing = against is not None
                 if against is not None:
@@ -222,6 +226,7 @@ class Snapshots:
             comparison=self._comparison(depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             ending=debugger.run_summary(),
+            overview=debugger.overview() if self._shows_overview else None,
             failure=failure if tick == debugger.machine.tick else "",
         )
 

@@ -1,0 +1,42 @@
+"""Actions of the overview: opening it, moving its cursor, going to the moment of the cursor."""
+
+from __future__ import annotations
+
+from stepper.errors import UsageError
+from tui.actions.main import action
+from tui.application import Application
+from tui.screens.overview.pane import OverviewPane
+
+_WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
+
+
+@action(
+    "overview",
+    syntax="[WAY [N]]",
+    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run",
+)
+def _overview(app: Application, text: str) -> None:
+    word, _, count = text.partition(" ")
+    if not word:
+        app.open_view("overview")
+        return
+    pane = app.focused_pane
+    if not isinstance(pane, OverviewPane):
+        raise UsageError("the overview is not in front (0 opens it)")
+    if count and not count.strip().isdecimal():
+        raise UsageError(f"a number is expected, not '{count}'")
+    if word in _WAYS:
+        pane.move(word, int(count or "1"))
+    elif word in ("finding", "finding-back"):
+        if not pane.seek(backward=word != "finding"):
+            raise UsageError("no further NaN or Inf is known in this direction")
+    elif word == "run":
+        pane.run()
+    elif word == "open":
+        line = pane.line_to_open()
+        if not line:
+            raise UsageError("no iteration ran here")
+        app.perform(line)
+        app.open_view("main")
+    else:
+        raise UsageError(f"the overview does not know '{word}'")

@@ -1,0 +1,89 @@
+"""Which height each row of the overview has. Pure functions of sizes and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Want(NamedTuple):
+    """A row as its height sees it: numbers a column, whether they are a picture with labels, or have NaN or Inf.
+
+    `taller` are the lines that were asked for beside.
+    """
+
+    size: int
+    is_picture: bool = True
+    is_labelled: bool = False
+    is_bad: bool = False
+    is_selected: bool = False
+    taller: int = 0
+
+
+def heights(wants: Sequence[Want], room: int, *, tall: bool = True, plain: bool = False) -> tuple[list[int], int]:
+    """Return how many lines each row has, of so many in all, and how many are left.
+
+    Each has one. Then, while all rows of one size can have it, in this order: labelled pictures a half line an element,
+    two lines, four, labelled ones whole lines, half lines for all elements (at most 8, if `tall` 16), whole lines for 8
+    and for 16 elements. What is left goes to rows with NaN or Inf. `plain`: a line an element, never a half.
+    """
+    found = [1] * len(wants)
+    room -= len(found)
+
+    def half(one: Want) -> int:
+        lines = one.size if plain else -(-one.size // 2)
+        return min(lines, 16 if tall and one.size > 16 else 8) if one.is_picture else min(2, one.size)
+
+    goals = (
+        lambda one: (one.size if plain else -(-one.size // 2)) if one.is_labelled and one.size <= 32 else 0,
+        lambda one: min(2, half(one)),
+        lambda one: min(4, half(one)),
+        lambda one: one.size if one.is_labelled and one.size <= 16 else 0,
+        half,
+        lambda one: one.size if one.size <= 8 else 0,
+        lambda one: one.size if one.size <= 16 else 0,
+    )
+    for goal in goals:
+        for size in sorted({one.size for one in wants}):
+            same = [k for k, one in enumerate(wants) if one.size == size and goal(one) > found[k]]
+            need = sum(goal(wants[k]) - found[k] for k in same)
+            if need <= room:
+                room -= need
+                for k in same:
+                    found[k] = goal(wants[k])
+            elif size > 16 and room >= len(same):
+                for k in same:
+                    found[k] += room // len(same)
+                room -= room // len(same) * len(same)
+    room = _give_rest(wants, found, room)
+    return found, room
+
+
+def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
+    """Give the lines that are left, and those that were asked for; return what is left then.
+
+    Rows with NaN or Inf get a line an element, the selected one half a line. Between the two there is nothing to show.
+    """
+    for k in sorted(range(len(wants)), key=lambda k: not wants[k].is_selected):
+        one = wants[k]
+        whole = one.size if one.is_bad and one.size <= 8 else 0
+        half = min(-(-one.size // 2), found[k] + room) if one.is_selected and one.is_picture else 0
+        for lines in (whole, half):
+            if found[k] < lines <= found[k] + room:
+                room -= lines - found[k]
+                found[k] = lines
+    for k, one in enumerate(wants):
+        if one.taller:
+            lines = _snapped(one, max(1, min(found[k] + one.taller, one.size, found[k] + room)))
+            lines = lines if lines <= found[k] + room else found[k]
+            room -= lines - found[k]
+            found[k] = lines
+    return room
+
+
+def _snapped(one: Want, lines: int) -> int:
+    """Return a height at which no line of a picture is empty: half a line an element at most, or a whole one."""
+    half = -(-one.size // 2)
+    if not one.is_picture or lines <= half:
+        return lines
+    return one.size if one.taller > 0 else half

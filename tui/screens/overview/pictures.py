@@ -1,0 +1,349 @@
+"""Rows of the overview as strips (column, text, token), and the painter that lays overlapping strips into cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from rich.style import Style
+from textual.color import Color
+
+from stepper.debug.labels import label_of
+from stepper.debug.overview.facts import Activation
+from stepper.debug.overview.histories import ValueHistory
+from stepper.element_types import Array
+from tui.paint.rows import Row, Token, cell_len, clip, number, printable
+from tui.screens.overview.axis import ENTERED, Axis, Slot, ruler
+from tui.screens.overview.cards import Form, Line, column, entered, is_true_over
+from tui.screens.overview.shades import Scale, reduced, scale_of, shade
+from tui.theme import GLYPHS, Look
+
+Strip = tuple[int, str, Token]
+Cells = list[tuple[str, Token]]
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_NUMBERED: Final = 6
+"""Cells of a slot from which on whole lines have the number itself."""
+_GRAIN: Final = 64
+_RAILED: Final = 5
+"""Cells of a slot from which on rails fit beside the picture."""
+
+
+class Palette:
+    """Colours of a theme for pictures; shades are kept."""
+
+    def __init__(self, colour: Callable[[str], Color], look: Look) -> None:
+        self.look = look
+        self.background = colour("background")
+        self.primary = colour("primary")
+        self._colour = colour
+        self._ground = self.background.blend(colour("foreground"), 0.07)
+        self._shades: dict[tuple[int, bool], Color] = {}
+        self._styles: dict[object, Style] = {}
+
+    def shade(self, number: float, scale: Scale, *, is_first: bool = False) -> Color:
+        """Return the colour of a number; of NaN and Inf that of errors, loud in the first column that has any."""
+        if not math.isfinite(number):
+            return self._colour("error") if is_first else self.background.blend(self._colour("error"), 0.38)
+        level = round(shade(number, scale) * _GRAIN)
+        key = level, scale.is_signed
+        found = self._shades.get(key)
+        if found is None:
+            found = self._shades[key] = self._shaded(level / _GRAIN, is_signed=scale.is_signed)
+        return found
+
+    def _shaded(self, level: float, *, is_signed: bool) -> Color:
+        if is_signed:
+            return self._ground.blend(self._colour("warm" if level >= 0 else "cool"), abs(level) * 0.9)
+        middle, end = self._colour("secondary"), self._colour("foreground")
+        return self._ground.blend(middle, level / 0.7) if level < 0.7 else middle.blend(end, (level - 0.7) / 0.3 * 0.8)
+
+    def pair(self, top: Color, bottom: Color) -> Style:
+        """Return the style of an upper half block."""
+        key = top, bottom
+        if key not in self._styles:
+            self._styles[key] = Style(color=top.rich_color, bgcolor=bottom.rich_color)
+        return self._styles[key]
+
+    def on(self, ground: Color, *, bold: bool = False) -> Style:
+        """Return the style of text on a shade."""
+        key = ground, bold
+        if key not in self._styles:
+            ink = ground.get_contrast_text(0.85)
+            self._styles[key] = Style(color=(ground + ink).rich_color, bgcolor=ground.rich_color, bold=bold or None)
+        return self._styles[key]
+
+    def letter(self, *, is_first: bool) -> Style:
+        """Return the style of an N or I."""
+        error = self._colour("error")
+        ground = error if is_first else self.background.blend(error, 0.38)
+        ink = self.background if is_first else error
+        return Style(color=ink.rich_color, bgcolor=ground.rich_color, bold=is_first or None)
+
+
+# --- pictures of a row ----------------------------------------------------------------------------------------------
+
+
+def first_bad(history: ValueHistory) -> int | None:
+    """Return the first iteration with a NaN or Inf."""
+    return min((one for one in (history.first_nan, history.first_infinite) if one is not None), default=None)
+
+
+def row_scale(histories: Sequence[ValueHistory], way: str, how: str) -> Scale:
+    """Return the scale of a row over all of its runs, with what entered."""
+    numbers = []
+    for history in histories:
+        statistic = {"mean": 1, "rms": 2}.get(way, 0)
+        numbers.append(history.numbers[0 if history.is_whole else statistic])
+        came = entered(history, way)
+        numbers += [] if came is None else [came]
+    return scale_of(numbers, how)
+
+
+def picture(
+    history: ValueHistory,
+    axis: Axis,
+    height: int,
+    scale: Scale,
+    way: str,
+    palette: Palette,
+    *,
+    words: Sequence[str] = (),
+) -> list[list[Strip]]:
+    """Return a value over the iterations as shades: a line an element where they fit, else a half line each."""
+    plain = palette.look.plain
+    size = history.elements
+    whole = plain or size <= height
+    count = min(size, height if whole else 2 * height)
+    bad = first_bad(history)
+    lines: list[list[Strip]] = [[] for _ in range(height)]
+    columns: list[tuple[int, int, Array | None, bool, bool]] = [
+        (axis.entered, ENTERED, entered(history, way), False, True)
+    ]
+    columns += [
+        (
+            slot.start,
+            slot.width,
+            column(history, slot.first, slot.last, way),
+            bad is not None and slot.first <= bad < slot.last,
+            False,
+        )
+        for slot in axis.slots
+    ]
+    for start, width, numbers, is_first, came_in in columns:
+        if numbers is None:
+            continue
+        few = reduced(np.asarray(numbers), count, way)
+        for y in range(height):
+            part = few[y : y + 1] if whole else few[2 * y : 2 * y + 2]
+            if part:
+                has_number = whole and width >= _NUMBERED and not came_in and size <= 16
+                lines[y] += _picture_cell(part, start, width, scale, palette, whole, is_first, has_number)
+    return lines
+
+
+def _picture_cell(
+    part: Sequence[float],
+    start: int,
+    width: int,
+    scale: Scale,
+    palette: Palette,
+    whole: bool,
+    is_first: bool,
+    has_number: bool,
+) -> list[Strip]:
+    bad = [one for one in part if not math.isfinite(one)]
+    letter = "" if not bad else "N" if any(math.isnan(one) for one in bad) else "I"
+    top = palette.shade(part[0], scale, is_first=is_first)
+    if palette.look.plain:
+        text = letter or _figure(shade(part[0], scale), width)
+        token: Token = ("bad" if bad else "") if palette.look.ascii else palette.on(top, bold=bool(bad))
+        return [(start, f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token)]
+    low = top if whole else palette.background
+    if len(part) > 1:
+        low = palette.shade(part[1], scale, is_first=is_first)
+    if has_number and not bad:
+        return [
+            (start, f"{number(part[0]).strip()[: width - 1]:>{(width + 5) // 2}}".ljust(width)[:width], palette.on(top))
+        ]
+    found: list[Strip] = [(start, (" " if top == low else "▀") * width, palette.pair(top, low))]
+    if letter:
+        found.append((start + (width - 1) // 2, letter, palette.letter(is_first=is_first)))
+    return found
+
+
+def _figure(level: float, width: int) -> str:
+    if abs(level) < 0.05:
+        return "·"
+    return f"{'-' if level < 0 and width > 1 else ''}{min(9, int(abs(level) * 10 + 0.5))}"
+
+
+class BarScale:
+    """The scale of a row of single numbers: between its least and largest, logarithmic where it spans thousands."""
+
+    def __init__(self, histories: Sequence[ValueHistory], how: str) -> None:
+        numbers = np.concatenate([np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)])
+        finite = numbers[np.isfinite(numbers)]
+        self.low = float(finite.min()) if len(finite) else 0.0
+        self.high = float(finite.max()) if len(finite) else 0.0
+        outlier = len(finite) > 2 and self.low > 0 and self.high > 50 * float(np.median(finite))
+        self.is_log = self.low > 0 and (how == "log" or (how != "linear" and (outlier or self.high / self.low > 1000)))
+
+    def level(self, number: float) -> float:
+        """Return the height of a number, 0 to 1."""
+        low, high, at = self.low, self.high, number
+        if self.is_log:
+            low, high, at = math.log(low), math.log(high), math.log(max(at, low))
+        span = high / 2 - low / 2
+        return max(0.0, min((at / 2 - low / 2) / span, 1.0)) if span > 0 else 0.5
+
+    @property
+    def text(self) -> str:
+        """Return its ends."""
+        return f"{number(self.low)} to {number(self.high)}{' log' if self.is_log else ''}"
+
+
+def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> list[list[Strip]]:
+    """Return single numbers over the iterations as bars of so many lines; NaN and Inf are letters."""
+    lines: list[list[Strip]] = [[] for _ in range(height)]
+    bad = first_bad(history)
+    top = height * 8 - 2
+    for slot in axis.slots:
+        numbers = column(history, slot.first, slot.last, "largest")
+        if numbers is None:
+            continue
+        value = float(numbers[0])
+        width = slot.width - (slot.width >= 3)
+        if not math.isfinite(value):
+            is_first = bad is not None and slot.first <= bad < slot.last
+            lines[-1].append((slot.start, "N" if math.isnan(value) else "I", "badbg" if is_first else "bad"))
+            continue
+        level = 1 + round(scale.level(value) * (top - 1))
+        for y in range(height):
+            eighths = max(0, min(level - 8 * (height - 1 - y), 8))
+            if eighths:
+                lines[y].append((slot.start, _EIGHTHS[eighths] * width, "bar"))
+    return lines
+
+
+def truth(history: ValueHistory | None, run: Activation, axis: Axis) -> list[Strip]:
+    """Return T and F over the iterations; the rarer one is bold: F of a condition, T of anything else."""
+    found: list[Strip] = []
+    for slot in axis.slots:
+        if history is None:
+            holds = is_true_over(run, slot.first, slot.last)
+        else:
+            numbers = column(history, slot.first, slot.last, "largest")
+            holds = None if numbers is None else bool(numbers[0])
+        if holds is not None:
+            is_rare = holds is not (history is None)
+            found.append(
+                (
+                    slot.start + (slot.width - 1) // 2,
+                    GLYPHS["true" if holds else "false"],
+                    "strong" if is_rare else "bar",
+                )
+            )
+    return found
+
+
+def fits_as_numbers(line: Line, histories: Sequence[ValueHistory], axis: Axis) -> bool:
+    """True if whole numbers, or their labels, have room in the slots."""
+    if not axis.slots:
+        return True
+    if line.labels:
+        return not any(slot.is_bin for slot in axis.slots)
+    longest = max(
+        (len(str(int(one))) for history in histories for one in (history.numbers.min(), history.numbers.max())),
+        default=1,
+    )
+    return longest < axis.slots[0].width
+
+
+def texts(line: Line, history: ValueHistory, axis: Axis) -> list[Strip]:
+    """Return whole numbers, or the words for them, over the iterations."""
+    found: list[Strip] = []
+    came = entered(history, "largest")
+    if came is not None:
+        found.append((axis.entered, f"{_word(line, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
+    for slot in axis.slots:
+        numbers = column(history, slot.first, slot.last, "largest")
+        if numbers is not None:
+            text = clip(_word(line, numbers[0]), slot.width)
+            found.append((slot.start + (slot.width - cell_len(text)) // 2, text, "strong"))
+    return found
+
+
+def _word(line: Line, value: float) -> str:
+    return printable(label_of(line.labels, float(value))) if line.labels else str(int(value))
+
+
+def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:
+    """Return the numbers of the iterations, and the word over what entered."""
+    marks: list[Strip] = [(one.column, one.text, "now" if one.is_cursor else "dim") for one in ruler(axis, cursor)]
+    return [(axis.entered, "in", "dim"), *marks]
+
+
+def height_wanted(line: Line, histories: Sequence[ValueHistory], columns: int) -> int:
+    """Return how many lines, or halves, a row could use."""
+    if line.form is Form.PICTURE:
+        return max((one.elements for one in histories), default=1)
+    if line.form is Form.BARS:
+        return 6 if columns > 20 else 2
+    return 1
+
+
+# --- the painter ----------------------------------------------------------------------------------------------------
+
+
+def laid(strips: Sequence[Strip], width: int) -> Cells:
+    """Return strips as cells; of overlapping ones the later wins."""
+    cells: Cells = [(" ", "")] * width
+    for start, text, token in strips:
+        for place, letter in enumerate(text, start):
+            if 0 <= place < width:
+                cells[place] = letter, token
+    return cells
+
+
+def row_of(cells: Cells) -> Row:
+    """Return cells as a row."""
+    row: Row = []
+    run, last = "", cells[0][1] if cells else ""
+    for letter, token in cells:
+        if token is not last and token != last:
+            row.append((run, last))
+            run, last = "", token
+        run += letter
+    return [*row, (run, last)] if run else row
+
+
+def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool) -> None:
+    """Mark the slot of the cursor in the cells of a line: rails at both sides, or a tint where it is narrow."""
+    if slot.width < _RAILED:
+        share = 0.45 if is_selected else 0.28
+        for place in range(slot.start, min(slot.start + slot.width, len(cells))):
+            letter, token = cells[place]
+            if isinstance(token, Style) and token.color is not None and token.bgcolor is not None:
+                top, low = (
+                    Color.from_rich_color(one).blend(palette.primary, share) for one in (token.color, token.bgcolor)
+                )
+                cells[place] = letter, palette.pair(top, low)
+            elif letter != " " and token not in ("bad", "badbg"):
+                cells[place] = letter, "accent"
+        return
+    rail = palette.primary if is_selected else palette.background.blend(palette.primary, 0.6)
+    for place, glyph in ((slot.start, "▌"), (slot.start + slot.width - 1, "▐")):
+        if place >= len(cells):
+            continue
+        letter, token = cells[place]
+        if letter not in "▀" and letter not in _EIGHTHS:
+            continue
+        under = palette.background
+        if isinstance(token, Style) and token.bgcolor is not None:
+            under = Color.from_rich_color(token.bgcolor)
+            if letter == "▀" and token.color is not None:
+                under = under.blend(Color.from_rich_color(token.color), 0.5)
+        cells[place] = glyph, palette.pair(rail, under)

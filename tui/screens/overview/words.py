@@ -1,0 +1,415 @@
+"""Sentences of the overview, from its facts: what ended a loop, what stands before and after, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.labels import label_of
+from stepper.debug.overview.facts import (
+    Activation,
+    Birth,
+    Ending,
+    LoopFacts,
+    Overview,
+    PortFacts,
+    RunState,
+    VerdictOperand,
+)
+from stepper.debug.overview.histories import ValueHistory
+from stepper.element_types import Array
+from stepper.engine.loops import EndReason
+from tui.paint.names import carried_name, layer_name
+from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
+from tui.screens.overview.cards import Card, Line
+from tui.theme import GLYPHS
+
+LARGEST_LIMIT: Final = 10**12
+"""A trip count from here on is no limit that anybody means."""
+UNCHANGED_FROM: Final = 1_000
+"""Iterations without any change from which on that is said."""
+_FLOW: Final[Cell] = ("  →  ", "faint")
+_BETWEEN: Final[Cell] = ("  ·  ", "faint")
+
+
+# --- a card ---------------------------------------------------------------------------------------------------------
+
+
+def about(facts: LoopFacts) -> str:
+    """Return the type of a loop, what it was opened from, and its operations."""
+    opened = f" opened from {facts.opened_from}" if facts.opened_from else ""
+    inner = "".join(f", {count} {name}" for name, count in facts.inner.items())
+    operations = f"{facts.operations} {_plural('operation', facts.operations)}"
+    return f"{facts.layer.type} {facts.layer.id}{opened} · {operations}{inner}"
+
+
+def count_of(facts: LoopFacts, *, is_running: bool) -> Row:
+    """Return how many iterations ran, of how many."""
+    runs = facts.activations
+    if not runs:
+        return [("not run", "dim")]
+    if facts.runs > 1:
+        return _counts(facts)
+    (run,) = runs
+    word = _plural("iteration", run.iterations)
+    if run.ending is None:
+        limit = limit_of(run)
+        so_far = " so far" if is_running else ""
+        return [
+            (f"{run.iterations:,}", "strong"),
+            (f" {word}{so_far}, {'no limit' if limit is None else f'at most {limit:,}'}", ""),
+        ]
+    if run.ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES, EndReason.NO_ITERATIONS):
+        return [(f"{run.iterations:,}", "strong"), (f" {word} of {run.iterations:,}", "")]
+    limit = limit_of(run)
+    return [
+        (f"{run.iterations:,}", "strong"),
+        (f" {word}{', no limit' if limit is None else f' of at most {limit:,}'}", ""),
+    ]
+
+
+def _counts(facts: LoopFacts) -> Row:
+    lengths = [run.iterations for run in facts.activations]
+    if len(lengths) == facts.runs <= 6:
+        return [(", ".join(map(str, lengths)), "strong"), (f" iterations in {facts.runs} runs", "")]
+    each = f"{facts.fewest:,}" if facts.fewest == facts.most else f"{facts.fewest:,} to {facts.most:,}"
+    return [(f"{facts.total:,}", "strong"), (f" iterations in {facts.runs:,} runs, {each} each", "")]
+
+
+def limit_of(run: Activation) -> int | None:
+    """Return the most iterations that count, slices or a counter of the condition allow; None: no such number."""
+    known = [run.limit, None if run.condition_limit is None else run.condition_limit.iterations]
+    return min((one for one in known if one is not None and one < LARGEST_LIMIT), default=None)
+
+
+def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[str, ...]], *, wide: bool) -> Row:
+    """Return why a run of a loop ended, in values; `labels` are the words for carried numbers, by Parameter."""
+    facts = card.facts
+    activation = card.runs[run] if run < len(card.runs) else None
+    if activation is None:
+        return [("the run did not come to it", "dim")]
+    ending = activation.ending
+    if ending is None:
+        return _not_ended(facts, overview)
+    if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
+        return [("ended each time, ", ""), *_limit_words(facts, ending, activation)]
+    row: Row = []
+    if ending.iteration < 0:
+        return [("did not begin: ", "edit"), *_not_begun(facts, ending)]
+    row.append((f"ended at {ending.iteration:,}: ", ""))
+    if ending.reason is not EndReason.CONDITION:
+        count = activation.iterations
+        row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation)]
+        return row
+    row += _verdict(ending, labels)
+    limit = activation.condition_limit
+    if wide and limit is not None and activation.iterations < limit.iterations:
+        row.append((f"      otherwise after {limit.iterations:,} iterations ({printable(limit.text)})", "dim"))
+    return row
+
+
+def _limit_words(facts: LoopFacts, ending: Ending, run: Activation) -> Row:
+    if ending.reason is EndReason.SLICES:
+        inputs = ", ".join(map(str, facts.control.slices_of))
+        return [("no slice is left", ""), (f" of input {inputs}" if inputs else "", "dim")]
+    origin = facts.control.trip_count
+    return [("the trip count", ""), ("" if origin is None else f" {printable(str(origin.layer))}", "dim")]
+
+
+def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
+    if ending.reason is EndReason.NO_ITERATIONS:
+        return (
+            [("0", "strong"), (" is the trip count", "")] if facts.control.trip_count else [("there is no slice", "")]
+        )
+    origin = facts.control.condition
+    who = "the condition" if origin is None else printable(str(origin.layer))
+    if ending.verdict is not None and ending.verdict.root.operands:
+        return _verdict(ending, {})
+    return [(who, "strong"), (" is false before the first iteration", "")]
+
+
+def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
+    if facts.never_ends:
+        goes_on = facts.control.goes_on
+        who = "" if goes_on is None else f", and the body's condition is {printable(str(goes_on.layer))} = true"
+        return [("can never end: ", "edit"), ("there is no trip count", ""), (who, "")]
+    if overview.state is RunState.FAILED:
+        return [("ended by an error", "bad")]
+    return [("not at its end yet", "dim")]
+
+
+def _verdict(ending: Ending, labels: Mapping[int, tuple[str, ...]]) -> Row:
+    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
+    if ending.verdict is None:
+        return [("the condition is false", "")]
+    root = ending.verdict.root
+    word = "true" if root.value else "false"
+    if not root.operands:
+        return [(printable(str(root.layer)), "strong"), (f" is {word}", "")]
+    named = [one for one in root.operands if not one.is_constant] or list(root.operands)
+    told = ", ".join(_operand(one, labels) for one in named)
+    inside = ", ".join(_short_operand(one) for one in root.operands)
+    return [(told, "strong"), (", so ", "dim"), (f"{root.layer.type}({inside})", ""), (f" is {word}", "dim")]
+
+
+def _operand(one: VerdictOperand, labels: Mapping[int, tuple[str, ...]]) -> str:
+    name = _operand_name(one)
+    text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
+    words = () if one.carried is None else labels.get(one.carried.id, ())
+    label = f" '{printable(label_of(words, float(one.value)))}'" if words and isinstance(one.value, int) else ""
+    return f"{name} = {text}{label}"
+
+
+def _short_operand(one: VerdictOperand) -> str:
+    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one)
+
+
+def _operand_name(one: VerdictOperand) -> str:
+    return carried_name(one.layer if one.carried is None else one.carried) if one.carried else layer_name(one.layer)
+
+
+# --- around the cards -----------------------------------------------------------------------------------------------
+
+
+def before(overview: Overview, room: int, *, short: bool) -> Row:
+    """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
+    row: Row = [(" before  ", "dim")]
+    for place, port in enumerate(overview.inputs):
+        part = _port(port, max(min(60, room - 56), 12))
+        if place and width_of(row) + width_of(part) > room - 34:
+            row.append((f"{_BETWEEN[0]}{len(overview.inputs) - place} more inputs", "dim"))
+            break
+        row += [*([_BETWEEN] if place else []), *part]
+    loops = sum(one.parent is None for one in overview.loops)
+    count = sum(overview.operations.values()) - loops
+    row += [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
+    if overview.sequences and not short:
+        names = ", ".join(sorted({one.type for one in overview.sequences}))
+        row.append((f", of them {names}", "dim"))
+    if short:
+        row += [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
+    return row
+
+
+def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
+    """Return the outputs of the model, and what they are in a loop."""
+    row: Row = [(" after   ", "dim")]
+    names = {(card.index, line.row): line.name for card in cards for line in card.lines}
+    for place, port in enumerate(overview.outputs):
+        part: Row = []
+        same = "" if port.loop is None or port.row is None else _source(overview, names, port.loop, port.row)
+        if same:
+            part = [(f"{printable(port.name)} ", ""), (f"= {same} ", "dim")]
+            if port.brief is not None:
+                part.append((f"{port.brief.type}{list(port.brief.shape)}".replace(" ", ""), "dim"))
+            part += _spoilt(port)
+        else:
+            part = _port(port, 60)
+        if place and width_of(row) + width_of(part) > room - 16:
+            row.append((f"{_BETWEEN[0]}{len(overview.outputs) - place} more", "dim"))
+            break
+        row += [*([_BETWEEN] if place else []), *part]
+    return row
+
+
+def _source(overview: Overview, names: Mapping[tuple[int, int], str], loop: int, row: int) -> str:
+    """Return the name of the row of a loop whose end an output of the model is."""
+    rows = overview.loops[loop].rows
+    if (loop, row) in names:
+        return names[loop, row]
+    site = rows[row].inner
+    edges = (k for k, one in enumerate(rows) if one.result is not None and one.result.id == site.id)
+    edge = next(edges, None)
+    return "" if edge is None else names.get((loop, edge), "")
+
+
+def _port(port: PortFacts, room: int) -> Row:
+    name = clip(printable(port.name), 24)
+    if port.brief is None:
+        return [(f"{name} ", ""), ("not computed", "dim")]
+    plain = f"{port.brief.type}{list(port.brief.shape)}".replace(" ", "")
+    text = printable(port.brief.text)
+    return [(f"{name} ", ""), (clip_end(text, room), "dim" if text == plain else "strong"), *_spoilt(port)]
+
+
+def _spoilt(port: PortFacts) -> Row:
+    words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
+    return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
+
+
+def status(overview: Overview, *, short: bool) -> Row:
+    """Return how the run went, or goes: time, rate, ticks, and in red what was found."""
+    kinds = {word_of(birth.cause.kind) for birth in overview.births}
+    row: Row = [(", ".join(sorted(kinds, reverse=True)), "bad"), ("   ", "")] if kinds else []
+    ticks = f"{overview.ticks:,} ticks "
+    if overview.state is RunState.RUNNING and short:
+        return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]
+    if overview.state is RunState.RUNNING:
+        mega = overview.bytes / 2**20
+        return [
+            *row,
+            (" running ", "now"),
+            (f"  {overview.rate:,.0f} iterations/s", "strong"),
+            (f"   {ticks}  {mega:,.0f} MB kept ", "dim"),
+        ]
+    words = {
+        RunState.NOT_RUN: "not run yet",
+        RunState.FINISHED: "" if short else f"ran in {overview.seconds:.2g} s",
+        RunState.FAILED: "ended by an error",
+        RunState.PAUSED: "paused",
+        RunState.OUT_OF_TIME: f"paused after {overview.seconds:.2g} s",
+        RunState.OUT_OF_MEMORY: "paused: memory is used up",
+    }
+    going = overview.state in (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
+    tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"
+    return [*row, (words[overview.state] + (", c goes on" if going else ""), tone), (f"   {ticks}", "dim")]
+
+
+def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
+    """Return what was found in the run, in one or two lines."""
+    head: Cell = (" found   ", "dim")
+    if overview.failure is not None:
+        return [[head, (overview.failure.type, "bad"), (f" {printable(overview.failure.message)}", "")]]
+    if overview.births:
+        return _births(overview.births, head, short=short)
+    row: Row = [head]
+    if overview.births_complete:
+        row += [("✓", "accent"), (" no NaN, no Inf", "")]
+    elif overview.state is RunState.NOT_RUN:
+        row.append(("nothing yet", "dim"))
+    else:
+        row.append(("no NaN, no Inf so far", "dim"))
+    changing = [line.name for card in cards for line in card.lines if line.glyph == "~"]
+    row.append((f"   {GLYPHS['shape']} {', '.join(changing[:4])}: another shape" if changing else "", ""))
+    if not changing and overview.births_complete:
+        row += [("   ✓", "accent"), (" shapes stay", "")]
+    for card in cards:
+        row += _unchanged(card)
+    row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
+    return [row]
+
+
+def _did_not_begin(card: Card) -> bool:
+    return card.facts.runs > 0 and card.facts.total == 0
+
+
+def _unchanged(card: Card) -> Row:
+    """Return since when carried values have the same bits, if that is long."""
+    told = []
+    for line in card.lines:
+        history = card.history(line, len(card.runs) - 1)
+        since = None if history is None or line.group != "back edges" or line.words else history.unchanged_since
+        if since and history is not None and history.count - since >= UNCHANGED_FROM:
+            told.append((history.count - since, since, line.name))
+    if not told:
+        return []
+    count, since, _ = min(told)
+    names = ", ".join(name for _, _, name in told[:4])
+    return [
+        ("   =", "edit"),
+        (f" {names} unchanged, bit for bit, for {count:,} iterations", ""),
+        (f", since {since:,}", "dim"),
+    ]
+
+
+def _births(births: Sequence[Birth], head: Cell, *, short: bool) -> list[Row]:
+    row: Row = [head]
+    for place, birth in enumerate(births[:3]):
+        cause, layer = birth.cause, birth.cause.location.operation
+        at = "" if cause.location.iteration is None else f"@{cause.location.iteration}"
+        name = "an input" if layer is None else f"{layer_name(layer)}{at}"
+        kind = "" if layer is None else f"{layer.type} "
+        row += [("  →  ", "dim")] if place else []
+        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", ""), (name, "strong")]
+        row.append((f" {element_text(cause.element)}" + (f" ({cause.arithmetic})" if cause.arithmetic else ""), "dim"))
+    if len(births) > 3:
+        row.append((f"  … {len(births) - 3} more", "dim"))
+    if short:
+        return [row]
+    operands = [one for one in births[0].cause.operands if one.value is not None]
+    values = "   ".join(
+        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}" for one in operands
+    )
+    return [
+        row,
+        [("         ", ""), (f"{values}   " if values else "", "dim"), ("x", "key"), (" walks these in time", "dim")],
+    ]
+
+
+# --- a value --------------------------------------------------------------------------------------------------------
+
+
+def value_lines(line: Line, history: ValueHistory, values: Array, previous: Array | None) -> list[Row]:
+    """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change."""
+    if line.labels or values.size == 1:
+        label = f"  '{printable(label_of(line.labels, float(values[0])))}'" if line.labels else ""
+        return [[(number(float(values[0]), 9), ""), (label, "strong")]]
+    bad = ~np.isfinite(values)
+    unit = "" if history.is_whole else " buckets"
+    if bad.any():
+        word = "NaN" if np.isnan(values).any() else "Inf"
+        return [[(word, "bad"), (f" in {int(bad.sum())} of {values.size}{unit}", "")]]
+    wide = values.astype(np.float64)
+    place = int(np.abs(wide).argmax())
+    at = _place(place, history)
+    found: list[Row] = [
+        [("rms ", "dim"), (f"{number(float(np.sqrt(np.square(wide).mean()))):>6}", "")],
+        [("max ", "dim"), (f"{number(float(wide[place])):>6}", ""), (at, "dim")],
+    ]
+    if previous is not None and previous.shape == values.shape and np.isfinite(previous).all():
+        change = float(np.abs(wide - previous.astype(np.float64)).max())
+        found.append([("chg ", "dim"), (f"{number(change):>6}", "")])
+    return found
+
+
+def _place(place: int, history: ValueHistory) -> str:
+    if not history.is_whole or int(np.prod(history.shape, dtype=np.int64)) != history.elements:
+        return ""
+    return f" at [{','.join(str(int(one)) for one in np.unravel_index(place, history.shape))}]"
+
+
+def scale_text(full: float, *, is_signed: bool, is_log: bool, small: bool) -> str:
+    """Return the scale of a row for its label."""
+    sign = "±" if is_signed else "0–" if small else "0 to "
+    return f"{sign}{number(full)}{' log' if is_log else ''}"
+
+
+def numbers_in(values: Array, room: int) -> str:
+    """Return as many numbers as fit, and how many more there are."""
+    shown: list[str] = []
+    used = 0
+    for place, one in enumerate(values.tolist()):
+        text = number(float(one))
+        if used + len(text) + 2 > room - 10 and place < len(values):
+            return "  ".join([*shown, f"… {len(values) - place} more"])
+        shown.append(text)
+        used += len(text) + 2
+    return "  ".join(shown)
+
+
+def type_text(history: ValueHistory) -> str:
+    """Return type and shape of a value."""
+    return f"{history.type}[{','.join(map(str, history.shape))}]"
+
+
+def doing(line: Line, iteration: int) -> str:
+    """Return what the value of a row is."""
+    if line.group == "slices":
+        return f"the slice that iteration {iteration:,} gets"
+    if line.group == "outputs":
+        return f"the piece of iteration {iteration:,}"
+    return f"handed on by iteration {iteration:,}" if line.group else f"verdict of iteration {iteration:,}"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def labels_in(line: Line, values: Array) -> str:
+    """Return the labels of whole numbers, for the value at the cursor."""
+    if not line.labels:
+        return ""
+    return "  " + " ".join(f"'{printable(label_of(line.labels, float(one)))}'" for one in values[:8].tolist())
