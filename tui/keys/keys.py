@@ -223,8 +223,8 @@ KEYS: Final = (
             (("left_square_bracket",), "back", "iteration back", "the iteration before"),
             (("down", "j"), "down", "row", "the row below"),
             (("up", "k"), "up", "row back", "the row above"),
-            (("home", "g"), "home", "first", "the first iteration"),
-            (("end", "G"), "end", "last", "the last iteration; of a run under way the newest, always"),
+            (("home",), "home", "first", "the first iteration"),
+            (("end",), "end", "last", "the last iteration; of a run under way the newest, always"),
             (("x", "f8"), "finding", "NaN, Inf", "the next row in which NaN or Inf appears"),
             (("X",), "finding-back", "NaN, Inf back", "the one before"),
         )

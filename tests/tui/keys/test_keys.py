@@ -76,7 +76,7 @@ def test_counts_and_letters_are_put_together(typed: str, command: str) -> None:
 
 def test_zero_alone_is_no_count_and_an_unknown_key_ends_one() -> None:
     dispatcher = Dispatcher()
-    assert dispatcher.feed(events.Key("0", "0"), "") is None
+    assert dispatcher.feed(events.Key("0", "0"), "") == "view overview" and not dispatcher.pending
     assert dispatcher.feed(events.Key("4", "4"), "") == "" and dispatcher.pending == "4"
     assert dispatcher.feed(events.Key("f7", None), "") == "" and not dispatcher.pending
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.debug.overview.histories import ValueHistory
 from tui.screens.overview.axis import ENTERED, Axis, nested, plain
 from tui.screens.overview.cards import Card, Form, Line, parent_loop
@@ -155,7 +155,12 @@ def _on_outer(
         return None
     outer = next(one for one in cards if one.index == parent)
     runs = card.runs
-    if len(outer.runs) != 1 or len(runs) != card.facts.runs or len({run.outer for run in runs}) != len(runs):
+    if (
+        not runs
+        or len(outer.runs) != 1
+        or len(runs) != card.facts.runs
+        or len({run.outer for run in runs}) != len(runs)
+    ):
         return None
     by_outer = {run.outer[-1]: place for place, run in enumerate(runs)}
     count = outer.runs[0].iterations
@@ -186,8 +191,8 @@ def _axis(overview: Overview, card: Card, run: int, share: Widths) -> Axis:
 
 def _compact(one: Shown) -> Shown:
     """Keep the largest back edge that changes."""
-    edges = [k for k in one.lines if one.card.lines[k].form is Form.PICTURE]
-    edges = edges or [k for k in one.lines if one.card.lines[k].form is not Form.WORDS]
+    drawn = [k for k in one.lines if one.card.lines[k].form is not Form.WORDS]
+    edges = [k for k in drawn if one.card.lines[k].kind is RowKind.BACK_EDGE] or drawn
     sized = [(k, max((h.elements for h in _histories(one.card, one.card.lines[k])), default=0)) for k in edges]
     best = max(sized, key=lambda pair: pair[1], default=None)
     return one._replace(lines=() if best is None else (best[0],), told=(), has_ending=False, has_ruler=False)

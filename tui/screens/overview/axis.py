@@ -113,9 +113,8 @@ def ruler(axis: Axis, cursor: int | None) -> list[Mark]:
         start = slot.start + max(0, (slot.width - len(text)) // 2)
         if slot.width < 3 and index == len(axis.slots) - 1 and index:
             start = max(axis.slots[0].start, slot.start + slot.width - len(text))
-        cells = set(range(start - 1, start + len(text) + 1))
-        if not taken & cells:
-            taken.update(cells)
+        if not taken & set(range(start - 1, start + len(text) + 1)):
+            taken.update(range(start, start + len(text)))
             found.append(Mark(start, text, is_cursor))
 
     if axis.slots:

@@ -81,7 +81,7 @@ class Card(Struct, frozen=True, eq=False):
 
     def history(self, line: Line, run: int) -> ValueHistory | None:
         """Return the values of a row in one of the kept runs."""
-        return self.runs[run].values[line.row] if run < len(self.runs) else None
+        return self.runs[run].values[line.row] if 0 <= run < len(self.runs) else None
 
 
 def cards_of(

@@ -189,9 +189,8 @@ def before(overview: Overview, room: int, *, short: bool) -> Row:
     if overview.sequences and not short:
         names = ", ".join(sorted({one.type for one in overview.sequences}))
         row.append((f", of them {names}", "dim"))
-    if short:
-        row += [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
-    return row
+    ends: Row = [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
+    return [*row, *ends] if short and width_of(row) + width_of(ends) + 2 < room else row
 
 
 def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
