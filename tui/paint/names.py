@@ -8,8 +8,7 @@ from weakref import ref
 
 from stepper.engine.partners import mark_of
 from stepper.engine.program import Program
-from stepper.ir.model import Layer
-from stepper.ir.sites import LayerSite
+from stepper.ir.model import Layer, LayerSite
 from stepper.query import short_names
 from tui.paint.rows import clip, printable
 

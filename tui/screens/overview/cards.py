@@ -10,11 +10,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.overview.facts import Activation, BranchFacts, LoopFacts, Overview, Row, RowKind
-from stepper.debug.overview.histories import Statistic, ValueHistory
+from stepper.debug.overview.facts import ActivationFacts, BranchFacts, LoopFacts, Overview, Row, RowKind
+from stepper.debug.overview.histories import KeptStatistic, ValueHistory
 from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
-from stepper.query.addresses import Address, Level, Target, address_of
+from stepper.query.address_resolution import Target, address_of
+from stepper.query.address_syntax import Address, Level
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import shape_of
 from tui.theme import GLYPHS
@@ -75,7 +76,7 @@ class Card(Struct, frozen=True, eq=False):
     lines: tuple[Line, ...]
 
     @property
-    def runs(self) -> tuple[Activation, ...]:
+    def runs(self) -> tuple[ActivationFacts, ...]:
         """Return the runs of which values are kept."""
         return self.facts.activations
 
@@ -269,7 +270,7 @@ def _row_name(row: Row) -> str:
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-def is_true_over(run: Activation, first: int, last: int) -> bool | None:
+def is_true_over(run: ActivationFacts, first: int, last: int) -> bool | None:
     """Return the condition's verdict over iterations: false only in the last one; None where they have not run."""
     if first >= run.iterations or run.condition is None:
         return None
@@ -278,7 +279,7 @@ def is_true_over(run: Activation, first: int, last: int) -> bool | None:
 
 def column(history: ValueHistory, first: int, last: int, way: str) -> Array | None:
     """Return the numbers of iterations [first, last), of buckets those of a statistic; None where none ran."""
-    statistic = {"mean": Statistic.MEAN, "rms": Statistic.RMS}.get(way, Statistic.LARGEST)
+    statistic = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
     return history.over(first, last, statistic)
 
 
@@ -287,7 +288,7 @@ def entered(history: ValueHistory, way: str) -> Array | None:
     known = history.entered
     if known is None or known.shape[-1] != history.elements:
         return None
-    place = {"mean": Statistic.MEAN, "rms": Statistic.RMS}.get(way, Statistic.LARGEST)
+    place = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
     return np.asarray(known[0 if history.is_whole or len(known) < 3 else place])
 
 

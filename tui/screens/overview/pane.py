@@ -12,6 +12,7 @@ from textual.message import Message
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
+from stepper.tensors.pictures import ScaleKind
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, overlaid, spread, width_of
 from tui.screens.overview import words
@@ -19,9 +20,11 @@ from tui.screens.overview.arrangement import LOW, Place, Shown, Wishes, arranged
 from tui.screens.overview.axis import ENTERED, Axis
 from tui.screens.overview.cards import Card, Form, Line, address, cards_of, column, entered, short_address
 from tui.screens.overview.pictures import (
-    BarScale,
+    SCALES,
+    WAYS,
     Palette,
     Strip,
+    bar_row_scale,
     bars,
     first_bad,
     fits_as_numbers,
@@ -34,7 +37,6 @@ from tui.screens.overview.pictures import (
     texts,
     truth,
 )
-from tui.screens.overview.shades import SCALES, WAYS
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import RunOverview, ShowOverview
@@ -84,7 +86,7 @@ class OverviewPane(Pane):
         self._unfolded: set[int] = set()
         self._taller: dict[tuple[int, int], int] = {}
         self._ways: dict[tuple[int, int], str] = {}
-        self._scales: dict[tuple[int, int], str] = {}
+        self._scales: dict[tuple[int, int], ScaleKind | None] = {}
         self._drawn: dict[object, tuple[list[list[Strip]], str, str]] = {}
         self._palette: Palette | None = None
         self._shown: list[Shown] = []
@@ -299,9 +301,11 @@ class OverviewPane(Pane):
 
     def look_on(self, direction: int) -> None:
         """Show the selected row by another number of several, or with another scale (-1)."""
-        known, choices = (self._ways, WAYS) if direction > 0 else (self._scales, SCALES)
         key = self._key
-        known[key] = choices[(choices.index(known.get(key, choices[0])) + 1) % len(choices)]
+        if direction > 0:
+            self._ways[key] = WAYS[(WAYS.index(self._ways.get(key, WAYS[0])) + 1) % len(WAYS)]
+        else:
+            self._scales[key] = SCALES[(SCALES.index(self._scales.get(key)) + 1) % len(SCALES)]
         self._drawn.clear()
         self.changed()
 
@@ -614,20 +618,22 @@ class OverviewPane(Pane):
             return [[(ENTERED + 1, line.words, "dim")], *([[]] * (height - 1))], "", ""
         card = shown.card
         key = card.index, line.row
-        how, way = self._scales.get(key, SCALES[0]), self._way(card, line)
+        how, way = self._scales.get(key), self._way(card, line)
         kept = (key, height, way, how, shown.axes, shown.runs)
         if kept not in self._drawn:
             self._drawn[kept] = self._draw(shown, line, height, way, how)
         return self._drawn[kept]
 
-    def _draw(self, shown: Shown, line: Line, height: int, way: str, how: str) -> tuple[list[list[Strip]], str, str]:
+    def _draw(
+        self, shown: Shown, line: Line, height: int, way: str, how: ScaleKind | None
+    ) -> tuple[list[list[Strip]], str, str]:
         card, small = shown.card, self.size.width < 100
         histories = [one for run in range(len(card.runs)) if (one := card.history(line, run)) is not None]
         form = line.form
         if form is Form.NUMBERS and not fits_as_numbers(line, histories, shown.axes[0]):
             form = Form.BARS
         scale = row_scale(histories, way, how)
-        bar_scale = BarScale(histories, how)
+        bar_scale = bar_row_scale(histories, how)
         found: list[list[Strip]] = [[] for _ in range(height)]
         for run, axis in zip(shown.runs, shown.axes, strict=True):
             history = card.history(line, run)
@@ -646,10 +652,10 @@ class OverviewPane(Pane):
                 found[y] += part
         note = unit = ""
         if height > 1 and form is Form.PICTURE:
-            note = words.scale_text(scale.full, is_signed=scale.is_signed, is_log=scale.is_log, small=small)
+            note = words.scale_text(scale, small=small)
             unit = self._unit(histories[0], height, way)
         elif height > 1 and form is Form.BARS:
-            note = bar_scale.text.replace(" to ", "–") if small else bar_scale.text
+            note = words.bar_scale_text(bar_scale, small=small)
         return found, note, unit
 
     def _unit(self, history: ValueHistory, height: int, way: str) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from rich.style import Style
 from textual.color import Color
 
 from stepper.debug.labels import label_of
-from stepper.debug.overview.facts import Activation
+from stepper.debug.overview.facts import ActivationFacts
 from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
+from stepper.tensors.pictures import BarScale, Scale, ScaleKind, bar_scale, digits, heights, scale_of, shades
 from tui.paint.rows import Row, Token, cell_len, clip, number, printable
 from tui.screens.overview.axis import ENTERED, Axis, Slot, ruler
 from tui.screens.overview.cards import Form, Line, column, entered, is_true_over
-from tui.screens.overview.shades import Scale, reduced, scale_of, shade
 from tui.theme import GLYPHS, Look
 
 Strip = tuple[int, str, Token]
@@ -43,15 +43,14 @@ class Palette:
         self._shades: dict[tuple[int, bool], Color] = {}
         self._styles: dict[object, Style] = {}
 
-    def shade(self, number: float, scale: Scale, *, is_first: bool = False) -> Color:
-        """Return the colour of a number; of NaN and Inf that of errors, loud in the first column that has any."""
-        if not math.isfinite(number):
+    def shade(self, level: float, *, is_signed: bool, is_first: bool = False) -> Color:
+        """Return the colour of a shade; of NaN and Inf that of errors, loud in the first column that has any."""
+        if not math.isfinite(level):
             return self._colour("error") if is_first else self.background.blend(self._colour("error"), 0.38)
-        level = round(shade(number, scale) * _GRAIN)
-        key = level, scale.is_signed
+        key = round(level * _GRAIN), is_signed
         found = self._shades.get(key)
         if found is None:
-            found = self._shades[key] = self._shaded(level / _GRAIN, is_signed=scale.is_signed)
+            found = self._shades[key] = self._shaded(key[0] / _GRAIN, is_signed=is_signed)
         return found
 
     def _shaded(self, level: float, *, is_signed: bool) -> Color:
@@ -91,15 +90,38 @@ def first_bad(history: ValueHistory) -> int | None:
     return min((one for one in (history.first_nan, history.first_infinite) if one is not None), default=None)
 
 
-def row_scale(histories: Sequence[ValueHistory], way: str, how: str) -> Scale:
+WAYS: Final = ("mean", "largest", "rms")
+"""How several numbers become one where there is not a line each."""
+SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG)
+"""The scales of a row that can be chosen; None: what suits its numbers."""
+
+
+def row_scale(histories: Sequence[ValueHistory], way: str, kind: ScaleKind | None) -> Scale:
     """Return the scale of a row over all of its runs, with what entered."""
-    numbers = []
+    numbers = [np.zeros(0)]
     for history in histories:
         statistic = {"mean": 1, "rms": 2}.get(way, 0)
-        numbers.append(history.numbers[0 if history.is_whole else statistic])
+        numbers.append(np.ravel(history.numbers[0 if history.is_whole else statistic]).astype(np.float64))
         came = entered(history, way)
-        numbers += [] if came is None else [came]
-    return scale_of(numbers, how)
+        numbers += [] if came is None else [np.ravel(came).astype(np.float64)]
+    return scale_of(np.concatenate(numbers), kind)
+
+
+def reduced(numbers: Array, count: int, way: str) -> Array:
+    """Return a column in at most so many numbers: of neighbours the mean, the largest or the rms; NaN before Inf."""
+    wide = np.asarray(numbers, np.float64)
+    if len(wide) <= count:
+        return wide
+    found = []
+    for part in np.array_split(wide, count):
+        finite = np.isfinite(part)
+        if not finite.all():
+            found.append(np.nan if np.isnan(part).any() else part[~finite][0])
+        elif way == "largest":
+            found.append(part[np.abs(part).argmax()])
+        else:
+            found.append(part.mean() if way == "mean" else np.sqrt(np.square(part).mean()))
+    return np.array(found, np.float64)
 
 
 def picture(
@@ -135,74 +157,57 @@ def picture(
     for start, width, numbers, is_first, came_in in columns:
         if numbers is None:
             continue
-        few = reduced(np.asarray(numbers), count, way)
+        few = reduced(numbers, count, way)
+        levels = shades(few, scale)
         for y in range(height):
-            part = few[y : y + 1] if whole else few[2 * y : 2 * y + 2]
-            if part:
+            part = slice(y, y + 1) if whole else slice(2 * y, 2 * y + 2)
+            if len(few[part]):
+                cell = _Cell(start, width, few[part].tolist(), levels[part].tolist(), scale.signed, is_first)
                 has_number = whole and width >= _NUMBERED and not came_in and size <= 16
-                lines[y] += _picture_cell(part, start, width, scale, palette, whole, is_first, has_number)
+                lines[y] += _picture_cell(cell, palette, is_whole=whole, has_number=has_number)
     return lines
 
 
-def _picture_cell(
-    part: Sequence[float],
-    start: int,
-    width: int,
-    scale: Scale,
-    palette: Palette,
-    whole: bool,
-    is_first: bool,
-    has_number: bool,
-) -> list[Strip]:
-    bad = [one for one in part if not math.isfinite(one)]
+class _Cell(NamedTuple):
+    """The numbers and shades in one line of a slot: one, or two in half blocks."""
+
+    start: int
+    width: int
+    numbers: Sequence[float]
+    levels: Sequence[float]
+    is_signed: bool
+    is_first: bool
+
+
+def _picture_cell(cell: _Cell, palette: Palette, *, is_whole: bool, has_number: bool) -> list[Strip]:
+    start, width = cell.start, cell.width
+    bad = [one for one in cell.numbers if not math.isfinite(one)]
     letter = "" if not bad else "N" if any(math.isnan(one) for one in bad) else "I"
-    top = palette.shade(part[0], scale, is_first=is_first)
+    colours = [palette.shade(one, is_signed=cell.is_signed, is_first=cell.is_first) for one in cell.levels]
+    top = colours[0]
     if palette.look.plain:
-        text = letter or _figure(shade(part[0], scale), width)
+        text = letter or _figure(cell.levels[0], width)
         token: Token = ("bad" if bad else "") if palette.look.ascii else palette.on(top, bold=bool(bad))
         return [(start, f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token)]
-    low = top if whole else palette.background
-    if len(part) > 1:
-        low = palette.shade(part[1], scale, is_first=is_first)
     if has_number and not bad:
-        return [
-            (start, f"{number(part[0]).strip()[: width - 1]:>{(width + 5) // 2}}".ljust(width)[:width], palette.on(top))
-        ]
+        text = number(cell.numbers[0])[: width - 1]
+        return [(start, f"{text:>{(width + 5) // 2}}".ljust(width)[:width], palette.on(top))]
+    low = colours[-1] if len(colours) > 1 or is_whole else palette.background
     found: list[Strip] = [(start, (" " if top == low else "▀") * width, palette.pair(top, low))]
     if letter:
-        found.append((start + (width - 1) // 2, letter, palette.letter(is_first=is_first)))
+        found.append((start + (width - 1) // 2, letter, palette.letter(is_first=cell.is_first)))
     return found
 
 
 def _figure(level: float, width: int) -> str:
-    if abs(level) < 0.05:
-        return "·"
-    return f"{'-' if level < 0 and width > 1 else ''}{min(9, int(abs(level) * 10 + 0.5))}"
+    figure = int(digits(np.array([level]))[0])
+    return f"{figure if width > 1 else abs(figure)}" if figure else "·"
 
 
-class BarScale:
-    """The scale of a row of single numbers: between its least and largest, logarithmic where it spans thousands."""
-
-    def __init__(self, histories: Sequence[ValueHistory], how: str) -> None:
-        numbers = np.concatenate([np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)])
-        finite = numbers[np.isfinite(numbers)]
-        self.low = float(finite.min()) if len(finite) else 0.0
-        self.high = float(finite.max()) if len(finite) else 0.0
-        outlier = len(finite) > 2 and self.low > 0 and self.high > 50 * float(np.median(finite))
-        self.is_log = self.low > 0 and (how == "log" or (how != "linear" and (outlier or self.high / self.low > 1000)))
-
-    def level(self, number: float) -> float:
-        """Return the height of a number, 0 to 1."""
-        low, high, at = self.low, self.high, number
-        if self.is_log:
-            low, high, at = math.log(low), math.log(high), math.log(max(at, low))
-        span = high / 2 - low / 2
-        return max(0.0, min((at / 2 - low / 2) / span, 1.0)) if span > 0 else 0.5
-
-    @property
-    def text(self) -> str:
-        """Return its ends."""
-        return f"{number(self.low)} to {number(self.high)}{' log' if self.is_log else ''}"
+def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None) -> BarScale:
+    """Return the scale of a row of single numbers over all of its runs."""
+    numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
+    return bar_scale(np.concatenate(numbers), log=None if kind is None else kind is ScaleKind.LOG)
 
 
 def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> list[list[Strip]]:
@@ -220,7 +225,7 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
             is_first = bad is not None and slot.first <= bad < slot.last
             lines[-1].append((slot.start, "N" if math.isnan(value) else "I", "badbg" if is_first else "bad"))
             continue
-        level = 1 + round(scale.level(value) * (top - 1))
+        level = 1 + round(float(heights(np.array([value]), scale)[0]) * (top - 1))
         for y in range(height):
             eighths = max(0, min(level - 8 * (height - 1 - y), 8))
             if eighths:
@@ -228,7 +233,7 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
     return lines
 
 
-def truth(history: ValueHistory | None, run: Activation, axis: Axis) -> list[Strip]:
+def truth(history: ValueHistory | None, run: ActivationFacts, axis: Axis) -> list[Strip]:
     """Return T and F over the iterations; the rarer one is bold: F of a condition, T of anything else."""
     found: list[Strip] = []
     for slot in axis.slots:

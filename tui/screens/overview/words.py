@@ -10,18 +10,19 @@ import numpy as np
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.labels import label_of
 from stepper.debug.overview.facts import (
-    Activation,
+    ActivationFacts,
     Birth,
     Ending,
     LoopFacts,
+    ModelPortFacts,
     Overview,
-    PortFacts,
     RunState,
     VerdictOperand,
 )
 from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
+from stepper.tensors.pictures import BarScale, Scale, ScaleKind
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import Card, Line
@@ -79,7 +80,7 @@ def _counts(facts: LoopFacts) -> Row:
     return [(f"{facts.total:,}", "strong"), (f" iterations in {facts.runs:,} runs, {each} each", "")]
 
 
-def limit_of(run: Activation) -> int | None:
+def limit_of(run: ActivationFacts) -> int | None:
     """Return the most iterations that count, slices or a counter of the condition allow; None: no such number."""
     known = [run.limit, None if run.condition_limit is None else run.condition_limit.iterations]
     return min((one for one in known if one is not None and one < LARGEST_LIMIT), default=None)
@@ -111,7 +112,7 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
     return row
 
 
-def _limit_words(facts: LoopFacts, ending: Ending, run: Activation) -> Row:
+def _limit_words(facts: LoopFacts, ending: Ending, run: ActivationFacts) -> Row:
     if ending.reason is EndReason.SLICES:
         inputs = ", ".join(map(str, facts.control.slices_of))
         return [("no slice is left", ""), (f" of input {inputs}" if inputs else "", "dim")]
@@ -225,7 +226,7 @@ def _source(overview: Overview, names: Mapping[tuple[int, int], str], loop: int,
     return "" if edge is None else names.get((loop, edge), "")
 
 
-def _port(port: PortFacts, room: int) -> Row:
+def _port(port: ModelPortFacts, room: int) -> Row:
     name = clip(printable(port.name), 24)
     if port.brief is None:
         return [(f"{name} ", ""), ("not computed", "dim")]
@@ -234,7 +235,7 @@ def _port(port: PortFacts, room: int) -> Row:
     return [(f"{name} ", ""), (clip_end(text, room), "dim" if text == plain else "strong"), *_spoilt(port)]
 
 
-def _spoilt(port: PortFacts) -> Row:
+def _spoilt(port: ModelPortFacts) -> Row:
     words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
     return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
 
@@ -370,10 +371,15 @@ def _place(place: int, history: ValueHistory) -> str:
     return f" at [{','.join(str(int(one)) for one in np.unravel_index(place, history.shape))}]"
 
 
-def scale_text(full: float, *, is_signed: bool, is_log: bool, small: bool) -> str:
+def scale_text(scale: Scale, *, small: bool) -> str:
     """Return the scale of a row for its label."""
-    sign = "±" if is_signed else "0–" if small else "0 to "
-    return f"{sign}{number(full)}{' log' if is_log else ''}"
+    sign = "±" if scale.signed else "0–" if small else "0 to "
+    return f"{sign}{number(scale.full)}{' log' if scale.kind is ScaleKind.LOG else ''}"
+
+
+def bar_scale_text(scale: BarScale, *, small: bool) -> str:
+    """Return the scale of bars for their label."""
+    return f"{number(scale.low)}{'–' if small else ' to '}{number(scale.high)}{' log' if scale.log else ''}"
 
 
 def numbers_in(values: Array, room: int) -> str:
