@@ -126,7 +126,7 @@ def written_value(action: argparse.Action) -> str:
 
 GROUP_TITLES = MappingProxyType({
     "movement": "Move in time",
-    "stopping": "Stop, and watch",
+    "breakpoints": "Stop, and watch",
     "looking": "Look",
     "changing": "Change a value",
     "keeping": "Keep, and the rest",

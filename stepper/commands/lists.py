@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from stepper.commands.breakpoints import breaks, watches
 from stepper.commands.session import Answer, Session
-from stepper.commands.stopping import breaks, watches
 from stepper.debug.branches.branches import Branch
 from stepper.debug.inspection.text import edge_lines, port_lines, scan_lines, trip_lines
 from stepper.debug.inspection.view_data import ViewData, scan_data, trip_data

@@ -63,4 +63,4 @@ def _sets_up(line: str) -> bool:
     if line.lstrip().startswith("#"):
         return False
     command = command_called(line.split()[0])
-    return command.group == "stopping" or command.name in _SETTING_UP
+    return command.group == "breakpoints" or command.name in _SETTING_UP
