@@ -127,7 +127,7 @@ def written_value(action: argparse.Action) -> str:
 GROUP_TITLES = MappingProxyType({
     "movement": "Move in time",
     "breakpoints": "Stop, and watch",
-    "looking": "Look",
+    "inspection": "Look",
     "changing": "Change a value",
     "keeping": "Keep, and the rest",
 })  # fmt: skip

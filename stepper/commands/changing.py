@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.commands.inspection import evaluated
 from stepper.commands.lists import branches
-from stepper.commands.looking import evaluated
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, required
 from stepper.commands.stops import moved

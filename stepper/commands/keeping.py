@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper.commands.breakpoint_commands import ensure_complete
-from stepper.commands.looking import evaluated
+from stepper.commands.inspection import evaluated
 from stepper.commands.registry import command, one_of
 from stepper.commands.scripts import ScriptError, script_lines
 from stepper.commands.session import Answer, Session, required
