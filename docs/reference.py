@@ -128,7 +128,7 @@ GROUP_TITLES = MappingProxyType({
     "movement": "Move in time",
     "breakpoints": "Stop, and watch",
     "inspection": "Look",
-    "changing": "Change a value",
+    "edits": "Change a value",
     "keeping": "Keep, and the rest",
 })  # fmt: skip
 

@@ -396,7 +396,7 @@ def _moves(line: str) -> bool:
         command = command_called(word)
     except StepperError:
         return False
-    return command.moves or command.group in ("movement", "changing")
+    return command.moves or command.group in ("movement", "edits")
 
 
 def _gives_way(job: Request) -> bool:
