@@ -129,7 +129,7 @@ GROUP_TITLES = MappingProxyType({
     "breakpoints": "Stop, and watch",
     "inspection": "Look",
     "edits": "Change a value",
-    "keeping": "Keep, and the rest",
+    "session_commands": "Keep, and the rest",
 })  # fmt: skip
 
 

@@ -42,11 +42,11 @@ class Command(Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The name of the module that it is in: such as movement, breakpoints, inspection, edits or keeping."""
+        """The name of the module that it is in: such as movement, breakpoints, inspection, edits or session_commands."""
         return self.action.__module__.rpartition(".")[-1]
 
 
-GROUPS: Final = ("movement", "breakpoints", "inspection", "edits", "keeping")
+GROUPS: Final = ("movement", "breakpoints", "inspection", "edits", "session_commands")
 """The modules of the commands, imported when the first of them is called for: a screen is painted before."""
 
 _COMMANDS: Final[dict[str, Command]] = {}
