@@ -17,7 +17,7 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 
 from stepper.commands.registry import commands
-from stepper.commands.stops import searched_text
+from stepper.commands.stop_answers import searched_text
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
 from stepper.session.keeper import Keeper

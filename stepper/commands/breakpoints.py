@@ -8,7 +8,7 @@ from typing import Any, Final
 from stepper.commands.breakpoint_commands import command_lines, parts_of, put_commands
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, number, required
-from stepper.commands.stops import watch_text
+from stepper.commands.stop_answers import watch_text
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.checks import BEGUN, closed
 from stepper.debug.breakpoints.syntax import break_description

@@ -13,7 +13,7 @@ from stepper.commands.inspection import evaluated
 from stepper.commands.lists import branches
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, required
-from stepper.commands.stops import moved
+from stepper.commands.stop_answers import moved
 from stepper.debug.branches.branches import WORDS
 from stepper.debug.branches.edit_making import is_still_read, taken_by
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit

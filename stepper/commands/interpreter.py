@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stepper.commands.breakpoint_commands import SILENT, collected
 from stepper.commands.registry import Command, command_called
 from stepper.commands.session import Answer, Session, without_arguments
-from stepper.commands.stops import moved
+from stepper.commands.stop_answers import moved
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import Paused, StepperError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, count, number, required
-from stepper.commands.stops import moved
+from stepper.commands.stop_answers import moved
 from stepper.debug.breakpoints.checks import closed
 from stepper.debug.breakpoints.targets import Place, places
 from stepper.debug.debugger import Debugger

@@ -12,7 +12,7 @@ from stepper.commands.inspection import evaluated
 from stepper.commands.registry import command, one_of
 from stepper.commands.scripts import ScriptError, script_lines
 from stepper.commands.session import Answer, Session, required
-from stepper.commands.stops import moved
+from stepper.commands.stop_answers import moved
 from stepper.commands.topics import help_answer
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError

@@ -22,7 +22,7 @@ from stepper.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.registry import commands
 from stepper.commands.scripts import start_up
-from stepper.commands.stops import stop_data, stop_lines
+from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.engine.variables import states_of

@@ -12,7 +12,7 @@ from stepper.cli.debuggers import debugger_of
 from stepper.cli.options.engine import partner_of
 from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
-from stepper.commands.stops import stop_data, stop_lines
+from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger

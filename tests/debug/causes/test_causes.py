@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.commands.stops import stop_data
+from stepper.commands.stop_answers import stop_data
 from stepper.debug.breakpoints.kinds.diff import Moved
 from stepper.debug.breakpoints.kinds.loop_ends import LoopEnds
 from stepper.debug.causes.any_cause import causes_of
