@@ -32,17 +32,17 @@ class Command(Struct, frozen=True):
 
     @property
     def usage(self) -> str:
-        """How it is written."""
+        """Return how it is written."""
         return f"{self.name} {self.syntax}".rstrip()
 
     @property
     def title(self) -> str:
-        """Its name and its abbreviations."""
+        """Return its name and its abbreviations."""
         return ", ".join((self.name, *self.abbreviations))
 
     @property
     def group(self) -> str:
-        """The name of the module that it is in: such as movement, breakpoints, inspection, edits or session_commands."""
+        """Return the name of its module, one of GROUPS."""
         return self.action.__module__.rpartition(".")[-1]
 
 
