@@ -92,13 +92,11 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         `texts` are the attributes as the file has them; unknown ones are ignored, as OpenVINO does.
         Raises KernelError for one that is missing or cannot be read.
         """
-        arguments = self._arguments(texts)
         if self.prepared is not None:
-            return self.prepared(**arguments)
-        changed = {name: value for name, value in arguments.items() if value != self.attributes[name].default}
-        if not changed:
-            return self.direct or self.function
-        return partial(self.function, **changed)
+            return self.prepared(**self._arguments(texts))
+        if changed := self.changed(texts):
+            return partial(self.function, **changed)
+        return self.direct or self.function
 
     def settle(self, texts: Mapping[str, str], constants: Sequence[Any]) -> Function | None:
         """Return a function of the first input alone, for a layer whose other inputs are these constants.
@@ -108,6 +106,10 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         if self.settled is None:
             return None
         return self.settled(*constants, **self._arguments(texts))
+
+    def changed(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Return the attributes that differ from their defaults. Raises KernelError as `bind` does."""
+        return {name: value for name, value in self._arguments(texts).items() if value != self.attributes[name].default}
 
     def _arguments(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Return the attributes that are given, read."""

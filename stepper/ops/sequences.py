@@ -49,44 +49,35 @@ def lstm_sequence(
     return Y, last_hidden, last_cell
 
 
-@kernel("GRUSequence", 5)
-@rounding_once
-@attributes_of(gru_cell)
-def gru_sequence(
-    X: Array,
-    H: Array,
-    sequence_lengths: Array,
-    W: Array,
-    R: Array,
-    B: Array,
-    *,
-    direction: Direction = "forward",
-    **attributes: Any,
-) -> tuple[Array, Array]:
-    """Return all hidden states and the last hidden state of each direction."""
-    cell = partial(gru_cell, **attributes)
-    Y, (last,) = _sequences(lambda *inputs: (cell(*inputs),), X, (H,), sequence_lengths, (W, R, B), direction)
-    return Y, last
+def _of_one_state(cell: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+    """Return the sequence over a cell whose one state is its output."""
+
+    @rounding_once
+    @attributes_of(cell)
+    def sequence(
+        X: Array,
+        H: Array,
+        sequence_lengths: Array,
+        W: Array,
+        R: Array,
+        B: Array,
+        *,
+        direction: Direction = "forward",
+        **attributes: Any,
+    ) -> tuple[Array, Array]:
+        """Return all hidden states and the last hidden state of each direction."""
+
+        def step(*inputs: Array) -> tuple[Array, ...]:
+            return (cell(*inputs, **attributes),)
+
+        Y, (last,) = _sequences(step, X, (H,), sequence_lengths, (W, R, B), direction)
+        return Y, last
+
+    return sequence
 
 
-@kernel("RNNSequence", 5)
-@rounding_once
-@attributes_of(rnn_cell)
-def rnn_sequence(
-    X: Array,
-    H: Array,
-    sequence_lengths: Array,
-    W: Array,
-    R: Array,
-    B: Array,
-    *,
-    direction: Direction = "forward",
-    **attributes: Any,
-) -> tuple[Array, Array]:
-    """Return all hidden states and the last hidden state of each direction."""
-    cell = partial(rnn_cell, **attributes)
-    Y, (last,) = _sequences(lambda *inputs: (cell(*inputs),), X, (H,), sequence_lengths, (W, R, B), direction)
-    return Y, last
+gru_sequence = kernel("GRUSequence", 5)(_of_one_state(gru_cell))
+rnn_sequence = kernel("RNNSequence", 5)(_of_one_state(rnn_cell))
 
 
 def _sequences(

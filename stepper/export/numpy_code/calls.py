@@ -14,7 +14,7 @@ from stepper.export.numpy_code.expressions import CodeExpression, call
 from stepper.export.numpy_code.literals import attribute
 from stepper.ir.model import Layer
 from stepper.ops.families import FAMILIES
-from stepper.ops.registry import Kernel, read_attribute
+from stepper.ops.registry import Kernel
 
 PACKAGE: Final = "stepper.ops"
 
@@ -36,15 +36,7 @@ def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> CodeExpres
     arguments = [context.argument(index).text if context.has(index) else "None" for index in range(len(context))]
     while arguments and arguments[-1] == "None":
         arguments.pop()
-    keywords = {}
-    annotations = typing.get_type_hints(kernel.function)
-    given = {name.replace("-", "_"): text for name, text in context.layer.attributes.items()}
-    for parameter, signature in kernel.attributes.items():
-        if parameter not in given:
-            continue
-        value = read_attribute(parameter, given[parameter], annotations[parameter])
-        if value != signature.default:
-            keywords[parameter] = attribute(value)
+    keywords = {name: attribute(value) for name, value in kernel.changed(context.layer.attributes).items()}
     if any("ELEMENT_TYPES" in text for text in keywords.values()):
         context.needs.add("ELEMENT_TYPES")
     return call(f"{module}.{name}", *state, *arguments, **keywords)
