@@ -15,9 +15,9 @@ from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import files
-from stepper.recording.activations import Activations
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.levels import levels_of
+from stepper.recording.iterations.activations import Activations
+from stepper.recording.iterations.levels import levels_of
 from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
 from stepper.recording.reading.recording import Recording, RestoredMachine

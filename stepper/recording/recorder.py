@@ -27,10 +27,10 @@ from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
 from stepper.files.locks import FileLock
 from stepper.recording import files
-from stepper.recording.activations import Activations, RecordedActivation
-from stepper.recording.batches import Batch, BatchWriter, Row
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.levels import levels_of
+from stepper.recording.iterations.activations import Activations, RecordedActivation
+from stepper.recording.iterations.batches import Batch, BatchWriter, Row
+from stepper.recording.iterations.levels import levels_of
 from stepper.recording.options import PendingIterations, RecordingOptions
 from stepper.recording.origin import write_tensors
 from stepper.recording.snapshots import SnapshotWriter

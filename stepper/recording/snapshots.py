@@ -13,10 +13,10 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.scans import Scan
 from stepper.errors import SessionError
-from stepper.recording.activations import Activations
 from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash
-from stepper.recording.stacks import stacks
+from stepper.recording.iterations.activations import Activations
+from stepper.recording.iterations.stacks import stacks
 from stepper.recording.states import blobs_of, state_of, values_of
 
 _MOST_SNAPSHOTS: Final = 32

@@ -17,7 +17,7 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
 from stepper.recording import Pace, Recorder, Recording, RecordingOptions, open_recording, record
-from stepper.recording.levels import levels_of
+from stepper.recording.iterations.levels import levels_of
 from stepper.recording.reading.catalogue import Catalogue
 from stepper.recording.reading.columns import Column
 from stepper.recording.reading.moments import moments

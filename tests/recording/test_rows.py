@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stepper.recording import RecordingOptions, open_recording
-from stepper.recording.batches import Batch
-from stepper.recording.levels import levels_of
+from stepper.recording.iterations.batches import Batch
+from stepper.recording.iterations.levels import levels_of
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, statistics, walked
 

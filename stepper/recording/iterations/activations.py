@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan
-from stepper.recording.batches import insert_many
-from stepper.recording.levels import GraphLevel
+from stepper.recording.iterations.batches import insert_many
+from stepper.recording.iterations.levels import GraphLevel
 
 
 class RecordedActivation(Struct):

@@ -17,10 +17,10 @@ from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter
-from stepper.recording.levels import GraphLevel, RecordedPort
-from stepper.recording.number_rows import NumberRows, keeps_shapes, number_rows
+from stepper.recording.iterations.levels import GraphLevel, RecordedPort
+from stepper.recording.iterations.number_rows import NumberRows, keeps_shapes, number_rows
+from stepper.recording.iterations.stacks import Stack, WrittenStacks, stacks
 from stepper.recording.schema import RUN_LENGTH, as_sql
-from stepper.recording.stacks import Stack, WrittenStacks, stacks
 from stepper.tensors.statistics import RECORDED
 
 _MOST_ROWS: Final = 1024
