@@ -20,7 +20,7 @@ from stepper.commands.registry import commands
 from stepper.commands.stop_answers import searched_text
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
-from stepper.session.keeper import Keeper
+from stepper.session.autosave import Autosave
 from tui.actions.main import actions
 from tui.command_line import CommandLine
 from tui.keys.key_files import ChosenKeys
@@ -69,7 +69,7 @@ class StepperApp(App[int]):
         *,
         light: bool = False,
         keys: ChosenKeys | None = None,
-        keeper: Keeper | None = None,
+        autosave: Autosave | None = None,
         reopen: Reopen | None = None,
         choosing: Callable[[], Opening] | None = None,
         starts_up: bool = False,
@@ -89,7 +89,7 @@ class StepperApp(App[int]):
         self.found = ""
         self.python = PythonPrompt()
         self._command_line = CommandLine(self)
-        self.session = ApplicationSession(self, keeper, reopen, starts_up=starts_up)
+        self.session = ApplicationSession(self, autosave, reopen, starts_up=starts_up)
         self.chooser = InputChooser(self, self.session, None if isinstance(debugger, Debugger) else debugger, choosing)
         self.driver = self.drive(debugger if isinstance(debugger, Debugger) else None)
         self._lines = tuple(lines)
@@ -214,7 +214,7 @@ class StepperApp(App[int]):
 
     def on_fault_found(self, message: FaultFound) -> None:
         """Something is wrong in the program itself."""
-        kept = self.session.keeper is not None
+        kept = self.session.autosave is not None
         self._tells_fault = False  # of two the later one is told
         self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
         self._tells_fault = True

@@ -17,7 +17,7 @@ from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.files.kinds import CONVERTED
 from stepper.ir.model import Model
-from stepper.session.keeper import Keeper
+from stepper.session.autosave import Autosave
 from tui.app import StepperApp
 from tui.keys.key_files import chosen_keys
 from tui.paint.rows import printable
@@ -91,7 +91,7 @@ def _run(
     keys = chosen_keys(keeping.keys)
     look = Look.of_environment(ascii=ascii)
     file = None if keeping.file is None else Path(keeping.file)
-    keeper = Keeper(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
+    autosave = Autosave(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
     app = StepperApp(
         debugger,
         name,
@@ -99,7 +99,7 @@ def _run(
         lines,
         light=light,
         keys=keys,
-        keeper=keeper,
+        autosave=autosave,
         reopen=reopen,
         choosing=choosing,
         starts_up=keeping.starts_up,
@@ -115,7 +115,7 @@ def _run(
     if code > SIGNALLED:
         _tell(
             f"ended by {signal.Signals(code - SIGNALLED).name}"
-            + ("" if trouble or keeper is None else "; the session is kept")
+            + ("" if trouble or autosave is None else "; the session is kept")
         )
     return code
 

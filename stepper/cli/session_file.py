@@ -19,7 +19,7 @@ from stepper.errors import StepperError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
-from stepper.session.keeper import Keeper, where
+from stepper.session.autosave import Autosave, where
 
 
 def exists(options: argparse.Namespace) -> bool:
@@ -66,21 +66,21 @@ class CommandLineSession:
     def __init__(self, options: argparse.Namespace, debugger: Debugger, *, by_model: bool) -> None:
         self._file: str | None = options.session
         self._debugger = debugger
-        self._keeper = None
+        self._autosave = None
         if not options.no_keep and (by_model or self._file is not None):
             file = None if self._file is None else Path(self._file)
-            self._keeper = Keeper(file=file, fresh=options.fresh)
+            self._autosave = Autosave(file=file, fresh=options.fresh)
         self._fresh: bool = options.fresh
         self.failure = ""
         """Why the session by model could not be saved at the end."""
 
     def restore(self) -> str:
         """Put back the session that there is; what to tell the user. SessionError for one of a file that is named."""
-        if self._keeper is None:
+        if self._autosave is None:
             return ""
         if self._file is None:
             with Progress(self._debugger.machine, wanted=True):
-                return self._keeper.restore(self._debugger).sentence
+                return self._autosave.restore(self._debugger).sentence
         if self._fresh or not Path(self._file).exists():
             return f"a new session, to be kept in {self._file}"
         from stepper.session.sessions import restore_session
@@ -93,25 +93,25 @@ class CommandLineSession:
 
     def keep_up(self, *, due: bool = False) -> None:
         """Save what has changed, a place every few seconds; print what is wrong with that once."""
-        if self._keeper is not None and (trouble := self._keeper.keep_up(self._debugger, due=due)):
+        if self._autosave is not None and (trouble := self._autosave.keep_up(self._debugger, due=due)):
             say(f"stepper: {trouble}", file=sys.stderr)
 
     @property
     def is_due(self) -> bool:
         """True if a place is to be saved a little later."""
-        return self._keeper is not None and self._keeper.is_due(self._debugger)
+        return self._autosave is not None and self._autosave.is_due(self._debugger)
 
     def keep(self) -> str:
         """Save it at the end; what to tell of that. UsageError or SessionError for a file that is named."""
-        if self._keeper is None:
+        if self._autosave is None:
             return "no session is kept"
         try:
-            self._keeper.save(self._debugger)
+            self._autosave.save(self._debugger)
         except StepperError as error:
             if self._file is not None:
                 raise
             self.failure = f"the session is not saved: {error}"
             return self.failure
         finally:
-            self._keeper.close()
-        return f"the session is kept in {self._keeper.name}"
+            self._autosave.close()
+        return f"the session is kept in {self._autosave.name}"

@@ -24,7 +24,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.slots import is_current
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError
-from stepper.session.keeper import Keeper
+from stepper.session.autosave import Autosave
 from stepper.session.sessions import restore_session
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import is_pending, pause_after
@@ -202,12 +202,12 @@ def fresh(walk: Walk, debugger: Debugger) -> Debugger:
 def child(seed: int, file: Path) -> None:
     """Walk, keeping the session up, until somebody kills us; the number of each step that is saved is printed."""
     walk = Walk(seed)
-    debugger, keeper = walk.debugger(), Keeper(file=file)
-    keeper.restore(debugger)
-    keeper.keep_up(debugger)
+    debugger, autosave = walk.debugger(), Autosave(file=file)
+    autosave.restore(debugger)
+    autosave.keep_up(debugger)
     for number, step in enumerate(walk.steps):
         carried_out(debugger, step)
-        assert not keeper.keep_up(debugger, due=True)
+        assert not autosave.keep_up(debugger, due=True)
         print(number, flush=True)
 
 

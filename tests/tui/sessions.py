@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 from stepper.debug.debugger import Debugger
-from stepper.session.keeper import Keeper
+from stepper.session.autosave import Autosave
 from tests.tui.driven import Driven, Script, debugger_of_sample
 from tui.app import StepperApp
 
 
 def session(
     script: Script,
-    keeper: Keeper | None = None,
+    autosave: Autosave | None = None,
     debugger: Debugger | None = None,
     reopen: Callable[[], Debugger] | None = None,
 ) -> str:
@@ -23,7 +23,7 @@ def session(
         app = StepperApp(
             debugger or debugger_of_sample("date_normaliser"),
             "date_normaliser",
-            keeper=keeper or Keeper(),
+            autosave=autosave or Autosave(),
             reopen=reopen,
         )
         async with app.run_test(size=(160, 48)) as pilot:

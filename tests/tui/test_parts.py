@@ -120,17 +120,17 @@ def test_requests_have_names_and_say_what_they_are(request_: Request, name: str)
 
 
 def test_a_session_is_saved_and_without_a_place_to_save_it_nothing_is_asked(tmp_path: Path) -> None:
-    from stepper.session.keeper import Keeper
+    from stepper.session.autosave import Autosave
     from stepper.session.sessions import restore_session
 
     debugger = debugger_of_sample("for_loop")
     debugger.goto_tick(3)
-    path = SaveSession(Keeper(file=tmp_path / "a.session"), {"theme": "stepper-light"}).answer(debugger)
+    path = SaveSession(Autosave(file=tmp_path / "a.session"), {"theme": "stepper-light"}).answer(debugger)
     again = debugger_of_sample("for_loop")
     restore_session(again, path)
     assert again.machine.tick == 3
     with pytest.raises(UsageError, match="the model does not run yet"):
-        Driver(Heard(), None, "for_loop").ask(SaveSession(Keeper(), {}), print)
+        Driver(Heard(), None, "for_loop").ask(SaveSession(Autosave(), {}), print)
 
 
 def test_what_the_value_screen_asks_for_is_what_numpy_says() -> None:

@@ -15,7 +15,7 @@ from stepper.commands import Interpreter
 from stepper.commands.scripts import start_up
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
-from stepper.session.keeper import Keeper, RestoreResult
+from stepper.session.autosave import Autosave, RestoreResult
 from tui.paint.pane import Host
 from tui.state import State
 from tui.worker.driver import Driver, Receiver
@@ -56,13 +56,13 @@ class RestoreSession(Struct, frozen=True):
     `restored` is called in the worker with the answer.
     """
 
-    keeper: Keeper | None
+    autosave: Autosave | None
     starts_up: bool
     restored: Callable[[RestoreResult], None]
 
     def answer(self, debugger: Debugger) -> RestoreResult:
         """Return what to tell the user, and the layout that was kept."""
-        back = RestoreResult() if self.keeper is None else self.keeper.restore(debugger)
+        back = RestoreResult() if self.autosave is None else self.autosave.restore(debugger)
         if self.starts_up and not back.sentence:
             problems = start_up(Interpreter(debugger), setting_up=True)
             back = replace(back, sentence="; ".join(problems), failed=bool(problems))
@@ -73,29 +73,29 @@ class RestoreSession(Struct, frozen=True):
 class SaveSession(Struct, frozen=True):
     """Save the session now; the answer is its file."""
 
-    keeper: Keeper
+    autosave: Autosave
     layout: Mapping[str, Any]
 
     def answer(self, debugger: Debugger) -> Path:
         """Return the file. StepperError where it cannot be written."""
-        return self.keeper.save(debugger, self.layout)
+        return self.autosave.save(debugger, self.layout)
 
 
 class OpenAnew(Struct, frozen=True):
     """Read model and inputs once more, and run to the same place; the answer is a debugger and a sentence."""
 
     reopen: Reopen
-    keeper: Keeper | None
+    autosave: Autosave | None
     layout: Mapping[str, Any]
 
     def answer(self, debugger: Debugger) -> tuple[Debugger, str]:
         """Return the other debugger. StepperError where the model cannot be read or run."""
         from tui.session.reopening import reopened
 
-        part = partial(_kept_apart, self.keeper, self.layout)
+        part = partial(_kept_apart, self.autosave, self.layout)
         new, sentence, is_same = reopened(debugger, self.reopen, part)
-        if is_same and self.keeper is not None:
-            self.keeper.go_on()
+        if is_same and self.autosave is not None:
+            self.autosave.go_on()
         return new, sentence
 
 
@@ -103,31 +103,31 @@ class OpenFollowing(Struct, frozen=True):
     """Begin another run, with breakpoints and watches of this one; the answer is a debugger and a sentence."""
 
     make: Reopen
-    keeper: Keeper | None
+    autosave: Autosave | None
     layout: Mapping[str, Any]
 
     def answer(self, debugger: Debugger) -> tuple[Debugger, str]:
         """Return the other debugger. StepperError where the model cannot be run so."""
         from tui.session.reopening import followed
 
-        return followed(debugger, self.make, partial(_kept_apart, self.keeper, self.layout))
+        return followed(debugger, self.make, partial(_kept_apart, self.autosave, self.layout))
 
 
-def _kept_apart(keeper: Keeper | None, layout: Mapping[str, Any], old: Debugger) -> str:
+def _kept_apart(autosave: Autosave | None, layout: Mapping[str, Any], old: Debugger) -> str:
     """Keep the session of a run that another one follows, so that neither replaces the other; return a sentence."""
-    return "" if keeper is None else keeper.part(old, layout)
+    return "" if autosave is None else autosave.part(old, layout)
 
 
 class ApplicationSession:
     """Session of the application: restored, saved, and taken over by a run that follows.
 
-    `keeper` is None where nothing is kept, `reopen` where nothing can be read anew. `starts_up`: the user's start-up
+    `autosave` is None where nothing is kept, `reopen` where nothing can be read anew. `starts_up`: the user's start-up
     file is carried out if no session is put back. `last_layout` is how the screen was when it was left.
     """
 
-    def __init__(self, host: SessionHost, keeper: Keeper | None, reopen: Reopen | None, *, starts_up: bool) -> None:
+    def __init__(self, host: SessionHost, autosave: Autosave | None, reopen: Reopen | None, *, starts_up: bool) -> None:
         self._host = host
-        self.keeper = keeper
+        self.autosave = autosave
         self.reopen = reopen
         self._starts_up = starts_up
         self._is_cut_short = False
@@ -137,8 +137,8 @@ class ApplicationSession:
 
     def restore(self) -> None:
         """Put back what was kept, before anything else is done."""
-        if self.keeper is not None or self._starts_up:
-            question = RestoreSession(self.keeper, self._starts_up, self._restored)
+        if self.autosave is not None or self._starts_up:
+            question = RestoreSession(self.autosave, self._starts_up, self._restored)
             self._host.driver.ask(question, self._show_restored, title="restoring the session")
 
     def _restored(self, back: RestoreResult) -> None:
@@ -153,33 +153,33 @@ class ApplicationSession:
 
     def save(self, say: bool = True) -> None:
         """Save it now. UsageError if it is not kept."""
-        keeper, layout = self.keeper, self._host.layout()
-        if keeper is None:
+        autosave, layout = self.autosave, self._host.layout()
+        if autosave is None:
             raise UsageError("this session is not kept; session save FILE keeps it in a file")
 
         def saved(path: Path) -> None:
             if say:
                 self._tell(f"session saved in {path}")
 
-        self._host.driver.ask(SaveSession(keeper, layout), saved)
+        self._host.driver.ask(SaveSession(autosave, layout), saved)
 
     def save_at_end(self) -> str:
         """Save it when the application has ended; return what to tell the user, empty where all is well."""
         try:
             return self._saved_at_end()
         finally:
-            if self.keeper is not None:
-                self.keeper.close()
+            if self.autosave is not None:
+                self.autosave.close()
 
     def _saved_at_end(self) -> str:
         driver = self._host.driver
         debugger = driver.ended()
-        if self._is_cut_short or self.keeper is None or not driver.is_open:
+        if self._is_cut_short or self.autosave is None or not driver.is_open:
             return ""
         if debugger is None:
             return "the session is not saved: an operation does not come to its end"
         try:
-            self.keeper.save(debugger, self.last_layout)
+            self.autosave.save(debugger, self.last_layout)
         except StepperError as error:
             return f"the session is not saved: {error}"
         return ""
@@ -187,8 +187,8 @@ class ApplicationSession:
     def save_changes(self, debugger: Debugger, due: bool) -> tuple[str, bool]:
         """Save what has changed, in the worker after each job; return what is wrong with that, and True if there is
         something to save a little later."""
-        keeper = self.keeper
-        return ("", False) if keeper is None else (keeper.keep_up(debugger, due=due), keeper.is_due(debugger))
+        autosave = self.autosave
+        return ("", False) if autosave is None else (autosave.keep_up(debugger, due=due), autosave.is_due(debugger))
 
     def _tell(self, sentence: str, tone: str = "dim") -> None:
         self._host.say(sentence, tone)
@@ -201,7 +201,7 @@ class ApplicationSession:
         reopen = self.reopen
         if reopen is None:
             raise UsageError("where the model came from is not known; goto tick 0 begins anew")
-        question = OpenAnew(reopen, self.keeper, self._host.layout())
+        question = OpenAnew(reopen, self.autosave, self._host.layout())
         self._host.driver.ask(question, self.go_on_with, title="reading the model anew")
 
     def follow(self, make: Reopen) -> None:
@@ -211,7 +211,7 @@ class ApplicationSession:
             self.reopen = make
             self.go_on_with(found)
 
-        question = OpenFollowing(make, self.keeper, self._host.layout())
+        question = OpenFollowing(make, self.autosave, self._host.layout())
         self._host.driver.ask(question, begun, title="running on other inputs")
 
     def go_on_with(self, found: tuple[Debugger, str]) -> None:

@@ -26,7 +26,7 @@ from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.session.keeper import EVERY
+from stepper.session.autosave import EVERY
 from tui.messages import Answered, FaultFound, InputsRefused, Reply, RunProgress, StateChanged
 from tui.state import Running
 from tui.worker.event_log import EventLog, LogKind

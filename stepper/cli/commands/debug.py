@@ -29,7 +29,7 @@ from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import OutputFile
 from stepper.ir.lowering import unopened
-from stepper.session.keeper import EVERY
+from stepper.session.autosave import EVERY
 
 PROMPT: Final = "(stepper) "
 MORE: Final = "        > "

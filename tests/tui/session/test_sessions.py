@@ -14,7 +14,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.files.configuration import sessions_folder
-from stepper.session.keeper import Keeper
+from stepper.session.autosave import Autosave
 from stepper.session.sessions import restore_session
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
@@ -132,8 +132,8 @@ def test_a_file_that_the_user_names_is_the_one(tmp_path: Path) -> None:
     async def again(driven: Driven) -> None:
         assert driven.state.breaks and driven.state.view.tick > 100
 
-    session(set_up, Keeper(file=path))
-    session(again, Keeper(file=path))
+    session(set_up, Autosave(file=path))
+    session(again, Autosave(file=path))
     assert not sessions_folder().exists()
 
 
@@ -146,7 +146,7 @@ def test_a_file_that_is_no_session_is_told_and_left_as_it_is(tmp_path: Path) -> 
         await driven.press("n")
         assert driven.state.view.tick == 1
 
-    assert "left as it is" in session(script, Keeper(file=path))
+    assert "left as it is" in session(script, Autosave(file=path))
     assert path.read_bytes() == b"something else"
 
 
@@ -177,7 +177,7 @@ def test_a_layout_that_cannot_be_is_passed_over() -> None:
         "tab": "none",
         "lines": [1, "ok\x1b[2J"],
     }
-    Keeper().save(debugger, layout)
+    Autosave().save(debugger, layout)
 
     async def script(driven: Driven) -> None:
         assert driven.app.front.view_name == "" and driven.app.typed == [] and not driven.app._faults

@@ -15,8 +15,8 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.errors import InputError
+from stepper.session.autosave import Autosave
 from stepper.session.input_choices import Opening
-from stepper.session.keeper import Keeper
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, Script, drive
 from tui.app import StepperApp
@@ -119,11 +119,11 @@ def test_a_rerun_opens_the_model_on_the_inputs_that_were_chosen_last() -> None:
     drive(opening(), script)
 
 
-def kept_run(script: Script, keeper: Keeper) -> str:
+def kept_run(script: Script, autosave: Autosave) -> str:
     """A session from start to end; what it says at its end."""
 
     async def run() -> StepperApp:
-        app = StepperApp(opening(), "date_normaliser", keeper=keeper)
+        app = StepperApp(opening(), "date_normaliser", autosave=autosave)
         async with app.run_test(size=(120, 40)) as pilot:
             driven = Driven(app, pilot)
             await driven.settle()
@@ -138,8 +138,8 @@ def kept_run(script: Script, keeper: Keeper) -> str:
 def test_each_run_keeps_its_own_session(tmp_path: Path, named: bool) -> None:
     folder, file = tmp_path / "kept", tmp_path / "work.session"
 
-    def keeper() -> Keeper:
-        return Keeper(file=file if named else None, folder=folder)
+    def autosave() -> Autosave:
+        return Autosave(file=file if named else None, folder=folder)
 
     async def two_runs(driven: Driven) -> None:
         await set_up(driven)
@@ -155,9 +155,9 @@ def test_each_run_keeps_its_own_session(tmp_path: Path, named: bool) -> None:
         assert "session restored" in driven.app.answered[0], driven.app.answered
         assert driven.state.view.tick > 1 and [mark.name for mark in driven.state.lists.marks] == ["k"]
 
-    assert kept_run(two_runs, keeper()) == ""
+    assert kept_run(two_runs, autosave()) == ""
     assert len(list(folder.glob("*.session"))) == (1 if named else 2) and file.exists() is named
-    assert kept_run(first_inputs, keeper()) == ""
+    assert kept_run(first_inputs, autosave()) == ""
 
 
 def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path
         return Debugger(stepper.read_model(model / "model.xml"), dict(np.load(model / "inputs.npz")))
 
     async def run() -> StepperApp:
-        app = StepperApp(opened(), "for_loop", keeper=Keeper(folder=folder), reopen=opened)
+        app = StepperApp(opened(), "for_loop", autosave=Autosave(folder=folder), reopen=opened)
         async with app.run_test(size=(120, 40)) as pilot:
             driven = Driven(app, pilot)
             await driven.settle()
@@ -185,4 +185,4 @@ def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path
     kept = set(folder.glob("*.session"))  # that of the model as it was is kept while one works
     assert app.session.save_at_end() == "" and len(kept | set(folder.glob("*.session"))) == 2
     again = opened()
-    assert Keeper(folder=folder).restore(again).sentence.startswith("session restored")
+    assert Autosave(folder=folder).restore(again).sentence.startswith("session restored")

@@ -1,4 +1,4 @@
-"""Keeper of a session: saves it by model, or in a file that the user names, and restores it.
+"""Autosave of a session: saves it by model, or in a file that the user names, and restores it.
 
 By model means in the user's state folder, under the hashes of the model and of the inputs: on the same inputs all comes
 back, on others the breakpoints, watches and layout of the last session on this model. Nothing is written elsewhere.
@@ -42,7 +42,7 @@ class RestoreResult(Struct, frozen=True):
     failed: bool = False
 
 
-class Keeper:
+class Autosave:
     """Saves and restores the session of a debugger. With a `file` there, else by model in `folder`.
 
     `only_stops`: the place stays, because the user asked for another one. `fresh`: nothing is put back.
@@ -61,7 +61,7 @@ class Keeper:
         self._stamp: Stamp | None = None
         """The session as it was saved or begun; None where it has not begun."""
         self._is_ours = False
-        """True if this keeper saved what is in the file."""
+        """True if this autosave saved what is in the file."""
         self._aside: Path | None = None
         self._saved_at = 0.0
         self._trouble = ""

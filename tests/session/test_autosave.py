@@ -10,32 +10,32 @@ import pytest
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Mark
 from stepper.errors import SessionError
-from stepper.session import keeper as session_keeper
-from stepper.session.keeper import Keeper
+from stepper.session import autosave as session_autosave
+from stepper.session.autosave import Autosave
 from stepper.session.sessions import restore_session
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import pause_after
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> tuple[Debugger, Keeper]:
-    debugger, keeper = sample("while_loop"), Keeper(folder=tmp_path)
-    assert not keeper.restore(debugger).sentence and not keeper.keep_up(debugger)
-    return debugger, keeper
+def begun(tmp_path: Path) -> tuple[Debugger, Autosave]:
+    debugger, autosave = sample("while_loop"), Autosave(folder=tmp_path)
+    assert not autosave.restore(debugger).sentence and not autosave.keep_up(debugger)
+    return debugger, autosave
 
 
-def restored(debugger: Debugger, keeper: Keeper) -> Debugger:
+def restored(debugger: Debugger, autosave: Autosave) -> Debugger:
     other = sample("while_loop")
-    restore_session(other, keeper.path(debugger))
+    restore_session(other, autosave.path(debugger))
     return other
 
 
 @pytest.mark.parametrize("change", ["break", "watch", "mark", "branch", "set", "delete"])
-def test_what_the_user_sets_up_is_saved_at_once(begun: tuple[Debugger, Keeper], change: str) -> None:
-    debugger, keeper = begun
+def test_what_the_user_sets_up_is_saved_at_once(begun: tuple[Debugger, Autosave], change: str) -> None:
+    debugger, autosave = begun
     debugger.run_to("until_one@3")
     debugger.break_at("until_one@9")
-    keeper.keep_up(debugger)
+    autosave.keep_up(debugger)
     changes: dict[str, Callable[[], object]] = {
         "break": lambda: debugger.break_when("nan"),
         "watch": lambda: debugger.watch("iter"),
@@ -45,8 +45,8 @@ def test_what_the_user_sets_up_is_saved_at_once(begun: tuple[Debugger, Keeper], 
         "delete": lambda: debugger.breakpoints.delete(1),
     }
     changes[change]()
-    assert not keeper.keep_up(debugger)
-    other = restored(debugger, keeper)
+    assert not autosave.keep_up(debugger)
+    other = restored(debugger, autosave)
     assert [str(one.description) for one in other.breakpoints] == [str(one.description) for one in debugger.breakpoints]
     assert [watch.text for watch in other.watches] == [watch.text for watch in debugger.watches]
     assert other.marks == debugger.marks and other.branches.name == debugger.branches.name
@@ -56,33 +56,33 @@ def test_what_the_user_sets_up_is_saved_at_once(begun: tuple[Debugger, Keeper], 
 
 
 def test_a_place_is_saved_every_few_seconds_or_when_it_is_due(
-    begun: tuple[Debugger, Keeper], monkeypatch: pytest.MonkeyPatch
+    begun: tuple[Debugger, Autosave], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    debugger, keeper = begun
+    debugger, autosave = begun
     now = [100.0]
-    monkeypatch.setattr(session_keeper, "monotonic", lambda: now[0])
+    monkeypatch.setattr(session_autosave, "monotonic", lambda: now[0])
     debugger.break_at("until_one@9")
-    keeper.keep_up(debugger)
+    autosave.keep_up(debugger)
     debugger.step(5)
-    keeper.keep_up(debugger)
-    assert keeper.is_due(debugger) and restored(debugger, keeper).machine.tick == 0
-    keeper.keep_up(debugger, due=True)
-    assert not keeper.is_due(debugger) and restored(debugger, keeper).machine.tick == 5
+    autosave.keep_up(debugger)
+    assert autosave.is_due(debugger) and restored(debugger, autosave).machine.tick == 0
+    autosave.keep_up(debugger, due=True)
+    assert not autosave.is_due(debugger) and restored(debugger, autosave).machine.tick == 5
     debugger.step()
-    now[0] += session_keeper.EVERY
-    keeper.keep_up(debugger)
-    assert restored(debugger, keeper).machine.tick == 6
+    now[0] += session_autosave.EVERY
+    autosave.keep_up(debugger)
+    assert restored(debugger, autosave).machine.tick == 6
 
 
 def test_a_session_whose_restoring_was_paused_is_put_aside_before_another_is_saved(
-    begun: tuple[Debugger, Keeper], tmp_path: Path
+    begun: tuple[Debugger, Autosave], tmp_path: Path
 ) -> None:
-    debugger, keeper = begun
+    debugger, autosave = begun
     debugger.last()
     debugger.break_at("until_one@9")
-    keeper.keep_up(debugger)
-    keeper.close()
-    path, other, second = keeper.path(debugger), sample("while_loop"), Keeper(folder=tmp_path)
+    autosave.keep_up(debugger)
+    autosave.close()
+    path, other, second = autosave.path(debugger), sample("while_loop"), Autosave(folder=tmp_path)
     kept = path.read_bytes()
     pause_after(other, 3)
     back = second.restore(other)
@@ -95,12 +95,12 @@ def test_a_session_whose_restoring_was_paused_is_put_aside_before_another_is_sav
     assert aside.read_bytes() == kept and str(aside) in back.sentence
 
 
-def test_what_cannot_be_saved_is_said_once(begun: tuple[Debugger, Keeper], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_saved_is_said_once(begun: tuple[Debugger, Autosave], monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object, **_options: object) -> None:
         raise SessionError("the disk is full")
 
-    debugger, keeper = begun
+    debugger, autosave = begun
     monkeypatch.setattr("stepper.session.sessions.save_session", full)
     debugger.break_at("until_one@9")
-    assert keeper.keep_up(debugger) == "the session is not saved: the disk is full"
-    assert not keeper.keep_up(debugger)
+    assert autosave.keep_up(debugger) == "the session is not saved: the disk is full"
+    assert not autosave.keep_up(debugger)
