@@ -33,7 +33,7 @@ tensors         the statistics of one value of any other size
 stacks          values: those of `count` iterations from the id `first` on, one after the other in the tensor of a blob
                 (each of the shape that `form` says); with `repeated` the one tensor that all of them are
 blobs           tensors as .npy (see values.py), each content once; `hash` is BLAKE2b of 16 bytes
-scan_pieces     the pieces of concatenated outputs as far as snapshots need them
+scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum
 snapshots       the state of the run at a tick (see states.py), from which it can go on
 state_values    what snapshots hold; goes with them, in the form of blobs
 kept            a debugging session: breakpoints, watches, marks, branches, ... (see sessions.py): JSON, in order
@@ -49,7 +49,7 @@ from typing import Any, Final
 from stepper.errors import SessionError
 from stepper.tensors.statistics import RECORDED
 
-VERSION: Final = 3
+VERSION: Final = 4
 APPLICATION_ID: Final = 0x53545052
 RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
@@ -92,7 +92,7 @@ TABLES: Final = {
     "stacks": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
     "repeated INTEGER NOT NULL, blob INTEGER NOT NULL",
     "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
-    "count INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (activation, scan, first)",
+    "count INTEGER NOT NULL, blob INTEGER NOT NULL, checksum TEXT NOT NULL, PRIMARY KEY (activation, scan, first)",
     "snapshots": "tick INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, activations INTEGER NOT NULL, "
     "state TEXT NOT NULL, checksum TEXT NOT NULL",
     "state_values": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",

@@ -62,7 +62,8 @@ class SnapshotWriter:
         for part in scan.parts(first):
             for count, tensor in _stacked(part):
                 row = (activation, index, first, count, self._blobs.store(tensor))
-                self._connection.execute("INSERT OR REPLACE INTO scan_pieces VALUES (?, ?, ?, ?, ?)", row)
+                seal = _pieces_checksum(*row)
+                self._connection.execute("INSERT OR REPLACE INTO scan_pieces VALUES (?, ?, ?, ?, ?, ?)", (*row, seal))
                 first += count
 
 
@@ -80,12 +81,17 @@ def _stacked(part: Any) -> Iterator[tuple[int, Array]]:
 
 
 def pieces_from(connection: sqlite3.Connection, activation: int, index: int, count: int) -> Iterator[Any]:
-    """Yield the first `count` pieces of a scan that are in the file. SessionError where some are missing."""
-    query = "SELECT first, count, blob FROM scan_pieces WHERE activation = ? AND scan = ? ORDER BY first"
+    """Yield the first `count` pieces of a scan that are in the file.
+
+    Raise SessionError where some are missing or a row is damaged: one changed bit names another tensor of the file.
+    """
+    query = "SELECT first, count, blob, checksum FROM scan_pieces WHERE activation = ? AND scan = ? ORDER BY first"
     done = 0
-    for first, number, blob in connection.execute(query, (activation, index)).fetchall():
+    for first, number, blob, seal in connection.execute(query, (activation, index)).fetchall():
         if done == count:
             return
+        if seal != _pieces_checksum(activation, index, first, number, blob):
+            raise SessionError("pieces of a concatenated output are damaged")
         tensor = BlobReader(connection, RECORDED).tensor(blob)
         if first != done or not tensor.ndim or len(tensor) != number or not 0 < number <= _MOST_PIECES:
             break
@@ -107,6 +113,10 @@ def thin_out(connection: sqlite3.Connection) -> None:
         used |= blobs_of(json.loads(text))
     present = {int(identity) for (identity,) in connection.execute("SELECT id FROM state_values")}
     connection.executemany("DELETE FROM state_values WHERE id = ?", [(identity,) for identity in present - used])
+
+
+def _pieces_checksum(*row: int) -> str:
+    return content_hash(repr(row).encode()).hex()
 
 
 def checksum(tick: int, text: str) -> str:

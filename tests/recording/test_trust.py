@@ -232,6 +232,14 @@ def test_flipped_bytes_are_an_answer_or_a_message(interrupted: Path) -> None:
     assert was_refused == {True, False}
 
 
+def test_pieces_that_name_another_tensor_of_the_file_are_damaged(interrupted: Path) -> None:
+    other = "SELECT min(id) FROM blobs WHERE id <> scan_pieces.blob"
+    path = changed(interrupted, lambda connection: connection.execute(f"UPDATE scan_pieces SET blob = ({other})"))
+    damaged = pytest.raises(SessionError, match="pieces of a concatenated output are damaged")
+    with damaged, open_recording(path) as recording:
+        recording.restored()
+
+
 def test_a_truncated_file_is_a_message(interrupted: Path) -> None:
     content = interrupted.read_bytes()
     path = interrupted.with_name("short.sqlite")
