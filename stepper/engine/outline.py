@@ -28,6 +28,7 @@ from stepper.ir.model import (
     layer_site,
     parameter_shape,
     parameter_type,
+    path_text,
 )
 from stepper.ir.shapes import PartialShape
 from stepper.ops.departures import Departure, Use, departures
@@ -119,7 +120,7 @@ def outline(model: Model) -> Outline:
         operations=_counts([layer for _, graph in model.graphs() for layer in graph.layers]),
         without_kernel=tuple(
             WithoutKernel(
-                f"{layer.type}-{layer.definition or layer.version}", layer_site(layer, str(model.path)), _path(path)
+                f"{layer.type}-{layer.definition or layer.version}", layer_site(layer, str(model.path)), path_text(path)
             )
             for path, layer in unsupported_layers(model)
         ),
@@ -164,10 +165,6 @@ def _counts(layers: list[Layer]) -> dict[str, int]:
     return dict(sorted(Counter(layer.type for layer in layers).items()))
 
 
-def _path(path: tuple[Layer, ...]) -> str:
-    return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
-
-
 def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> LoopOutline:
     file = str(model.path)
     entries = [entry for body in layer.bodies for entry in _entries(layer, body, file)]
@@ -178,7 +175,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
     )
     inner = [inner for body in layer.bodies for inner in body.graph.layers]
     return LoopOutline(
-        path=_path((*path, layer)),
+        path=path_text((*path, layer)),
         type=f"{layer.type}-{layer.definition}",
         layer=layer_site(layer, file),
         opened_from=layer.opened_from,

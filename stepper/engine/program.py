@@ -26,7 +26,7 @@ from stepper.engine.loops import (
 )
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.model import Graph, Layer, Model
+from stepper.ir.model import Graph, Layer, Model, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
 
@@ -215,7 +215,7 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
     @property
     def name(self) -> str:
         """The place of this graph in the model: `model`, or the names of the layers that lead to it."""
-        return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in self.path)])
+        return path_text(self.path)
 
 
 def program_again(recipe: Callable[[], CompiledModel], index: int) -> tuple[CompiledModel, Program]:

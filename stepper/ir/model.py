@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -246,6 +246,11 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
             yield path, graph
             nested = [((*path, layer), body.graph) for layer in graph.layers for body in layer.bodies]
             stack.extend(reversed(nested))
+
+
+def path_text(path: Iterable[Layer]) -> str:
+    """Return the place of a graph in the model: `model`, and the layers that lead to it."""
+    return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
 
 
 def parameter_shape(parameter: Layer) -> PartialShape:
