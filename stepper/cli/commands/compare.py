@@ -12,7 +12,7 @@ from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_mod
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
-from stepper.compare.alignment.file import read_pairs
+from stepper.compare.alignment.layer_pairs import read_pairs
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report import text as report
