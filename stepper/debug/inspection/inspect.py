@@ -6,8 +6,8 @@ Everything is a view of what is there; tensors are neither copied nor looked thr
 from __future__ import annotations
 
 from stepper.debug.inspection import explanations
-from stepper.debug.inspection.branches import branch_view
 from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.inspection.if_sides import branch_view
 from stepper.debug.inspection.inside import Inside, body_of
 from stepper.debug.inspection.loops import loop_view
 from stepper.debug.inspection.values import operation_view
