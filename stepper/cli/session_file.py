@@ -83,7 +83,7 @@ class CommandLineSession:
                 return self._autosave.restore(self._debugger).sentence
         if self._fresh or not Path(self._file).exists():
             return f"a new session, to be kept in {self._file}"
-        from stepper.session.sessions import restore_session
+        from stepper.session.session_files import restore_session
 
         with Progress(self._debugger.machine, wanted=True):
             restored = restore_session(self._debugger, self._file)

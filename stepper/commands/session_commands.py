@@ -56,7 +56,10 @@ def _session(session: Session, text: str) -> Answer:
     file = name.strip() or session.file
     if not file:
         raise UsageError(f"the name of a file is missing: session {what} FILE")
-    from stepper.session.sessions import restore_session, save_session  # few ask for them, and SQLite takes its time
+    from stepper.session.session_files import (  # few ask for them, and SQLite takes its time
+        restore_session,
+        save_session,
+    )
 
     if what == "save":
         save_session(session.debugger, file)

@@ -91,7 +91,9 @@ class Autosave:
     def _restored(self, debugger: Debugger, path: Path) -> RestoreResult:
         try:
             if path.is_file() and not self._only_stops:
-                from stepper.session.sessions import restore_session  # with SQLite; most runs begin without a session
+                from stepper.session.session_files import (
+                    restore_session,  # with SQLite; most runs begin without a session
+                )
 
                 found = restore_session(debugger, path)
                 return RestoreResult(found.layout, "" if found.empty else f"session restored: {where(debugger)}")
@@ -113,7 +115,7 @@ class Autosave:
         others = sorted(path.parent.glob(f"{path.name[:_LETTERS]}-*.session"), key=_time, reverse=True)
         if not others:
             return RestoreResult()
-        from stepper.session.sessions import restore_stops
+        from stepper.session.session_files import restore_stops
 
         found, problems = restore_stops(debugger, path if path in others else others[0])
         sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
@@ -150,7 +152,7 @@ class Autosave:
 
     def save(self, debugger: Debugger, layout: Mapping[str, Any] | None = None) -> Path:
         """Keep it all. UsageError where it cannot be written, SessionError for a file of another run."""
-        from stepper.session.sessions import save_session
+        from stepper.session.session_files import save_session
 
         path = self.path(debugger)
         if self._take(path) or self._closed:

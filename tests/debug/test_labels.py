@@ -13,7 +13,7 @@ from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 from stepper.debug.labels import LARGEST_FILE, label_of, labelled, read_labels
 from stepper.errors import SessionError, UsageError
-from stepper.session.sessions import restore_session, restore_stops, save_session
+from stepper.session.session_files import restore_session, restore_stops, save_session
 from tests.debug.debugged import SAMPLES, sample
 from tests.models import Graph
 

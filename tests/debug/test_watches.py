@@ -11,7 +11,7 @@ from stepper.commands import Interpreter
 from stepper.debug.watches import Watches
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
-from stepper.session.sessions import restore_session, save_session
+from stepper.session.session_files import restore_session, save_session
 from tests.debug.debugged import ALL_RUNS, at_iteration, opened, recorded, run_named, sample, state_of, stops
 from tests.debug.iterations.test_series import counting
 from tests.debug.sample_twins import collatz

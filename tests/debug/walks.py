@@ -25,7 +25,7 @@ from stepper.debug.iterations.slots import is_current
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError
 from stepper.session.autosave import Autosave
-from stepper.session.sessions import restore_session
+from stepper.session.session_files import restore_session
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import is_pending, pause_after
 

@@ -11,7 +11,7 @@ from stepper.commands import Interpreter
 from stepper.commands.stop_answers import stop_data
 from stepper.debug.stop import fingerprint
 from stepper.errors import StepperError
-from stepper.session.sessions import restore_session
+from stepper.session.session_files import restore_session
 from tests.debug.debugged import sample
 
 LISTS = ("info breaks", "info watches", "info marks", "branches", "where")

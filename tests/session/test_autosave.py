@@ -12,7 +12,7 @@ from stepper.debug.stop import Mark
 from stepper.errors import SessionError
 from stepper.session import autosave as session_autosave
 from stepper.session.autosave import Autosave
-from stepper.session.sessions import restore_session
+from stepper.session.session_files import restore_session
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import pause_after
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_saved_is_said_once(begun: tuple[Debugger, Autosave], mon
         raise SessionError("the disk is full")
 
     debugger, autosave = begun
-    monkeypatch.setattr("stepper.session.sessions.save_session", full)
+    monkeypatch.setattr("stepper.session.session_files.save_session", full)
     debugger.break_at("until_one@9")
     assert autosave.keep_up(debugger) == "the session is not saved: the disk is full"
     assert not autosave.keep_up(debugger)

@@ -19,7 +19,7 @@ from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.recording import open_recording, resume
-from stepper.session.sessions import LARGEST_LAYOUT, restore_session, save_session
+from stepper.session.session_files import LARGEST_LAYOUT, restore_session, save_session
 from tests.damage import Flips, flipped, flips
 from tests.debug.debugged import sample
 from tests.debug.sample_twins import collatz

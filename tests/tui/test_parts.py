@@ -121,7 +121,7 @@ def test_requests_have_names_and_say_what_they_are(request_: Request, name: str)
 
 def test_a_session_is_saved_and_without_a_place_to_save_it_nothing_is_asked(tmp_path: Path) -> None:
     from stepper.session.autosave import Autosave
-    from stepper.session.sessions import restore_session
+    from stepper.session.session_files import restore_session
 
     debugger = debugger_of_sample("for_loop")
     debugger.goto_tick(3)

@@ -12,7 +12,7 @@ from pathlib import Path
 from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
-from stepper.session.sessions import restore_session, restore_stops, save_session
+from stepper.session.session_files import restore_session, restore_stops, save_session
 
 
 def reopened(

@@ -17,7 +17,7 @@ from stepper.debug.stop import fingerprint
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
-from stepper.session.sessions import restore_session, save_session
+from stepper.session.session_files import restore_session, save_session
 from tests.debug.branches.test_what_if import at, outputs, with_folded
 from tests.debug.debugged import opened, sample, state_of
 from tests.debug.loops_to_break import countdown, recurrence, walk

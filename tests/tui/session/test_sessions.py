@@ -15,7 +15,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.files.configuration import sessions_folder
 from stepper.session.autosave import Autosave
-from stepper.session.sessions import restore_session
+from stepper.session.session_files import restore_session
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
