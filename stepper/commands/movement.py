@@ -8,7 +8,7 @@ from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, count, number, required
 from stepper.commands.stop_answers import moved
 from stepper.debug.breakpoints.checks import closed
-from stepper.debug.breakpoints.targets import Place, places
+from stepper.debug.breakpoints.targets import BreakpointPlace, places
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop, iteration_of
 from stepper.debug.timeline import Timeline
@@ -147,7 +147,7 @@ def go_to(debugger: Debugger, text: str) -> Stop:
     return debugger.goto_tick(tick)
 
 
-def _wanted(stack: Sequence[Frame], place: Place) -> Wanted:
+def _wanted(stack: Sequence[Frame], place: BreakpointPlace) -> Wanted:
     """Return the iterations that the address names; of the loops around it that run now, otherwise the present one."""
     wanted: Wanted = {}
     for depth, frame in enumerate(stack):
@@ -159,7 +159,7 @@ def _wanted(stack: Sequence[Frame], place: Place) -> Wanted:
     return {**wanted, **dict(place.iterations)}
 
 
-def _tick_of(timeline: Timeline, place: Place, wanted: Wanted) -> int | None:
+def _tick_of(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> int | None:
     """Return the first tick at which the run is at the place in the iterations; the present stays."""
     machine = timeline.machine
     index = min(place.index, closed(place.program) - 1)
@@ -181,7 +181,7 @@ def _tick_of(timeline: Timeline, place: Place, wanted: Wanted) -> int | None:
     return found
 
 
-def _begin(timeline: Timeline, place: Place, wanted: Wanted) -> str:
+def _begin(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> str:
     """Go to a moment before the place: of the outermost loop that is wanted and runs here, before its iteration.
 
     PAUSED where it did not come there, else empty.

@@ -25,7 +25,7 @@ class Bits(Struct, frozen=True):
     parts: tuple[str, ...]
 
 
-class Form(Struct, frozen=True):
+class ElementForm(Struct, frozen=True):
     """An element in another type: the value that it has there, and how far that is off."""
 
     type: str
@@ -59,7 +59,7 @@ def codes(array: Array) -> Array:
     return found
 
 
-def smaller_forms(element: Any) -> tuple[Form, ...]:
+def smaller_forms(element: Any) -> tuple[ElementForm, ...]:
     """Return a floating-point element in the smaller types; of others nothing."""
     array = np.asarray(element).reshape(1)
     if array.dtype not in element_types.FLOATING:
@@ -72,7 +72,7 @@ def smaller_forms(element: Any) -> tuple[Form, ...]:
         if ELEMENT_TYPES[name].bits < own.bits:
             with np.errstate(all="ignore"):
                 value = float(readable(converted(wide, ELEMENT_TYPES[name].dtype))[0])
-            found.append(Form(name, value, _distance(value, exact)))
+            found.append(ElementForm(name, value, _distance(value, exact)))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.kinds import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.breakpoints.logpoints import LogLine
-from stepper.debug.breakpoints.targets import Place, operations_of, places, value_place
+from stepper.debug.breakpoints.targets import BreakpointPlace, operations_of, places, value_place
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
 from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.timeline import Timeline
@@ -104,7 +104,7 @@ class BreakpointFactory:
             raise problem
         return Checks.joined(parts)
 
-    def _condition(self, text: str, place: Place) -> Condition | None:
+    def _condition(self, text: str, place: BreakpointPlace) -> Condition | None:
         return condition_at(text, self._timeline, place.program, place.index) if text else None
 
     def _log(self, description: BreakDescription, where: Program) -> Watched:
@@ -175,7 +175,7 @@ def _unevaluated(condition: Condition, error: StepperError, stack: Sequence[Fram
 # --- a place --------------------------------------------------------------------------------------------------------
 
 
-def at_place(place: Place, condition: Condition | None, file: str, *, prompt: bool) -> Check:
+def at_place(place: BreakpointPlace, condition: Condition | None, file: str, *, prompt: bool) -> Check:
     """Return a check at a place, in its iterations, where the condition is true; `file` is that of the model."""
     depth, holds = len(place.program.path), None if condition is None else condition.holds
 
@@ -200,7 +200,7 @@ def at_place(place: Place, condition: Condition | None, file: str, *, prompt: bo
     return Check(place.program, place.index, test, prompt=prompt, may_hold=holds)
 
 
-def _passed(place: Place, frame: Frame) -> MergedInput | None:
+def _passed(place: BreakpointPlace, frame: Frame) -> MergedInput | None:
     """Return the back edge over which a value passes at this place; None if none does."""
     if place.target is None or not is_body(place.program) or place.index not in (BEGUN, closed(place.program)):
         return None

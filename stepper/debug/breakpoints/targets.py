@@ -26,7 +26,7 @@ from stepper.query.address_syntax import Address, IterationRange, Name, NameKind
 from stepper.query.atlas import Atlas
 
 
-class Place(Struct, frozen=True, eq=False):
+class BreakpointPlace(Struct, frozen=True, eq=False):
     """Place where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
 
     `what` happened there with `layer`. `iterations` are (depth of the frame, iterations).
@@ -50,7 +50,7 @@ def _among(iteration: int, asked: int | IterationRange) -> bool:
     return (asked.start or 0) <= iteration and (asked.stop is None or iteration < asked.stop)
 
 
-def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, ...]:
+def places(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
     """Return the places that the text names, seen from the program `where`.
 
     Raise AddressError for what is not an address, and UsageError for what is nowhere, ambiguous, or never computed.
@@ -63,7 +63,7 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, .
     if address.iterations is not None and (loop := _loop(address, compiled, where)) is not None:
         body = body_of(loop.named, compiled)
         asked = (*_asked(loop), (len(body.path), _counted(address.iterations)))
-        return (Place(body, BEGUN, PlaceEvent.BEGAN, loop.named, asked),)
+        return (BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, loop.named, asked),)
     if address.operation.kind in (NameKind.GLOB, NameKind.REGEX):
         return _places(everywhere(address, compiled, where))
     if is_type(address, compiled):
@@ -71,7 +71,7 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Place, .
     return _places([resolve(address, compiled, where)])
 
 
-def _places(targets: Sequence[Target]) -> tuple[Place, ...]:
+def _places(targets: Sequence[Target]) -> tuple[BreakpointPlace, ...]:
     if len(targets) == 1:
         return (_place(targets[0]),)
     found, problem = [], None
@@ -85,21 +85,21 @@ def _places(targets: Sequence[Target]) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _place(target: Target) -> Place:
+def _place(target: Target) -> BreakpointPlace:
     program, layer, asked = target.program, target.named, _asked(target)
     if layer.type == "Result" and is_body(program):
-        return Place(program, closed(program), PlaceEvent.WENT_OUT, layer, asked, target)
+        return BreakpointPlace(program, closed(program), PlaceEvent.WENT_OUT, layer, asked, target)
     if target.layer.type == "Parameter":
         if not program.path:
             raise UsageError(f"{layer} has its value from the start; break at what reads it")
-        return Place(program, BEGUN, PlaceEvent.CAME_IN, target.layer, asked, target)
+        return BreakpointPlace(program, BEGUN, PlaceEvent.CAME_IN, target.layer, asked, target)
     index = program.computed_at.get(target.slot)
     if index is None:
         raise UsageError(f"{layer} is a constant, which no run computes")
-    return Place(program, index, PlaceEvent.RAN, target.layer, asked, target)
+    return BreakpointPlace(program, index, PlaceEvent.RAN, target.layer, asked, target)
 
 
-def value_place(address: Address, compiled: CompiledModel, where: Program) -> Place:
+def value_place(address: Address, compiled: CompiledModel, where: Program) -> BreakpointPlace:
     """Return the place where the value at an address is new. Raise UsageError."""
     place = _place(resolve(replace(address, index=()), compiled, where))
     if place.iterations:
@@ -121,12 +121,12 @@ def _loop(address: Address, compiled: CompiledModel, where: Program) -> Target |
     return target if target.named.is_loop and address.port is None else None
 
 
-def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -> Place:
+def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -> BreakpointPlace:
     depths = [depth for depth, layer in enumerate(where.path, 1) if layer.is_loop]
     if not depths or address.iterations is None:
         raise UsageError(f"there is no loop here; name one, as in my_loop{address}")
     body = Atlas(compiled).ancestor(where, depths[-1])
-    return Place(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
+    return BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
 
 
 def _asked(target: Target) -> tuple[tuple[int, int | IterationRange], ...]:

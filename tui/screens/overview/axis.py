@@ -94,7 +94,7 @@ def nested(counts: Sequence[int], room: int, widest: int) -> tuple[Axis, tuple[A
     return Axis(tuple(outer)), tuple(inner)
 
 
-class Mark(NamedTuple):
+class RulerMark(NamedTuple):
     """A number of the ruler: its column, its text, and whether it is the cursor's."""
 
     column: int
@@ -102,9 +102,9 @@ class Mark(NamedTuple):
     is_cursor: bool = False
 
 
-def ruler(axis: Axis, cursor: int | None) -> list[Mark]:
+def ruler(axis: Axis, cursor: int | None) -> list[RulerMark]:
     """Return the numbers over the slots that do not touch one another: the cursor's, the ends, then round ones."""
-    found: list[Mark] = []
+    found: list[RulerMark] = []
     taken: set[int] = set()
 
     def put(index: int, *, is_cursor: bool = False, iteration: int | None = None) -> None:
@@ -115,7 +115,7 @@ def ruler(axis: Axis, cursor: int | None) -> list[Mark]:
             start = max(axis.slots[0].start, slot.start + slot.width - len(text))
         if not taken & set(range(start - 1, start + len(text) + 1)):
             taken.update(range(start, start + len(text)))
-            found.append(Mark(start, text, is_cursor))
+            found.append(RulerMark(start, text, is_cursor))
 
     if axis.slots:
         if cursor is not None:
@@ -128,7 +128,7 @@ def ruler(axis: Axis, cursor: int | None) -> list[Mark]:
         span = bins[-1].start - bins[0].start
         start = bins[0].start + (span - len(each)) // 2
         if span > len(each) + 4 and not taken & set(range(start, start + len(each))):
-            found.append(Mark(start, each))
+            found.append(RulerMark(start, each))
     return found
 
 

@@ -33,7 +33,7 @@ class Track(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
-class Scale(Struct, frozen=True):
+class TimelineScale(Struct, frozen=True):
     """Iterations in cells: `bins` of `slot` cells each stand for `total` iterations."""
 
     total: int
@@ -41,10 +41,10 @@ class Scale(Struct, frozen=True):
     slot: int
 
     @staticmethod
-    def fitting(total: int, room: int) -> Scale:
+    def fitting(total: int, room: int) -> TimelineScale:
         """As wide as fits."""
         total = max(total, 1)
-        return Scale(total, max(min(total, room), 1), max(1, min(6, room // total)))
+        return TimelineScale(total, max(min(total, room), 1), max(1, min(6, room // total)))
 
     def at(self, iteration: int) -> int:
         """Return the first cell of an iteration."""
@@ -102,7 +102,7 @@ class TimelineBar(TimeAxisPane):
 
     # --- the scale -----------------------------------------------------------------------------------------------
 
-    def scale(self, width: int) -> Scale:
+    def scale(self, width: int) -> TimelineScale:
         """How iterations are laid out."""
         loop = self.state.loop
         assert loop is not None
@@ -111,7 +111,7 @@ class TimelineBar(TimeAxisPane):
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
             known = next(step for step in _STEPS if step >= max(seen + 1, 20))
-        return Scale.fitting(max(known, seen), width - self.name_width(width) - 8)
+        return TimelineScale.fitting(max(known, seen), width - self.name_width(width) - 8)
 
     def seen(self) -> int:
         """Return the last iteration of which a carried value is known."""
@@ -119,7 +119,7 @@ class TimelineBar(TimeAxisPane):
         known = [int(one.iterations[-1]) for one in history.carried if len(one.iterations)] if history else []
         return max([*known, self.state.iteration or 0])
 
-    def _axis(self, scale: Scale, width: int) -> Row:
+    def _axis(self, scale: TimelineScale, width: int) -> Row:
         names = (" " * self.name_width(width), "")
         now = self.state.iteration
         text, at = ("", -1) if now is None else (str(now), scale.at(now))
@@ -160,7 +160,7 @@ class TimelineBar(TimeAxisPane):
             ]
         return found
 
-    def _track_row(self, track: Track, scale: Scale, width: int) -> Row:
+    def _track_row(self, track: Track, scale: TimelineScale, width: int) -> Row:
         values: list[float | None] = [None] * scale.bins
         for iteration, value in track.values.items():
             if iteration < scale.total:
@@ -188,7 +188,7 @@ class TimelineBar(TimeAxisPane):
 
     # --- events --------------------------------------------------------------------------------------------------
 
-    def _events_row(self, scale: Scale, width: int) -> Row:
+    def _events_row(self, scale: TimelineScale, width: int) -> Row:
         run, now = self.state.loop_run, self.state.iteration
         found = {event.iteration: event for event in self.state.events if event.run == run}
         names = self.name_width(width)

@@ -20,7 +20,7 @@ from tui.screens.value.inquiries import (
     ValueBefore,
     difference_of,
 )
-from tui.screens.value.selection import Shown, Subject, chosen, is_same, shown
+from tui.screens.value.selection import ShownValue, Subject, chosen, is_same, shown
 from tui.state import State
 from tui.worker.driver import Driver
 
@@ -43,7 +43,7 @@ class Inspected:
         self.inquiries = inquiries
         self.state = State()
         self.subject: Subject | None = None
-        self.shown = Shown("value", "", None, "nothing is selected")
+        self.shown = ShownValue("value", "", None, "nothing is selected")
         self.plane = plane_of(())
         self.cursor: tuple[int, ...] = ()
         self.axis = 0

@@ -33,7 +33,7 @@ class Subject(Struct, frozen=True, eq=False):
         return id(self.program), self.operation, self.place, -1
 
 
-class Shown(Struct, frozen=True, eq=False):
+class ShownValue(Struct, frozen=True, eq=False):
     """A subject at a moment. `array` is None where there is none; `is_old`: it is of the iteration before.
 
     `role` says what it is of its operation; `why` why there is none, or why it is old. `address` is how it is written
@@ -71,7 +71,7 @@ def chosen(state: State, before: Subject | None) -> Subject | None:
     return before
 
 
-def shown(state: State, subject: Subject, compiled: CompiledModel) -> Shown:
+def shown(state: State, subject: Subject, compiled: CompiledModel) -> ShownValue:
     """Return the subject as it is now."""
     if subject.program is None:
         return _model_output(state, subject.place)
@@ -79,7 +79,7 @@ def shown(state: State, subject: Subject, compiled: CompiledModel) -> Shown:
     layer = subject.layer or subject.program.operations[subject.operation].layer
     if frame is None:
         where = subject.program.path[-1].name if subject.program.path else state.model
-        return Shown(layer_name(layer), "", None, f"'{where}' does not run here")
+        return ShownValue(layer_name(layer), "", None, f"'{where}' does not run here")
     if subject.layer is not None:
         value = frame.value(subject.layer.id)
         return _held(frame, value, _source_name(frame, value), str(value.origin), 1, compiled)
@@ -87,13 +87,13 @@ def shown(state: State, subject: Subject, compiled: CompiledModel) -> Shown:
     values = [*view.outputs, *view.inputs]
     place = subject.place if subject.place < len(values) else 0
     if not values:
-        return Shown(layer_name(layer), "", None, "it has neither inputs nor outputs")
+        return ShownValue(layer_name(layer), "", None, "it has neither inputs nor outputs")
     return _shown(frame, subject, values[place], place, len(view.outputs), len(values), compiled)
 
 
 def _shown(
     frame: FrameView, subject: Subject, value: ValueView, place: int, outputs: int, count: int, compiled: CompiledModel
-) -> Shown:
+) -> ShownValue:
     name = operation_names(frame.program)[subject.operation]
     if place < outputs:
         role = f"output {place}" if outputs > 1 else "output"
@@ -106,10 +106,10 @@ def _shown(
     return _held(frame, value, title, role, count, compiled)
 
 
-def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int, compiled: CompiledModel) -> Shown:
+def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int, compiled: CompiledModel) -> ShownValue:
     """Return a value as the frame has it now."""
     if value.layer is None:
-        return Shown(title, role, None, "not connected", others=count)
+        return ShownValue(title, role, None, "not connected", others=count)
     array, why, old = value.array, value.absent, False
     iteration = frame.iteration
     if array is None:
@@ -118,7 +118,7 @@ def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int,
             array, old, iteration = kept, True, iteration - 1
     address = frame.address_of(value.layer, value.output, compiled)
     run = f"{id(frame.program)}/{frame.depth}"
-    return Shown(title, role, array, why, old, address, iteration, run, count)
+    return ShownValue(title, role, array, why, old, address, iteration, run, count)
 
 
 def _source_name(frame: FrameView, value: ValueView) -> str:
@@ -131,12 +131,12 @@ def _source_name(frame: FrameView, value: ValueView) -> str:
     return carried_name(layer) if layer.type == "Parameter" else layer_name(layer)
 
 
-def _model_output(state: State, place: int) -> Shown:
+def _model_output(state: State, place: int) -> ShownValue:
     outputs = state.view.outputs if state.view is not None else None
     if not outputs:
-        return Shown("output", "", None, "the run has not ended")
+        return ShownValue("output", "", None, "the run has not ended")
     place = min(place, len(outputs) - 1)
-    return Shown(f"output {place}", "output of the model", outputs[place], others=len(outputs))
+    return ShownValue(f"output {place}", "output of the model", outputs[place], others=len(outputs))
 
 
 def is_same(one: Array | None, other: Array | None) -> bool:
