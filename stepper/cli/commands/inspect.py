@@ -9,9 +9,9 @@ from typing import Final
 from stepper.cli.options.engine import opened_model
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.engine.endings import ControlOrigin
 from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.engine.partners import mark_of
+from stepper.engine.roles import ControlOrigin
 from stepper.ir.model import LayerSite
 from stepper.ir.opening import open_sequences
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed

@@ -11,8 +11,8 @@ from msgspec import Struct
 from stepper.debug.causes.cause import NonFinite, Scalar, TensorBrief, cause_data
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.histories import ValueHistory
-from stepper.engine.endings import Control
 from stepper.engine.loops import EndReason
+from stepper.engine.roles import Control
 from stepper.errors import ErrorPlace
 from stepper.ir.model import LayerSite, Slicing
 from stepper.plain_values import json_number

@@ -18,12 +18,12 @@ from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, L
 from stepper.debug.overview.histories import Capacity, HistoryRecorder, ValueHistory
 from stepper.debug.overview.verdicts import Verdicts
 from stepper.element_types import Array
-from stepper.engine.endings import control
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.roles import control
 from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
 
 FIRST_RUNS: Final = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stepper.engine.endings import ControlOrigin, control
+from stepper.engine.roles import ControlOrigin, control
 from stepper.export.figures.builder import FigureBuilder, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
