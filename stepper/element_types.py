@@ -74,7 +74,7 @@ I64: Final = ELEMENT_TYPES["i64"]
 STRING: Final = ELEMENT_TYPES["string"]
 
 UNKNOWN_NAMES: Final = frozenset({"dynamic", "undefined", "unspecified", ""})
-"""What a file writes where the type is not known before the run."""
+"""Words of a file where the type is not known before the run."""
 
 _PRECISIONS: Final = {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)} | {"bool": "boolean", "bin": "u1"}
 _BY_DTYPE: Final = {element_type.dtype: element_type for element_type in ELEMENT_TYPES.values()}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
-"""What an expression gives: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
+"""Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
 by its name, a shape as a tuple."""
 
 

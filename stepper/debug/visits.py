@@ -23,7 +23,7 @@ PAUSED: Final = str(Paused())
 """Why a walk ended early, where it was asked to pause."""
 
 Visit = Callable[[Frame, int], bool]
-"""What to do at a moment, given the frame and the moment's tick; whether to go no further."""
+"""Action at a moment, given the frame and the moment's tick; True to go no further."""
 
 
 @contextmanager

@@ -190,7 +190,7 @@ class Constants(Struct, frozen=True):
 
 
 _COMPILED = ("code", "operation", "plan")
-"""What an activation has of the compiled model, which is found there again."""
+"""Fields of an activation that belong to the compiled model and are found there again."""
 
 
 def _frame_again(

@@ -19,7 +19,7 @@ from stepper.errors import KernelError
 TRIP_COUNT: Final = "trip count"
 CONDITION: Final = "condition"
 CONSTANTS: Final = "constants"
-"""What may be in `Activation.changed`."""
+"""Names that may be in `Activation.changed`."""
 
 
 def executed(frame: Frame) -> int:

@@ -31,7 +31,7 @@ _UNFINISHED: Final = ".part"
 SESSION_FILE: Final = "the session"
 REFERENCE_FILE: Final = "the reference"
 RECORDING_FILE: Final = "the recording"
-"""What files are for a run that it may write itself: a session may be kept in each of them."""
+"""Uses of files that a run may write itself: a session may be kept in each of them."""
 
 
 class ProtectedFile(Struct, frozen=True):

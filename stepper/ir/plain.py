@@ -39,7 +39,7 @@ _EDGE: Final = rb'<edge from-layer="N" from-port="N" to-layer="N" to-port="N" ?/
 _SOME_EDGES: Final = re.compile(rb"(?:[ \t]*+\n[ \t]*+%s){1,1000}" % _EDGE)
 _DIGITS: Final = bytes(byte if byte in b"0123456789" else 32 for byte in range(256))
 _NUMBERS: Final = bytes(byte if byte in b"-0123456789" else 32 for byte in range(256))
-"""What bytes.translate makes of all others: spaces."""
+"""Tables for bytes.translate, which turns all other bytes into spaces."""
 
 
 class PlainLists:

@@ -155,7 +155,7 @@ _STEP: Final[dict[str, np.ufunc]] = {
     "mean": np.add,
 }
 _START: Final = {"sum": 0, "mean": 0, "prod": 1}
-"""What a reduction without the initial value begins with; min and max with any one of the updates."""
+"""Start of a reduction without the initial value; min and max start with any one of the updates."""
 
 
 @kernel("ScatterElementsUpdate", 3, 12)

@@ -40,7 +40,7 @@ class ValueFailure(Exception):
 
 
 FAILURES: Final = (TypeError, ValueError, OverflowError, IndexError, ArithmeticError, MemoryError, AttributeError)
-"""What numpy and Python raise for values that do not fit an operation."""
+"""Exceptions of numpy and Python for values that do not fit an operation."""
 
 ARITHMETIC: Final[dict[str, Operation]] = {
     "+": operator.add,

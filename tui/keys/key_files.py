@@ -30,7 +30,7 @@ from tui.keys.keys import KEYS, NAMES, Key, shown
 _LARGEST: Final = 2**20
 _HELD: Final = ("ctrl", "shift", "alt")
 _SAME: Final = {"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+h": "Backspace", "ctrl+left_square_bracket": "Esc"}
-"""What terminals send for these is another key."""
+"""Keys for which terminals send another one."""
 _SPELLED: Final = {name.lower(): key for key, name in NAMES.items() if not key.startswith("ctrl+")} | {
     "escape": "escape", "return": "enter", "page up": "pageup", "page down": "pagedown", "del": "delete",
 }  # fmt: skip

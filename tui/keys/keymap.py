@@ -66,7 +66,7 @@ def names_of(key: Key) -> str:
 
 
 _OTHER_NAMES = {f"f{number}" for number in range(13, 25)}
-"""What terminals send for Shift and an F-key."""
+"""Keys that terminals send for Shift and an F-key."""
 
 
 class Dispatcher:

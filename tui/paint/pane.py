@@ -87,7 +87,7 @@ class Pane(PaintedWidget, can_focus=True):
     follows_selection: ClassVar[bool] = True
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
     help_text: ClassVar[str] = ""
-    """What the pane shows, for `?`: one line of text a line."""
+    """Content of the pane, for `?`: one line of text a line."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host.look, id=id)

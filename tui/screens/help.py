@@ -28,7 +28,7 @@ _SENTENCE: Final = 100
 _TWICE: Final = 186
 """Cells from which on there are two columns."""
 _PLACES: Final = re.compile(r"\{(\w+)\}")
-"""What is filled in, such as a count."""
+"""Pattern of placeholders that are filled in, such as a count."""
 
 
 class KeyHelp(Pane):

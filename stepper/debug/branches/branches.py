@@ -27,7 +27,7 @@ ORIGINAL: Final = "original"
 
 
 WORDS: Final = ("rename", "delete", "diff")
-"""What no branch can be called: the commands about branches."""
+"""Names that no branch can have: the commands about branches."""
 
 
 class Branch(Struct, frozen=True):

@@ -27,7 +27,7 @@ from stepper.plain_values import json_number
 LARGEST_TRIED: Final = 2**22
 """Elements of all inputs of an operation up to which its kernel is run again; beyond, the first NaN or Inf counts."""
 _FINITE: Final = (1.0, 0.5, 0.0)
-"""What takes the place of a NaN or Inf: an operation that gives the same for all of them gives it of its own."""
+"""Numbers in the place of a NaN or Inf: an operation that gives NaN or Inf for each of them gives it of its own."""
 
 
 class NanOrigin(Struct, frozen=True):

@@ -134,7 +134,7 @@ class _ActivationStatistics:
                     points[iteration] = number
 
     def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> None:
-        """What was not seen yet of an iteration's operations from `begin` up to but not `end`."""
+        """Return the part not seen yet of an iteration's operations from `begin` up to but not `end`."""
         missing = self.tiles.missing(iteration, begin, end)
         if not missing.size:
             return

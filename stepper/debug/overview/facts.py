@@ -82,7 +82,7 @@ class Ending(Struct, frozen=True):
 
 
 class RowKind(StrEnum):
-    """What a row of a loop is."""
+    """Kind of a row of a loop."""
 
     CONDITION = "condition"
     BACK_EDGE = "back edge"

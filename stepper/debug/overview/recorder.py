@@ -54,7 +54,7 @@ class _Slots:
 
 
 class _ActivationRecorder:
-    """What one run of a loop has given so far."""
+    """Record of one run of a loop so far."""
 
     def __init__(
         self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity, *, cuts_later: bool

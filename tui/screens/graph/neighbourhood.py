@@ -38,7 +38,7 @@ class Reach(NamedTuple):
 REACHES: Final = (Reach(0, 6), Reach(0, 4), Reach(0, 3), Reach(0, 2), Reach(1, 2), Reach(2, 2), Reach(2, 1))
 """From the widest to the nearest."""
 _USUAL: Final = (3, 4)
-"""What is shown at first in a low pane and in others."""
+"""Indices of the reaches shown at first in a low pane and in others."""
 _LOW: Final = 20
 
 

@@ -15,7 +15,7 @@ DONE: Final = "▒"
 NOW: Final = "█"
 FREE: Final = "░"
 OUTSIDE: Final = "╌"
-"""What no iteration reads."""
+"""The part that no iteration reads."""
 _TONES: Final = {DONE: "bar", NOW: "accent", FREE: "faint", OUTSIDE: "ghost"}
 _WIDEST: Final = 24
 

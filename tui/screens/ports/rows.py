@@ -71,7 +71,7 @@ class PortArrow(Struct, frozen=True, eq=False):
 
 
 Pair = tuple[PortArrow | None, PortArrow | None]
-"""What stands side by side: an entry that leads into the body, and one that leads out of it."""
+"""Entries side by side: an entry that leads into the body, and one that leads out of it."""
 
 _WORDS: Final = {
     Role.SLICED: "slice",

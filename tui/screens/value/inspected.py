@@ -25,7 +25,7 @@ from tui.state import State
 from tui.worker.driver import Driver
 
 VIEWS: Final = (("colours", False), ("numbers", False), ("numbers", True), ("bits", False))
-"""What v goes through: what is drawn, and whether it is the difference from the iteration before."""
+"""Views that v goes through: the picture, and True for the difference from the iteration before."""
 AT_ONCE: Final = 20_000
 """Elements that are looked through while one waits; more of them are left to the worker."""
 BINS: Final = 36
