@@ -124,7 +124,7 @@ def ruler(axis: Axis, cursor: int | None) -> list[RulerMark]:
             put(index)
     bins = [slot for slot in axis.slots if slot.is_bin]
     if bins:
-        each = f" {max(1, round((bins[-1].last - bins[0].first) / len(bins))):,} a column "
+        each = f" {bins[0].last - bins[0].first:,} a column "
         span = bins[-1].start - bins[0].start
         start = bins[0].start + (span - len(each)) // 2
         if span > len(each) + 4 and not taken & set(range(start, start + len(each))):

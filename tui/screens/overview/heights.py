@@ -62,16 +62,18 @@ def heights(wants: Sequence[Want], room: int, *, tall: bool = True, plain: bool 
 def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
     """Give the lines that are left, and those that were asked for; return what is left then.
 
-    Rows with NaN or Inf get a line an element, the selected one half a line. Between the two there is nothing to show.
+    Half lines for all elements: rows with NaN or Inf first, then the selected one; then whole lines for the former.
     """
-    for k in sorted(range(len(wants)), key=lambda k: not wants[k].is_selected):
-        one = wants[k]
-        whole = one.size if one.is_bad and one.size <= 8 else 0
-        half = min(-(-one.size // 2), found[k] + room) if one.is_selected and one.is_picture else 0
-        for lines in (whole, half):
-            if found[k] < lines <= found[k] + room:
-                room -= lines - found[k]
-                found[k] = lines
+    order = sorted(range(len(wants)), key=lambda k: (not wants[k].is_bad, not wants[k].is_selected))
+    for k in order:
+        half = -(-wants[k].size // 2)
+        if wants[k].is_picture and found[k] < half:
+            more = min(half - found[k], room)
+            found[k], room = found[k] + more, room - more
+    for k in order:
+        whole = wants[k].size if wants[k].is_bad and wants[k].size <= 8 else 0
+        if found[k] < whole <= found[k] + room:
+            found[k], room = whole, room - whole + found[k]
     for k, one in enumerate(wants):
         if one.taller:
             lines = _snapped(one, max(1, min(found[k] + one.taller, one.size, found[k] + room)))

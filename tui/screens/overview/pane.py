@@ -453,7 +453,7 @@ class OverviewPane(Pane):
             [
                 ("   ", ""),
                 (kind, "dim"),
-                (words.numbers_in(values, width - len(kind) - len(label)), tone),
+                (words.numbers_in(values, width - 3 - len(kind) - len(label)), tone),
                 (label, "strong"),
             ],
         ]
@@ -465,7 +465,7 @@ class OverviewPane(Pane):
         return history, column(history, at.iteration, at.iteration + 1, self._way(card, line))
 
     def _way(self, card: Card, line: Line) -> str:
-        return self._ways.get((card.index, line.row), WAYS[0])
+        return self._ways.get((card.index, line.row), WAYS[0]) if line.form is Form.PICTURE else "largest"
 
     # --- cards ---------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from stepper.debug.overview.facts import ActivationFacts
 from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
 from stepper.tensors.pictures import BarScale, Scale, ScaleKind, bar_scale, digits, heights, scale_of, shades
-from tui.paint.rows import Row, Token, cell_len, clip, number, printable
+from tui.paint.rows import Row, Token, cell_len, clip, printable
 from tui.screens.overview.axis import ENTERED, Axis, Slot, ruler
 from tui.screens.overview.cards import Form, Line, column, entered, is_true_over
 from tui.theme import GLYPHS, Look
@@ -190,13 +190,24 @@ def _picture_cell(cell: _Cell, palette: Palette, *, is_whole: bool, has_number: 
         token: Token = ("bad" if bad else "") if palette.look.ascii else palette.on(top, bold=bool(bad))
         return [(start, f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token)]
     if has_number and not bad:
-        text = number(cell.numbers[0])[: width - 1]
+        text = fitting_number(cell.numbers[0], width - 1)
         return [(start, f"{text:>{(width + 5) // 2}}".ljust(width)[:width], palette.on(top))]
     low = colours[-1] if len(colours) > 1 or is_whole else palette.background
     found: list[Strip] = [(start, (" " if top == low else "▀") * width, palette.pair(top, low))]
     if letter:
         found.append((start + (width - 1) // 2, letter, palette.letter(is_first=cell.is_first)))
     return found
+
+
+def fitting_number(value: float, room: int) -> str:
+    """Return a number in at most so many cells, with at least one digit of it; empty where there is no such text."""
+    texts = [f"{value:.{decimals}f}" for decimals in (3, 2, 1, 0)] if abs(value) < 10.0**room else []
+    texts = [text for text in texts if value == 0 or float(text) != 0]
+    for decimals in (2, 1, 0):
+        mantissa, _, exponent = f"{value:.{decimals}e}".partition("e")
+        texts.append(f"{mantissa}e{int(exponent)}")
+    whole = [str(int(value))] if value == int(value) and abs(value) < 10.0**room else []
+    return next((text for text in [*whole, *texts] if len(text) <= room), "")
 
 
 def _figure(level: float, width: int) -> str:
@@ -207,7 +218,8 @@ def _figure(level: float, width: int) -> str:
 def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None) -> BarScale:
     """Return the scale of a row of single numbers over all of its runs."""
     numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
-    return bar_scale(np.concatenate(numbers), log=None if kind is None else kind is ScaleKind.LOG)
+    different = np.unique(np.concatenate(numbers))  # a run that has settled is more than its way there
+    return bar_scale(different, log=None if kind is None else kind is ScaleKind.LOG)
 
 
 def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> list[list[Strip]]:

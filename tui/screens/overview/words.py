@@ -180,7 +180,7 @@ def before(overview: Overview, room: int, *, short: bool) -> Row:
     row: Row = [(" before  ", "dim")]
     for place, port in enumerate(overview.inputs):
         part = _port(port, max(min(60, room - 56), 12))
-        if place and width_of(row) + width_of(part) > room - 34:
+        if place and width_of(row) + width_of(part) > room - 48:
             row.append((f"{_BETWEEN[0]}{len(overview.inputs) - place} more inputs", "dim"))
             break
         row += [*([_BETWEEN] if place else []), *part]
@@ -265,7 +265,8 @@ def status(overview: Overview, *, short: bool) -> Row:
     }
     going = overview.state in (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
     tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"
-    return [*row, (words[overview.state] + (", c goes on" if going else ""), tone), (f"   {ticks}", "dim")]
+    row.append((words[overview.state] + (", c goes on" if going else ""), tone))
+    return [*row, (" " if short and going else f"   {ticks}", "dim")]
 
 
 def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
@@ -276,6 +277,9 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row
     if overview.births:
         return _births(overview.births, head, short=short)
     row: Row = [head]
+    still = [cell for card in cards for cell in _unchanged(card)]
+    if still and short:
+        return [[head, *still]]
     if overview.births_complete:
         row += [("✓", "accent"), (" no NaN, no Inf", "")]
     elif overview.state is RunState.NOT_RUN:
@@ -286,8 +290,7 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row
     row.append((f"   {GLYPHS['shape']} {', '.join(changing[:4])}: another shape" if changing else "", ""))
     if not changing and overview.births_complete:
         row += [("   ✓", "accent"), (" shapes stay", "")]
-    for card in cards:
-        row += _unchanged(card)
+    row += still
     row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
     return [row]
 

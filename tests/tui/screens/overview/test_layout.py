@@ -1,0 +1,121 @@
+"""The layout of the overview by formulas: slots cover the iterations, heights fill the room, numbers are numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tui.screens.overview.axis import ENTERED, nested, plain, ruler
+from tui.screens.overview.heights import Want, heights
+from tui.screens.overview.pictures import Strip, fitting_number, laid, reduced
+
+ROOMS = (40, 60, 101, 140)
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("count", [1, 2, 11, 36, 37, 38, 100, 1_000, 417_208, 10**6])
+def test_slots_cover_all_iterations_once_from_left_to_right(count: int, room: int, grows: bool) -> None:
+    axis = plain(count, room, 9, grows=grows)
+    assert axis.slots[0].first == 0 and axis.slots[-1].last == count
+    for before, after in itertools.pairwise(axis.slots):
+        assert before.last == after.first and before.start + before.width <= after.start
+    assert axis.slots[0].start == ENTERED + 1 and axis.reach <= room
+    widths = {slot.width for slot in axis.slots}
+    assert len(widths) == 1 and widths.pop() <= 9
+    for iteration in (0, count // 3, count // 2, count - 1):
+        slot = axis.slots[axis.index_of(iteration)]
+        assert slot.first <= iteration < slot.last and axis.slot_at(slot.start) == slot
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_both_ends_are_iteration_by_iteration_and_the_middle_in_even_bins(room: int) -> None:
+    axis = plain(100_000, room, 9)
+    bins = [slot.last - slot.first for slot in axis.slots if slot.is_bin]
+    third = (room - ENTERED - 1 - 2) // 3
+    assert len([slot for slot in axis.slots if not slot.is_bin]) == 2 * third
+    assert max(bins) - min(bins) <= 1
+
+
+def test_columns_of_a_run_under_way_move_only_when_a_power_of_two_is_passed() -> None:
+    steps = set()
+    for count in range(1_000, 9_000, 7):
+        sizes = [slot.last - slot.first for slot in plain(count, 100, 6, grows=True).slots if slot.is_bin]
+        assert len(set(sizes[:-1])) == 1 and sizes[-1] <= sizes[0]
+        steps.add(sizes[0])
+    assert all(step & (step - 1) == 0 for step in steps) and len(steps) <= math.log2(9) + 2
+
+
+@pytest.mark.parametrize("counts", [(4, 3, 2), (1,), (5, 0, 5), (2,) * 10])
+def test_an_outer_column_is_as_wide_as_the_inner_run_in_it(counts: tuple[int, ...]) -> None:
+    made = nested(counts, 120, 9)
+    assert made is not None
+    outer, inner = made
+    assert [len(axis.slots) for axis in inner] == list(counts) and outer.reach <= 120
+    for slot, axis in zip(outer.slots, inner, strict=True):
+        assert axis.entered == slot.start
+        assert all(slot.start < one.start and one.start + one.width <= slot.start + slot.width for one in axis.slots)
+
+
+def test_inner_runs_that_do_not_fit_have_no_common_axis() -> None:
+    assert nested((30,) * 10, 100, 9) is None
+    assert nested((), 100, 9) is None
+
+
+@pytest.mark.parametrize("count", [1, 11, 25, 300, 123_456])
+@pytest.mark.parametrize("room", ROOMS)
+def test_numbers_of_the_ruler_do_not_touch_and_the_cursor_has_its_own(count: int, room: int) -> None:
+    for cursor in (0, count // 2, count - 1):
+        marks = sorted(ruler(plain(count, room, 6), cursor))
+        assert [mark.text for mark in marks if mark.is_cursor] == [str(cursor)]
+        for before, after in itertools.pairwise(marks):
+            assert before.column + len(before.text.rstrip()) < after.column + 1
+
+
+@pytest.mark.parametrize("room", range(6, 90, 7))
+@pytest.mark.parametrize("plain_look", [False, True])
+def test_heights_fill_the_room_and_no_more(room: int, plain_look: bool) -> None:
+    wants = [Want(64), Want(64), Want(16), Want(2, is_picture=False), Want(1), Want(8, is_bad=True)]
+    found, left = heights(wants, room, plain=plain_look)
+    assert sum(found) + left == room and left >= 0
+    assert all(1 <= lines <= want.size for lines, want in zip(found, wants, strict=True))
+    assert left == 0 or all(2 * lines >= want.size for lines, want in zip(found, wants, strict=True) if want.is_picture)
+
+
+def test_rows_of_one_size_are_equally_tall_until_there_is_a_rest() -> None:
+    found, _ = heights([Want(64), Want(64)], 16)
+    assert found == [8, 8]
+    tall, _ = heights([Want(64), Want(64)], 16, tall=False)
+    assert tall == [8, 8]
+
+
+def test_a_row_that_was_made_taller_has_whole_lines() -> None:
+    assert heights([Want(8, taller=1)], 20)[0] == [8]
+    shorter, left = heights([Want(8, taller=-5)], 20)
+    assert shorter[0] <= 4 and left == 20 - shorter[0]
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 25259, 5.47e6, -0.0047, 0.005, 123456.0, -99999.5, 1e-30, -1e300, 3.14159])
+@pytest.mark.parametrize("room", [5, 6, 8, 11])
+def test_a_number_in_a_slot_is_whole_and_near(value: float, room: int) -> None:
+    text = fitting_number(value, room)
+    assert len(text) <= room
+    if text:
+        assert math.isclose(float(text), value, rel_tol=0.5)
+    assert text or abs(value) >= 1e99 or abs(value) < 1e-9
+
+
+def test_several_numbers_become_one_nan_first() -> None:
+    column = np.array([1.0, -3.0, np.nan, 2.0, np.inf, 5.0, 4.0, 4.0])
+    mean = reduced(column, 4, "mean")
+    assert mean[0] == -1 and np.isnan(mean[1]) and mean[2] == np.inf and mean[3] == 4
+    assert reduced(column, 4, "largest")[0] == -3 and reduced(column, 8, "rms") is not None
+    assert reduced(column, 4, "rms")[0] == pytest.approx(math.sqrt(5))
+
+
+def test_of_overlapping_strips_the_later_wins() -> None:
+    strips: list[Strip] = [(1, "aaaa", "dim"), (3, "bb", "strong"), (9, "cc", "")]
+    assert "".join(letter for letter, _ in laid(strips, 10)) == " aabb    c"

@@ -1,0 +1,210 @@
+"""The overview driven by keys, and read cell by cell beside the values of the data layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepper.commands.movement import go_to
+from stepper.debug.overview.facts import RunState
+from tests.debug.debugged import SAMPLES
+from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
+from tui.paint.rows import width_of
+from tui.screens.overview.cards import Form
+from tui.screens.overview.pane import OverviewPane
+from tui.theme import Look
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (160, 48), (200, 60)], ids=str)
+
+
+def pane_of(driven: Driven) -> OverviewPane:
+    pane = driven.pane("overview")
+    assert isinstance(pane, OverviewPane)
+    return pane
+
+
+async def opened(driven: Driven) -> OverviewPane:
+    """Open it, and wait until the run is made."""
+    await driven.press("0")
+    pane = pane_of(driven)
+    for _ in range(400):
+        if pane.overview is not None and pane.overview.state not in (RunState.NOT_RUN, RunState.RUNNING):
+            break
+        await driven.pilot.pause(0.01)
+    await driven.settle()
+    assert pane.overview is not None and not driven.app._faults
+    return pane
+
+
+def cells(driven: Driven, name: str) -> str:
+    """The line of a row, by its name."""
+    lines = [line.replace("▌", " ").replace("▐", " ") for line in driven.text("overview").splitlines()]
+    return next(line for line in lines if line.split()[1:2] == [name])
+
+
+@SIZES
+@pytest.mark.parametrize("sample", ["date_normaliser", "rwkv_overflow", "nested_loop", "reverse"])
+def test_nothing_overflows_and_every_card_is_in_sight(sample: str, size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        rows = pane.visible_lines(*pane.size)
+        assert len(rows) == pane.size.height and all(width_of(row) <= size[0] for row in rows)
+        shown = driven.text("overview")
+        assert all(card.name in shown for card in pane.cards)
+        for key in ("left", "down", "up", "plus", "minus", "v", "V", "space", "tab", "home", "end"):
+            await driven.press(key)
+        assert all(width_of(row) <= size[0] for row in pane.visible_lines(*pane.size)) and not driven.app._faults
+
+    drive(sample, script, size=size)
+
+
+def test_the_loop_says_what_ended_it_and_shows_its_values() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert pane.overview is not None
+        (loop,) = pane.overview.loops
+        (run,) = loop.activations
+        shown = driven.text("overview")
+        assert "tok = 12, so NotEqual(tok, 12) is false" in shown and "11 iterations of at most 20" in shown
+        line = next(one for one in pane.cards[0].lines if one.name == "tok")
+        history = run.values[line.row]
+        assert history is not None
+        assert cells(driven, "tok").split()[3:15] == ["11", *(str(int(one)) for one in history.numbers[0, :, 0])][:12]
+        verdicts = cells(driven, "on?").split()[3:14]
+        assert verdicts == ["T"] * (run.iterations - 1) + ["F"]
+
+    drive("date_normaliser", script, size=(160, 48))
+
+
+def test_the_value_at_the_cursor_is_that_of_the_run() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        await driven.press("home", "right", "right", "right")
+        at = pane.at
+        card = pane.cards[at.card]
+        assert at.iteration == 3 and card.lines[at.line].name == "h"
+        other = debugger_of_sample("date_normaliser")
+        go_to(other, f"{DECODER}::`aten::add/Add_3`@3")
+        value = np.asarray(other.value(f"{DECODER}::`aten::add/Add_3`@3"))
+        detail = driven.text("overview").splitlines()[-1].split()
+        assert [float(one) for one in detail[:5]] == pytest.approx(value.ravel()[:5].tolist(), abs=5e-4)
+        assert f"{np.sqrt(np.square(value).mean()):.3f}" in driven.text("overview")
+
+    drive("date_normaliser", script, size=(160, 48))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
+def test_enter_lands_after_the_operation_that_made_the_value(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        await driven.press("left_square_bracket", "left_square_bracket")
+        at, card = pane.at, pane.cards[pane.at.card]
+        row = card.facts.rows[card.lines[at.line].row]
+        assert driven.state.stop is not None and driven.state.stop.tick == 0
+        await driven.press("enter")
+        frame, cursor = driven.state.frame, driven.state.cursor
+        assert driven.app.front.view_name == "" and frame is not None and cursor is not None
+        assert row.producer is not None and frame.layers[cursor].id == row.producer.id
+        assert driven.state.iteration == at.iteration == 8
+        await driven.press("0")
+        assert pane_of(driven).at.iteration == 8
+
+    drive("date_normaliser", script, size=size)
+
+
+def test_enter_goes_into_an_inner_run() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        await driven.press("tab", "home")
+        await driven.press("left_square_bracket")
+        run = pane.cards[pane.at.card].runs[pane.at.run]
+        assert pane.at.run == 1 and pane.at.iteration == run.iterations - 1 == 2
+        await driven.press("left_square_bracket", "enter")
+        iterations = [frame.iteration for frame in driven.state.frames[1:]]
+        assert iterations == [run.outer[0], 1]
+
+    drive("nested_loop", script, size=(120, 40))
+
+
+def test_nan_and_inf_are_letters_where_the_data_layer_says() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        card = pane.cards[0]
+        line = next(k for k, one in enumerate(card.lines) if one.name == "wkv")
+        history = card.history(card.lines[line], 0)
+        assert history is not None and history.first_nan == 8
+        while pane.at.line != line:
+            await driven.press("x")
+        assert pane.at.iteration == history.first_nan
+        shown = driven.text("overview")
+        assert "NaN" in shown and "born in Exp exp_key@7" in shown and "NaN in 4 of 96" in shown
+        first = card.history(card.lines[0], 0)
+        assert first is not None and first.first_infinite == 7
+        letters = [line.replace("▀", " ").replace("▌", " ").replace("▐", " ").split() for line in shown.splitlines()]
+        assert max(line.count("I") for line in letters) >= 4 and max(line.count("N") for line in letters) >= 3
+
+    drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_without_colours_each_element_is_a_figure() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert all(line.isascii() for line in driven.text("overview").splitlines())
+        card = pane.cards[0]
+        line = next(one for one in card.lines if one.name == "wkv")
+        assert line.form is Form.PICTURE
+        assert sum(text.split().count("N") for text in driven.text("overview").splitlines()) >= 4
+
+    drive("rwkv_overflow", script, size=(160, 48), look=Look(ascii=True, plain=True))
+
+
+def test_a_loop_that_did_not_begin_says_so() -> None:
+    import stepper
+    from stepper.debug.debugger import Debugger
+
+    model = stepper.read_model(SAMPLES / "while_loop" / "model.xml")
+    debugger = Debugger(model, {"start": np.array(1, np.int64)})
+
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        shown = driven.text("overview")
+        assert "did not begin" in shown and "0 iterations" in shown
+        await driven.press("enter")
+        assert "no iteration ran here" in driven.text("answer")
+
+    drive(debugger, script, size=(120, 40))
+
+
+def test_the_run_is_made_anew_after_an_edit_and_the_present_stays() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        before: Any = pane.overview
+        await driven.type("run-to key@2")
+        tick = driven.state.stop.tick if driven.state.stop is not None else 0
+        await driven.type("set key[0,3] = 1000")
+        for _ in range(400):
+            if pane.overview is not before and pane.overview is not None and pane.overview.state is RunState.FINISHED:
+                break
+            await driven.pilot.pause(0.01)
+        assert pane.overview is not None and pane.overview is not before
+        assert pane.overview.births[0].cause.location.iteration == 2
+        assert driven.state.stop is not None and driven.state.stop.tick == tick > 0
+
+    drive("rwkv_overflow", script, size=(120, 40))
+
+
+def test_a_click_puts_the_cursor_and_q_goes_back() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        lines = driven.text("overview").splitlines()
+        y = next(k for k, line in enumerate(lines) if line.strip().startswith("iteration"))
+        x = lines[y].index(" 4 ") + 1
+        await driven.pilot.click("#overview", offset=(x, y + 2))
+        await driven.settle()
+        assert pane.at.iteration == 4
+        await driven.press("q")
+        assert driven.app.front.view_name == ""
+
+    drive(debugger_of_sample("date_normaliser"), script, size=(160, 48))
