@@ -35,7 +35,8 @@ _TOPICS: Final = {
         ("id=12  lstm*  /gate_[ifo]$/", "a layer by its number; all whose names fit a pattern"),
         ("`aten::add/Add`", "a name with other signs than letters, digits, _ and . in backquotes"),
     ), "A name is that of a layer or of a tensor, the end of one (after / or .), or what a screen shows for it: "
-       "`q/MatMul`, or h for h.9. The nearest graph counts. If several fit, they are listed."),
+       "`q/MatMul`, or h for h.9. The nearest graph counts, with @ITER the nearest in a loop. "
+       "If several fit, they are listed."),
     "expressions": Topic("what print, watch, conditions and predicates compute", (
         ("x + 1  x * y  x // 2  x ** 2", "numpy's arithmetic, also - / % and brackets, in numpy's types"),
         ("x < 1  0 <= x < y  x != y", "comparisons; and, or, not between what is one element"),

@@ -87,14 +87,18 @@ def resolve_all(
 ) -> tuple[Target, ...]:
     """Return every place that the address may mean in the nearest graphs where it means any: for globs and expressions.
 
-    Raise ResolutionError as `resolve` does, but for ambiguity.
+    Of an address with iterations only graphs in loops count, where one of them has the name. Raise ResolutionError as
+    `resolve` does, but for ambiguity.
     """
     atlas = Atlas(compiled)
     address = atlas.rejoined(address)
     if address.operation is None:
         raise ResolutionError(f"'{excerpt(str(address))}' names no operation")
     rings, asked = _levels(address, atlas, where or compiled.main)
-    hits = _search(rings, _rules(address.operation, address))
+    rules = _rules(address.operation, address)
+    hits = _search(rings, rules)
+    if address.iterations is not None and not any(_is_in_loop(hit.program) for hit in hits):
+        hits = _search([[one for one in ring if _is_in_loop(one)] for ring in rings], rules) or hits
     if not hits:
         raise ResolutionError(_unknown(address.operation, address, rings, atlas))
     alive = [hit for hit in hits if (hit.layer.id, 0) in hit.program.slots]
@@ -246,6 +250,10 @@ def _either(matches: Callable[[str], bool]) -> Rule:
                     yield layer, index
 
     return rule
+
+
+def _is_in_loop(program: Program) -> bool:
+    return any(layer.is_loop for layer in program.path)
 
 
 def _search(rings: list[list[Program]], rules: list[Rule]) -> list[_Hit]:

@@ -313,3 +313,11 @@ def test_every_place_of_a_sample_is_found_again_by_its_address(path: Path) -> No
             target = resolve(parse_address(str(address)), compiled)
             assert target.program is program, str(address)
             assert (target.layer, target.slot) == (layer, slot), str(address)
+
+
+@pytest.mark.parametrize(("text", "depth"), [("wkv", 0), ("wkv@5", 1), ("/^wkv$/@5", 1), ("wkv@5[0,3]", 1)])
+def test_a_name_with_an_iteration_is_that_in_a_loop_although_a_result_of_the_model_has_it_too(
+    text: str, depth: int
+) -> None:
+    compiled = compile_model(read_model(SAMPLES / "rwkv_overflow" / "model.xml"))
+    assert len(resolve(parse_address(text), compiled).program.path) == depth
