@@ -14,8 +14,8 @@ from stepper.debug.overview.facts import ActivationFacts, BranchFacts, LoopFacts
 from stepper.debug.overview.histories import KeptStatistic, ValueHistory
 from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
-from stepper.query.address_resolution import Target, address_of
-from stepper.query.address_syntax import Address, Level
+from stepper.query.address_resolution import MAIN, Target, address_of
+from stepper.query.address_syntax import Address, Level, Name, NameKind
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import shape_of
 from tui.theme import GLYPHS
@@ -315,7 +315,10 @@ def address(card: Card, line: Line | None, run: int, iteration: int, compiled: C
             levels += [level, next(known)]
         else:
             levels.append(Level(level.name, None if around is program.path[-1] else next(outer, None)))
-    return str(Address(tuple(levels), None if layer is None else place.operation, None, iteration))
+    if layer is None:
+        main = Level(Name(NameKind.PLAIN, MAIN))
+        return str(Address(tuple(levels[:-1]) or (main,), levels[-1].name, None, iteration))
+    return str(Address(tuple(levels), place.operation, None, iteration))
 
 
 def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, iteration: int) -> str:

@@ -146,18 +146,24 @@ class OverviewPane(Pane):
 
     def _first_place(self) -> Place:
         """Return where the moment is, else the first NaN or Inf, else the last iteration of the first loop."""
-        program, iteration = self.state.loop_program, self.state.iteration
         for place, card in enumerate(self._cards):
-            if card.program is program and program is not None and iteration is not None:
-                run = self.state.loop_run
-                outer = () if run is None else tuple(one for _, one in run.around if one is not None)
-                kept = next((k for k, one in enumerate(card.runs) if one.outer == outer), 0)
-                return Place(place, self._picture(card), kept, iteration)
+            for run in range(len(card.runs)):
+                iteration = self._moment(card, run)
+                if iteration is not None:
+                    return Place(place, self._picture(card), run, iteration)
         findings = self._findings()
         if findings:
             return findings[0]
         card = self._cards[0]
         return Place(0, self._picture(card), 0, max(card.runs[0].iterations - 1, 0) if card.runs else 0)
+
+    def _moment(self, card: Card, run: int) -> int | None:
+        """Return the iteration in which the debugger stands, if it is in this run of the loop."""
+        here = self.state.loop_run
+        if here is None or card.program is None or card.program is not self.state.loop_program:
+            return None
+        outer = tuple(one for _, one in here.around if one is not None)
+        return self.state.iteration if run < len(card.runs) and card.runs[run].outer == outer else None
 
     def _picture(self, card: Card) -> int:
         return next((k for k, line in enumerate(card.lines) if line.form is Form.PICTURE), 0)
@@ -388,6 +394,7 @@ class OverviewPane(Pane):
         bottom = self._below(overview, width, is_low=is_low)
         outputs = [] if is_low else [words.after(overview, self._cards, width)]
         room = height - len(top) - len(bottom) - len(outputs)
+        room -= sum(one.parent is None for one in overview.branches)
         page = self._card_lines(overview, width, room)
         page += [_PageLine(row) for row in outputs]
         space = height - len(top) - len(bottom)
@@ -479,6 +486,7 @@ class OverviewPane(Pane):
         is_low = size.height < LOW
         if not self._cards:
             lines.append(_PageLine([(" this model has no loop", "dim")]))
+        lines += [_PageLine(_cut(words.branch(one), width)) for one in overview.branches if one.parent is None]
         for shown in self._shown:
             lines += self._card(overview, shown, width)
             if not is_low:
@@ -501,7 +509,7 @@ class OverviewPane(Pane):
         if shown.has_ending:
             labels = {card.facts.rows[line.row].inner.id: line.labels for line in card.lines if line.labels}
             run = self._at.run if is_on else shown.runs[-1] if shown.runs else 0
-            ended = words.ended(card, overview, run, labels, wide=width >= 150)
+            ended = words.ended(card, overview, run, labels, room=width - 2 - len(pad))
             found.append(_PageLine([(f" {pad}", ""), *_cut(ended, width - 2 - len(pad))], place))
         if shown.has_ruler:
             found.append(self._ruler(shown, share.label, area, share.value))
@@ -536,6 +544,10 @@ class OverviewPane(Pane):
         for run, axis in zip(shown.runs, shown.axes, strict=True):
             cursor = self._at.iteration if is_on and run == self._at.run and axis.slots else None
             strips += ruler_strips(axis, cursor)
+            now = self._moment(shown.card, run)
+            if now is not None and axis.slots:
+                slot = axis.slots[axis.index_of(now)]
+                strips.append((slot.start if slot.width > 3 else slot.start - 1, GLYPHS["now"], "accent"))
         row: Row = [(f" {pad}", ""), (f"{'iteration':<{label - 1 - len(pad)}}", "dim"), *row_of(laid(strips, area))]
         if value and is_on and self._count(self._at):
             row.append((f"  at {self._at.iteration:,}", "accent"))

@@ -12,6 +12,7 @@ from stepper.debug.labels import label_of
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Birth,
+    BranchFacts,
     Ending,
     LoopFacts,
     ModelPortFacts,
@@ -86,7 +87,7 @@ def limit_of(run: ActivationFacts) -> int | None:
     return min((one for one in known if one is not None and one < LARGEST_LIMIT), default=None)
 
 
-def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[str, ...]], *, wide: bool) -> Row:
+def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[str, ...]], *, room: int) -> Row:
     """Return why a run of a loop ended, in values; `labels` are the words for carried numbers, by Parameter."""
     facts = card.facts
     activation = card.runs[run] if run < len(card.runs) else None
@@ -105,11 +106,15 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
         count = activation.iterations
         row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation)]
         return row
-    row += _verdict(ending, labels)
+    told = [*row, *_verdict(ending, labels)]
+    if width_of(told) > room:
+        return [*row, *_verdict(ending, labels, is_short=True)]
     limit = activation.condition_limit
-    if wide and limit is not None and activation.iterations < limit.iterations:
-        row.append((f"      otherwise after {limit.iterations:,} iterations ({printable(limit.text)})", "dim"))
-    return row
+    if limit is not None and activation.iterations < limit.iterations:
+        otherwise = f"      otherwise after {limit.iterations:,} iterations ({printable(limit.text)})"
+        if width_of(told) + len(otherwise) <= room - 20:
+            told.append((otherwise, "dim"))
+    return told
 
 
 def _limit_words(facts: LoopFacts, ending: Ending, run: ActivationFacts) -> Row:
@@ -142,7 +147,7 @@ def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
     return [("not at its end yet", "dim")]
 
 
-def _verdict(ending: Ending, labels: Mapping[int, tuple[str, ...]]) -> Row:
+def _verdict(ending: Ending, labels: Mapping[int, tuple[str, ...]], *, is_short: bool = False) -> Row:
     """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
     if ending.verdict is None:
         return [("the condition is false", "")]
@@ -153,7 +158,8 @@ def _verdict(ending: Ending, labels: Mapping[int, tuple[str, ...]]) -> Row:
     named = [one for one in root.operands if not one.is_constant] or list(root.operands)
     told = ", ".join(_operand(one, labels) for one in named)
     inside = ", ".join(_short_operand(one) for one in root.operands)
-    return [(told, "strong"), (", so ", "dim"), (f"{root.layer.type}({inside})", ""), (f" is {word}", "dim")]
+    operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
+    return [(told, "strong"), (", so ", "dim"), (operation, ""), (f" is {word}", "dim")]
 
 
 def _operand(one: VerdictOperand, labels: Mapping[int, tuple[str, ...]]) -> str:
@@ -170,6 +176,14 @@ def _short_operand(one: VerdictOperand) -> str:
 
 def _operand_name(one: VerdictOperand) -> str:
     return carried_name(one.layer if one.carried is None else one.carried) if one.carried else layer_name(one.layer)
+
+
+def branch(facts: BranchFacts) -> Row:
+    """Return an If of the model in a line: its sides, and how often each ran."""
+    sides = f"  If {facts.layer.id} · then {facts.then_operations}, else {facts.else_operations} operations   "
+    counts = (("then", facts.then_runs), ("else", facts.else_runs))
+    times = [f"{side} ran {count:,} {_plural('time', count)}" for side, count in counts if count]
+    return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
 
 
 # --- around the cards -----------------------------------------------------------------------------------------------

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import stepper
 from stepper.commands.movement import go_to
+from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
+from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
+from tests.debug.debugged import opened as debugger_of
+from tests.debug.loops_to_break import recurrence
+from tests.models import Graph
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tui.paint.rows import width_of
+from tui.screens.overview import pane as overview_pane
 from tui.screens.overview.cards import Form
 from tui.screens.overview.pane import OverviewPane
 from tui.theme import Look
@@ -161,9 +169,6 @@ def test_without_colours_each_element_is_a_figure() -> None:
 
 
 def test_a_loop_that_did_not_begin_says_so() -> None:
-    import stepper
-    from stepper.debug.debugger import Debugger
-
     model = stepper.read_model(SAMPLES / "while_loop" / "model.xml")
     debugger = Debugger(model, {"start": np.array(1, np.int64)})
 
@@ -208,3 +213,88 @@ def test_a_click_puts_the_cursor_and_q_goes_back() -> None:
         assert driven.app.front.view_name == ""
 
     drive(debugger_of_sample("date_normaliser"), script, size=(160, 48))
+
+
+def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview_pane, "SECONDS", 0.3)
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.OUT_OF_TIME
+        ran = pane.overview.iterations
+        shown = driven.text("overview")
+        assert "can never end" in shown and "c goes on" in shown and f"{ran:,} iterations, no limit" in shown
+        assert pane.at.iteration == ran - 1
+        await driven.press("home", "c")
+        for _ in range(400):
+            if not driven.app.driver.is_busy and pane.overview.iterations > ran:
+                break
+            await driven.pilot.pause(0.01)
+        assert pane.overview.iterations > ran and driven.state.stop is not None and driven.state.stop.tick == 0
+        await driven.press("home", "enter")
+        assert driven.state.iteration == 0 and driven.state.stop.tick < 10
+
+    drive(debugger_of(tmp_path, recurrence("Minimum", 3.0, -1, 7.0)), script, size=(120, 40))
+
+
+def test_escape_pauses_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview_pane, "SECONDS", 60.0)
+
+    async def script(driven: Driven) -> None:
+        driven.app.perform("overview")
+        for _ in range(400):
+            await driven.pilot.pause(0.01)
+            known = pane_of(driven).overview if driven.app.front.view_name == "overview" else None
+            if known is not None and known.state is RunState.RUNNING:
+                break
+        await driven.press("escape")
+        await driven.settle()
+        pane = pane_of(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.PAUSED
+        assert "paused, c goes on" in driven.text("overview")
+
+    drive(debugger_of(tmp_path, recurrence("Add", 1.0)), script, size=(120, 40))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
+def test_of_many_inner_runs_one_is_shown(tmp_path: Path, size: tuple[int, int]) -> None:
+    inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    model = stepper.read_model(newton_model(tmp_path, 100, 3))
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert "in 100 runs" in driven.text("overview")
+        await driven.press("tab", "left_square_bracket", "left_square_bracket", "left_square_bracket")
+        assert not driven.app._faults and pane.cards[pane.at.card].facts.depth == 1
+        assert all(width_of(row) <= size[0] for row in pane.visible_lines(*pane.size))
+
+    drive(Debugger(model, inputs), script, size=size)
+
+
+def test_a_model_without_loops_says_what_it_has(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    net.result(net.apply("Log", net.apply("Abs", x)), "out")
+
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        shown = driven.text("overview")
+        assert "no loop" in shown and "2 operations" in shown and "Inf in 1 of 3" in shown
+        for key in ("down", "right", "tab", "plus", "v", "enter"):
+            await driven.press(key)
+        assert not driven.app._faults
+
+    drive(debugger_of(tmp_path, net, np.array([1, 0, 2], np.float32)), script, size=(120, 40))
+
+
+def test_enter_on_a_slice_goes_to_the_beginning_of_its_iteration() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        card = pane.cards[0]
+        place = next(k for k, line in enumerate(card.lines) if line.name == "token")
+        while pane.at.line != place:
+            await driven.press("down")
+        await driven.press("home", "right_square_bracket", "right_square_bracket", "enter")
+        assert driven.state.iteration == 2 and driven.state.frame is not None and driven.state.frame.last == -1
+
+    drive("rwkv_overflow", script, size=(160, 48))
