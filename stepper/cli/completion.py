@@ -134,7 +134,7 @@ def _addresses(prefix: str, parsed_args: Any, **_asked: Any) -> Iterable[str]:
 
 def _breaks(prefix: str, parsed_args: Any, **_asked: Any) -> Iterable[str]:
     """Complete the words of `break`, and names of operations."""
-    from stepper.debug.breakpoints.kinds import kinds  # with numpy
+    from stepper.debug.breakpoints.data_breakpoints import kinds  # with numpy
 
     return (*kinds(), *_in_model(parsed_args, _layers))
 

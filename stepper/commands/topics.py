@@ -62,7 +62,7 @@ _TOPICS: Final = {
 @cache
 def topics() -> Mapping[str, Topic]:
     """Return all topics by name; those who only run a model load no kinds of breakpoints."""
-    from stepper.debug.breakpoints.kinds import kinds
+    from stepper.debug.breakpoints.data_breakpoints import kinds
 
     rows = [(f"break {one.shown}", one.meaning) for one in kinds().values()]
     breaks = _TOPICS["breaks"]

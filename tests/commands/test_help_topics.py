@@ -9,7 +9,7 @@ import pytest
 from stepper.commands import Interpreter
 from stepper.commands.topics import topics
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
+from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.query.address_syntax import parse_address
 from stepper.query.expression_syntax import FUNCTION_NAMES

@@ -63,7 +63,7 @@ class BreakDescription(Struct, frozen=True):
         if self.kind is BreakKind.LOG:
             parts = [self.text, f'"{self.line}"', condition]
         else:
-            from stepper.debug.breakpoints.kinds import data_breakpoint
+            from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
 
             is_expression = self.kind is BreakKind.WHEN and data_breakpoint(self.text) is None
             parts = [f"when {self.text}" if is_expression else self.text, condition]

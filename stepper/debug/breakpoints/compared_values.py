@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check, closed, is_body, iteration_in, plan_of
+from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops
 from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.breakpoints.kinds import Checks, DataBreakpoint, Setting, checks_of_loops
 from stepper.debug.breakpoints.targets import loop_body, value_place
 from stepper.debug.causes.cause import Carried, Cause, Location
 from stepper.debug.causes.locations import carried_of, location_of

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Expected
 from stepper.debug.breakpoints.checks import BEGUN, Causes, Check, closed, is_body, iteration_in
 from stepper.debug.breakpoints.conditions import Condition, condition_at, conditions_of
+from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.breakpoints.kinds import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.breakpoints.logpoints import LogLine
 from stepper.debug.breakpoints.targets import BreakpointPlace, operations_of, places, value_place
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
-from stepper.debug.breakpoints.kinds import data_breakpoint
+from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
 from stepper.errors import UsageError
 
 _ONCE: Final = re.compile(r"(.*\S)\s+once")

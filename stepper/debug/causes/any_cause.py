@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import convert
 from msgspec.structs import fields
 
-from stepper.debug.breakpoints.kinds import kinds
+from stepper.debug.breakpoints.data_breakpoints import kinds
 from stepper.debug.causes.cause import NON_FINITE, Cause
 
 kinds()  # a cause is defined where its kind is

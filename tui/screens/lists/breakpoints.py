@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.breakpoints.checks import place_text
-from stepper.debug.breakpoints.kinds import data_breakpoint, kinds
+from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds
 from stepper.debug.inspection.run_views import BreakView
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane

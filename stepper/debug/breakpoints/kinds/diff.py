@@ -13,7 +13,7 @@ import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check
 from stepper.debug.breakpoints.compared_values import Compared, compared, distance
-from stepper.debug.breakpoints.kinds import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
 from stepper.debug.breakpoints.kinds.changes import came_or_went
 from stepper.debug.breakpoints.targets import loop_body, value_place
 from stepper.debug.causes.cause import Carried, Cause, ValueChange

@@ -7,8 +7,8 @@ from typing import Literal
 
 from stepper.debug.breakpoints.checks import Causes, Check, closed, iteration_in
 from stepper.debug.breakpoints.compared_values import carried_entries, same
+from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops, kind
 from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.breakpoints.kinds import Checks, DataBreakpoint, Setting, checks_of_loops, kind
 from stepper.debug.causes.cause import Carried, Cause, TensorBrief
 from stepper.debug.causes.locations import brief_of, carried_of, location_of
 from stepper.debug.causes.texts import Words, carried_text, where, words

@@ -1,0 +1,91 @@
+"""The command line: `stepper SUBCOMMAND MODEL [options]`. Thin: parses, calls, prints.
+
+Data goes to stdout, messages to stderr; the exit codes are those of stepper.errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+from stepper.cli.parser import parsed
+from stepper.collector import collector_off
+from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    if "_ARGCOMPLETE" in os.environ and arguments is None:  # a shell asks how the line may go on
+        import_module("stepper.cli.completion").answer()
+    _prepare_streams()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        options = parsed(words)
+        # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
+        # limits are set there.
+        with collector_off():
+            execute = import_module(f"stepper.cli.commands.{options.command}").execute
+        code: int = contextvars.copy_context().run(execute, options)
+        sys.stdout.flush()
+    except StepperError as error:
+        return _failed(words, str(error), error.exit_code, error)
+    except KeyboardInterrupt as interrupt:
+        return _failed(words, str(interrupt) or "interrupted", INTERRUPTED, "interrupted")
+    except MemoryError as error:
+        return _failed(words, f"out of memory: {error}", LimitReached.exit_code, "memory")
+    except BrokenPipeError:
+        _abandon_stdout()  # the reader of our output went away
+        return 0
+    except OSError as error:
+        _abandon_stdout()
+        print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return UsageError.exit_code
+    return code
+
+
+def _failed(words: Sequence[str], message: str, code: int, error: StepperError | str) -> int:
+    """Say what went wrong on stderr, and as an object on stdout where the answer was to be JSON; the exit code.
+
+    `error` is the word for what is not a StepperError. The commands of a script have answered with theirs already.
+    """
+    print(f"stepper: {message}", file=sys.stderr)
+    if _answers_in_json(words):
+        from stepper.cli.values import error_data, failure_data, print_json
+
+        if not isinstance(error, StepperError):
+            print_json({"error": failure_data(error, message, code)}, in_a_line="debug" in words[:1])
+        elif not error.answered:
+            print_json({"error": error_data(error)}, in_a_line="debug" in words[:1])
+    return code
+
+
+def _answers_in_json(words: Sequence[str]) -> bool:
+    """True if JSON was to go to stdout; `--as json` writes it there unless a file is named."""
+    if "--json" in words:
+        return True
+    pairs = list(pairwise(words))
+    is_json = ("--as", "json") in pairs or "--as=json" in words
+    return is_json and (("-o", "-") in pairs or not any(word.startswith("-o") for word in words))
+
+
+def _prepare_streams() -> None:
+    """Have both streams, also where the caller closed them, and let no character that they lack end the program."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until the program ends
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _abandon_stdout() -> None:
+    """Send what is left in the buffer of stdout nowhere, so that it is not flushed at exit."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
