@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from time import perf_counter
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from textual import events
@@ -41,10 +42,14 @@ from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import RunOverview, ShowOverview
 
-SECONDS: float = 2.0
+SECONDS = 2.0
 """Seconds for which the run of the overview goes on by itself."""
-MEMORY: int = 2**29
+MEMORY = 2**29
 """Bytes that it may keep by itself."""
+
+
+_SHARE: Final = 20
+"""A picture of a run under way is drawn again after so many times as long as the last one took."""
 
 
 class OverviewGrew(Message):
@@ -81,6 +86,7 @@ class OverviewPane(Pane):
         self._cards: list[Card] = []
         self._at = Place(0, 0, 0, 0)
         self._is_placed = False
+        self._due = 0.0
         self._follows = False
         self._asked = False
         self._unfolded: set[int] = set()
@@ -127,9 +133,12 @@ class OverviewPane(Pane):
 
     def on_overview_grew(self, message: OverviewGrew) -> None:
         """More is known."""
-        if self._asked:
+        began = perf_counter()
+        if self._asked and (began >= self._due or message.overview.state is not RunState.RUNNING):
             self._take(message.overview)
             self.changed()
+            now = perf_counter()
+            self._due = now + _SHARE * (now - began)
 
     def _take(self, overview: Overview, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
-from stepper.debug.labels import label_of
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Birth,
@@ -166,7 +165,7 @@ def _operand(one: VerdictOperand, labels: Mapping[int, tuple[str, ...]]) -> str:
     name = _operand_name(one)
     text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
     words = () if one.carried is None else labels.get(one.carried.id, ())
-    label = f" '{printable(label_of(words, float(one.value)))}'" if words and isinstance(one.value, int) else ""
+    label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
     return f"{name} = {text}{label}"
 
 
@@ -289,7 +288,7 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row
     if overview.failure is not None:
         return [[head, (overview.failure.type, "bad"), (f" {printable(overview.failure.message)}", "")]]
     if overview.births:
-        return _births(overview.births, head, short=short)
+        return _births(overview.births, overview.outputs, head, short=short)
     row: Row = [head]
     still = [cell for card in cards for cell in _unchanged(card)]
     if still and short:
@@ -332,7 +331,7 @@ def _unchanged(card: Card) -> Row:
     ]
 
 
-def _births(births: Sequence[Birth], head: Cell, *, short: bool) -> list[Row]:
+def _births(births: Sequence[Birth], outputs: Sequence[ModelPortFacts], head: Cell, *, short: bool) -> list[Row]:
     row: Row = [head]
     for place, birth in enumerate(births[:3]):
         cause, layer = birth.cause, birth.cause.location.operation
@@ -344,6 +343,8 @@ def _births(births: Sequence[Birth], head: Cell, *, short: bool) -> list[Row]:
         row.append((f" {element_text(cause.element)}" + (f" ({cause.arithmetic})" if cause.arithmetic else ""), "dim"))
     if len(births) > 3:
         row.append((f"  … {len(births) - 3} more", "dim"))
+    spoilt = [f"{port.nan + port.infinite} in {printable(port.name)}" for port in outputs if port.nan or port.infinite]
+    row.append((f"  →  {', '.join(spoilt[:3])}" if spoilt else "", "dim"))
     if short:
         return [row]
     operands = [one for one in births[0].cause.operands if one.value is not None]
@@ -362,8 +363,7 @@ def _births(births: Sequence[Birth], head: Cell, *, short: bool) -> list[Row]:
 def value_lines(line: Line, history: ValueHistory, values: Array, previous: Array | None) -> list[Row]:
     """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change."""
     if line.labels or values.size == 1:
-        label = f"  '{printable(label_of(line.labels, float(values[0])))}'" if line.labels else ""
-        return [[(number(float(values[0]), 9), ""), (label, "strong")]]
+        return [[(number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
     bad = ~np.isfinite(values)
     unit = "" if history.is_whole else " buckets"
     if bad.any():
@@ -432,6 +432,5 @@ def _plural(word: str, count: int) -> str:
 
 def labels_in(line: Line, values: Array) -> str:
     """Return the labels of whole numbers, for the value at the cursor."""
-    if not line.labels:
-        return ""
-    return "  " + " ".join(f"'{printable(label_of(line.labels, float(one)))}'" for one in values[:8].tolist())
+    named = [f"'{printable(line.labels[int(one)])}'" for one in values[:8].tolist() if 0 <= one < len(line.labels)]
+    return "".join(["  ", *named]) if named else ""

@@ -298,3 +298,16 @@ def test_enter_on_a_slice_goes_to_the_beginning_of_its_iteration() -> None:
         assert driven.state.iteration == 2 and driven.state.frame is not None and driven.state.frame.last == -1
 
     drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_whole_numbers_with_labels_are_read_as_words() -> None:
+    vocabulary = SAMPLES / "date_normaliser" / "vocab.json"
+
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        words = cells(driven, "tok").split()
+        assert words[4:14] == list("2026-11-20") and "so NotEqual(tok, 12) is false" in driven.text("overview")
+        await driven.press("up", "up", "home")
+        assert "'2'" in driven.text("overview").splitlines()[-1]
+
+    drive("date_normaliser", script, size=(160, 48), lines=(f'labels tok.13 "{vocabulary}" output',))
