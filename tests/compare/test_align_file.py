@@ -25,7 +25,7 @@ def test_lines_and_json_say_the_same(text: str, tmp_path: Path) -> None:
         (b"ours = theirs\nnothing\n", "line 2"),
         (b"= x", "line 1"),
         (b'{"a": 1}', "object of names"),
-        (b"{", "no JSON"),
+        (b"{", "not valid JSON"),
         (b"\xff\xfe", "UTF-8"),
         (None, "cannot be read"),
     ],
