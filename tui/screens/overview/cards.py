@@ -220,7 +220,7 @@ def _drawn(
 ) -> Line:
     runs = [one for run in card.runs if (one := run.values[line.row]) is not None]
     if history.shape_changes:
-        line = line._replace(glyph="~", shape="largest")
+        line = line._replace(glyph="~", shape="max")
     size = int(np.prod(history.shape, dtype=np.int64))
     if history.type == "boolean":
         return line._replace(form=Form.TRUTH if size == 1 else Form.PICTURE)

@@ -518,7 +518,9 @@ class OverviewPane(Pane):
         if shown.has_ending:
             labels = {card.facts.rows[line.row].inner.id: line.labels for line in card.lines if line.labels}
             run = self._at.run if is_on else shown.runs[-1] if shown.runs else 0
-            ended = words.ended(card, overview, run, labels, room=width - 2 - len(pad))
+            which = words.which_run(card, run) if len(shown.runs) == 1 else []
+            room = width - 2 - len(pad) - width_of(which)
+            ended = [*which, *words.ended(card, overview, run, labels, room=room)]
             found.append(_PageLine([(f" {pad}", ""), *_cut(ended, width - 2 - len(pad))], place))
         if shown.has_ruler:
             found.append(self._ruler(shown, share.label, area, share.value))

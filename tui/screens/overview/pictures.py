@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from rich.style import Style
 from textual.color import Color
 
@@ -97,14 +98,12 @@ SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind
 
 
 def row_scale(histories: Sequence[ValueHistory], way: str, kind: ScaleKind | None) -> Scale:
-    """Return the scale of a row over all of its runs, with what entered."""
-    numbers = [np.zeros(0)]
-    for history in histories:
-        statistic = {"mean": 1, "rms": 2}.get(way, 0)
-        numbers.append(np.ravel(history.numbers[0 if history.is_whole else statistic]).astype(np.float64))
-        came = entered(history, way)
-        numbers += [] if came is None else [np.ravel(came).astype(np.float64)]
-    return scale_of(np.concatenate(numbers), kind)
+    """Return the scale of a row over all of its runs; what entered has only its sign in it, as it may be far off."""
+    statistic = {"mean": 1, "rms": 2}.get(way, 0)
+    numbers = [one.numbers[0 if one.is_whole else statistic] for one in histories]
+    found = scale_of(np.concatenate([np.zeros(0), *(np.ravel(one).astype(np.float64) for one in numbers)]), kind)
+    came = (entered(one, way) for one in histories)
+    return replace(found, signed=found.signed or any(one is not None and bool((one < 0).any()) for one in came))
 
 
 def reduced(numbers: Array, count: int, way: str) -> Array:

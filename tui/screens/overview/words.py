@@ -116,6 +116,16 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
     return told
 
 
+def which_run(card: Card, run: int) -> Row:
+    """Return which run of a loop is shown where it is one of several, and in which iterations of those around it."""
+    if card.facts.runs < 2 or run >= len(card.runs):
+        return []
+    activation = card.runs[run]
+    around = ", ".join(f"@{one:,}" for one in activation.outer)
+    where = f" ({around})" if around else ""
+    return [(f"run {activation.number + 1:,} of {card.facts.runs:,}{where}", "accent"), ("   ", "")]
+
+
 def _limit_words(facts: LoopFacts, ending: Ending, run: ActivationFacts) -> Row:
     if ending.reason is EndReason.SLICES:
         inputs = ", ".join(map(str, facts.control.slices_of))
@@ -194,7 +204,8 @@ def before(overview: Overview, room: int, *, short: bool) -> Row:
     for place, port in enumerate(overview.inputs):
         part = _port(port, max(min(60, room - 56), 12))
         if place and width_of(row) + width_of(part) > room - 48:
-            row.append((f"{_BETWEEN[0]}{len(overview.inputs) - place} more inputs", "dim"))
+            more = len(overview.inputs) - place
+            row.append((f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim"))
             break
         row += [*([_BETWEEN] if place else []), *part]
     loops = sum(one.parent is None for one in overview.loops)

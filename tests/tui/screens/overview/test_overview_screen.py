@@ -12,6 +12,7 @@ import stepper
 from stepper.commands.movement import go_to
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
+from stepper.debug.overview.histories import ValueHistory
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
@@ -22,6 +23,7 @@ from tui.paint.rows import width_of
 from tui.screens.overview import pane as overview_pane
 from tui.screens.overview.cards import Form
 from tui.screens.overview.pane import OverviewPane
+from tui.screens.overview.pictures import row_scale
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (160, 48), (200, 60)], ids=str)
@@ -266,6 +268,8 @@ def test_of_many_inner_runs_one_is_shown(tmp_path: Path, size: tuple[int, int]) 
         assert "in 100 runs" in driven.text("overview")
         await driven.press("tab", "left_square_bracket", "left_square_bracket", "left_square_bracket")
         assert not driven.app._faults and pane.cards[pane.at.card].facts.depth == 1
+        run = pane.cards[pane.at.card].runs[pane.at.run]
+        assert f"run {run.number + 1} of 100 (@{run.outer[0]})" in driven.text("overview")
         assert all(width_of(row) <= size[0] for row in pane.visible_lines(*pane.size))
 
     drive(Debugger(model, inputs), script, size=size)
@@ -311,3 +315,26 @@ def test_whole_numbers_with_labels_are_read_as_words() -> None:
         assert "'2'" in driven.text("overview").splitlines()[-1]
 
     drive("date_normaliser", script, size=(160, 48), lines=(f'labels tok.13 "{vocabulary}" output',))
+
+
+def test_a_double_click_goes_there() -> None:
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        lines = driven.text("overview").splitlines()
+        y = next(k for k, line in enumerate(lines) if line.strip().startswith("iteration"))
+        x = lines[y].index(" 4 ") + 1
+        await driven.pilot.click("#overview", offset=(x, y + 5), times=2)
+        await driven.settle()
+        assert driven.app.front.view_name == "" and driven.state.iteration == 4
+
+    drive("date_normaliser", script, size=(160, 48))
+
+
+def test_what_entered_from_far_off_hides_nothing() -> None:
+    numbers = np.array([[-1.0, -2.0], [-3.0, -4.0]])
+    spans = np.array([[0, 1], [1, 2]])
+    history = ValueHistory("f32", (2,), 2, True, spans, numbers[None], np.array([[0.0, -1e9]]))
+    scale = row_scale([history], "mean", None)
+    assert scale.full == 4 and scale.signed
+    only_entered = ValueHistory("f32", (2,), 2, True, spans, -numbers[None], np.array([[0.0, -1e9]]))
+    assert row_scale([only_entered], "mean", None).signed
