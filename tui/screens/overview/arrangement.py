@@ -10,7 +10,7 @@ from stepper.debug.overview.histories import ValueHistory
 from tui.screens.overview.axis import ENTERED, Axis, nested, plain
 from tui.screens.overview.cards import Card, Form, Line, parent_loop
 from tui.screens.overview.heights import Want, heights
-from tui.screens.overview.pictures import first_bad, height_wanted
+from tui.screens.overview.pictures import first_bad, form_on, height_wanted
 from tui.screens.overview.words import limit_of
 
 LOW: Final = 28
@@ -214,14 +214,13 @@ def _histories(card: Card, line: Line) -> list[ValueHistory]:
 
 
 def _want(card: Card, place: int, shown: Shown, at: Place, taller: int) -> Want:
-    line = card.lines[place]
-    if line.form not in (Form.PICTURE, Form.BARS):
+    line, histories = card.lines[place], _histories(card, card.lines[place])
+    form = form_on(line, histories, shown.axes[0])
+    if form not in (Form.PICTURE, Form.BARS):
         return Want(1)
-    histories = _histories(card, line)
-    columns = sum(len(axis.slots) for axis in shown.axes)
     return Want(
-        height_wanted(line, histories, columns),
-        line.form is Form.PICTURE,
+        height_wanted(form, histories, sum(len(axis.slots) for axis in shown.axes)),
+        form is Form.PICTURE,
         False,
         any(first_bad(one) is not None for one in histories),
         (shown.place, place) == (at.card, at.line),

@@ -28,7 +28,7 @@ from tui.screens.overview.pictures import (
     bar_row_scale,
     bars,
     first_bad,
-    fits_as_numbers,
+    form_on,
     laid,
     picture,
     put_rails,
@@ -175,7 +175,12 @@ class OverviewPane(Pane):
         return self.state.iteration if run < len(card.runs) and card.runs[run].outer == outer else None
 
     def _picture(self, card: Card) -> int:
-        return next((k for k, line in enumerate(card.lines) if line.form is Form.PICTURE), 0)
+        """Return the first row that is a picture, else the first one of numbers."""
+        for forms in ((Form.PICTURE,), (Form.BARS, Form.NUMBERS)):
+            for k, line in enumerate(card.lines):
+                if line.form in forms:
+                    return k
+        return 0
 
     def _findings(self) -> list[Place]:
         """Return the rows in which NaN or Inf appears, in time."""
@@ -652,9 +657,7 @@ class OverviewPane(Pane):
     ) -> tuple[list[list[Strip]], str, str]:
         card, small = shown.card, self.size.width < 100
         histories = [one for run in range(len(card.runs)) if (one := card.history(line, run)) is not None]
-        form = line.form
-        if form is Form.NUMBERS and not fits_as_numbers(line, histories, shown.axes[0]):
-            form = Form.BARS
+        form = form_on(line, histories, shown.axes[0])
         scale = row_scale(histories, way, how)
         bar_scale = bar_row_scale(histories, how)
         found: list[list[Strip]] = [[] for _ in range(height)]

@@ -27,6 +27,7 @@ Cells = list[tuple[str, Token]]
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _NUMBERED: Final = 6
 """Cells of a slot from which on whole lines have the number itself."""
+_DIGITS: Final = 6
 _GRAIN: Final = 64
 _RAILED: Final = 5
 """Cells of a slot from which on rails fit beside the picture."""
@@ -189,7 +190,7 @@ def _picture_cell(cell: _Cell, palette: Palette, *, is_whole: bool, has_number: 
         token: Token = ("bad" if bad else "") if palette.look.ascii else palette.on(top, bold=bool(bad))
         return [(start, f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token)]
     if has_number and not bad:
-        text = fitting_number(cell.numbers[0], width - 1)
+        text = fitting_number(cell.numbers[0], min(width - 1, _DIGITS))
         return [(start, f"{text:>{(width + 5) // 2}}".ljust(width)[:width], palette.on(top))]
     low = colours[-1] if len(colours) > 1 or is_whole else palette.background
     found: list[Strip] = [(start, (" " if top == low else "▀") * width, palette.pair(top, low))]
@@ -265,17 +266,15 @@ def truth(history: ValueHistory | None, run: ActivationFacts, axis: Axis) -> lis
     return found
 
 
-def fits_as_numbers(line: Line, histories: Sequence[ValueHistory], axis: Axis) -> bool:
-    """True if whole numbers, or their labels, have room in the slots."""
-    if not axis.slots:
-        return True
+def form_on(line: Line, histories: Sequence[ValueHistory], axis: Axis) -> Form:
+    """Return how a row is drawn on an axis: whole numbers, or their labels, that have no room in the slots are bars."""
+    if line.form is not Form.NUMBERS or not axis.slots:
+        return line.form
     if line.labels:
-        return not any(slot.is_bin for slot in axis.slots)
-    longest = max(
-        (len(str(int(one))) for history in histories for one in (history.numbers.min(), history.numbers.max())),
-        default=1,
-    )
-    return longest < axis.slots[0].width
+        return Form.BARS if any(slot.is_bin for slot in axis.slots) else Form.NUMBERS
+    ends = (int(one) for history in histories for one in (history.numbers.min(), history.numbers.max()))
+    longest = max((len(str(one)) for one in ends), default=1)
+    return Form.NUMBERS if longest < axis.slots[0].width else Form.BARS
 
 
 def texts(line: Line, history: ValueHistory, axis: Axis) -> list[Strip]:
@@ -302,11 +301,11 @@ def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:
     return [(axis.entered, "in", "dim"), *marks]
 
 
-def height_wanted(line: Line, histories: Sequence[ValueHistory], columns: int) -> int:
+def height_wanted(form: Form, histories: Sequence[ValueHistory], columns: int) -> int:
     """Return how many lines, or halves, a row could use."""
-    if line.form is Form.PICTURE:
+    if form is Form.PICTURE:
         return max((one.elements for one in histories), default=1)
-    if line.form is Form.BARS:
+    if form is Form.BARS:
         return 6 if columns > 20 else 2
     return 1
 
