@@ -300,7 +300,7 @@ def typed(type: str, dtype: Any) -> Callable[[], Graph]:
         ("state@0", 1, "names an iteration"),
         ("more", 1, "has no value here"),
         ("nothing_like_it", 1, "there is nothing called"),
-        ("state", "text", "no tensor of numbers"),
+        ("state", "text", "can only be set to numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_changes(
