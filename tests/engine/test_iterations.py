@@ -155,7 +155,7 @@ def test_the_seeds_have_what_matters(tmp_path: Path) -> None:
     """Without loops of each of these ends the tests above would say nothing."""
     ends = [finished(machine_of(straight_loop(seed), tmp_path), Every.END)[0] for seed in SEEDS]
     for text, least in {
-        "wants more than 7": 5,
+        "needs more than 7": 5,
         "the body's condition has shape [2]": 5,
         "has no slice": 3,
         "> Reshape 'fails'": 5,
