@@ -221,7 +221,6 @@ def _want(card: Card, place: int, shown: Shown, at: Place, taller: int) -> Want:
     return Want(
         height_wanted(form, histories, sum(len(axis.slots) for axis in shown.axes)),
         form is Form.PICTURE,
-        False,
         any(first_bad(one) is not None for one in histories),
         (shown.place, place) == (at.card, at.line),
         taller,

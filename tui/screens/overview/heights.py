@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 
 class Want(NamedTuple):
-    """A row as its height sees it: numbers a column, whether they are a picture with labels, or have NaN or Inf.
+    """A row as its height sees it: numbers a column, whether they are a picture, or have NaN or Inf.
 
     `taller` are the lines that were asked for beside.
     """
 
     size: int
     is_picture: bool = True
-    is_labelled: bool = False
     is_bad: bool = False
     is_selected: bool = False
     taller: int = 0
@@ -23,9 +22,9 @@ class Want(NamedTuple):
 def heights(wants: Sequence[Want], room: int, *, tall: bool = True, plain: bool = False) -> tuple[list[int], int]:
     """Return how many lines each row has, of so many in all, and how many are left.
 
-    Each has one. Then, while all rows of one size can have it, in this order: labelled pictures a half line an element,
-    two lines, four, labelled ones whole lines, half lines for all elements (at most 8, if `tall` 16), whole lines for 8
-    and for 16 elements. What is left goes to rows with NaN or Inf. `plain`: a line an element, never a half.
+    Each has one. Then, while all rows of one size can have it, in this order: two lines, four, half lines for all
+    elements (at most 8, if `tall` 16), whole lines for 8 and for 16 elements. What is left goes to rows with NaN or
+    Inf, then to the selected one. `plain`: a line an element, never a half.
     """
     found = [1] * len(wants)
     room -= len(found)
@@ -35,10 +34,8 @@ def heights(wants: Sequence[Want], room: int, *, tall: bool = True, plain: bool 
         return min(lines, 16 if tall and one.size > 16 else 8) if one.is_picture else min(2, one.size)
 
     goals = (
-        lambda one: (one.size if plain else -(-one.size // 2)) if one.is_labelled and one.size <= 32 else 0,
         lambda one: min(2, half(one)),
         lambda one: min(4, half(one)),
-        lambda one: one.size if one.is_labelled and one.size <= 16 else 0,
         half,
         lambda one: one.size if one.size <= 8 else 0,
         lambda one: one.size if one.size <= 16 else 0,

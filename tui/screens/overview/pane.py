@@ -96,7 +96,6 @@ class OverviewPane(Pane):
         self._drawn: dict[object, tuple[list[list[Strip]], str, str]] = {}
         self._palette: Palette | None = None
         self._shown: list[Shown] = []
-        self._page: list[_PageLine] = []
         self._visible: list[_PageLine] = []
 
     # --- what is known -------------------------------------------------------------------------------------------
