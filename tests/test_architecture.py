@@ -125,3 +125,36 @@ def test_asking_for_help_loads_no_numpy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_no_class_name_occurs_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_docstrings_begin_as_those_of_python_do() -> None:
+    found = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                if text.startswith(("What ", "Whether ")):
+                    found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert found == []
+
+
+CATALOGUES = {"stepper/ops", "stepper/engine"}
+"""A file for each family of operations, and for each part of the semantics."""
+
+
+def test_a_folder_is_a_table_of_contents() -> None:
+    folders: dict[str, int] = {}
+    for path in sources():
+        if path.name != "__init__.py":
+            folder = path.parent.relative_to(ROOT).as_posix()
+            folders[folder] = folders.get(folder, 0) + 1
+    assert {folder: count for folder, count in folders.items() if count > 15 and folder not in CATALOGUES} == {}

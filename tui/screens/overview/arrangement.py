@@ -72,7 +72,7 @@ class Shown(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """What was asked for: cards that are unfolded, and further lines by (card, row)."""
+    """Choices of the user: cards that are unfolded, and further lines by (card, row)."""
 
     unfolded: Collection[int] = ()
     taller: Mapping[tuple[int, int], int] = {}

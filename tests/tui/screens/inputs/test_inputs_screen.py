@@ -147,7 +147,7 @@ def test_a_literal_of_too_few_brackets_is_offered_with_more(model: Model) -> Non
         ("input nothing zeros", "no input 'nothing'"),
         ("input h0", "expected a name and a value"),
         ("dim Z 3", "no open dimension 'Z'"),
-        ("dim T x", "no size"),
+        ("dim T x", "not a size"),
         ("dim T", "expected a letter and a size"),
         ("start", "not ready: tokens, h0, mask, memory"),
         ("next", "choose its inputs"),
