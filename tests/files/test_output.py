@@ -313,7 +313,7 @@ WRITERS = {
     "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
-    "stepper/cli/__init__.py": "the null device in place of a stream that is closed",
+    "stepper/cli/program.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",
 }
@@ -343,4 +343,4 @@ def test_nothing_else_opens_files_for_writing() -> None:
         if not any(str(path.relative_to(ROOT)).startswith(allowed) for allowed in WRITERS)
         for line in writing_calls(path)
     }
-    assert not found, f"write with stepper.files.output.Target: {sorted(found)}"
+    assert not found, f"write with stepper.files.output.OutputFile: {sorted(found)}"
