@@ -6,7 +6,7 @@ screen, notebooks and figures draw the same picture of the same numbers.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Final
 
 import numpy as np
@@ -28,14 +28,18 @@ _SPAN: Final = 1000.0
 _FEW: Final = 50
 
 
-class PictureKind(StrEnum):
-    """How a value is drawn over the iterations."""
+class Form(Enum):
+    """How a value is drawn over the iterations.
 
-    TRUTH = "truth"
-    LABELS = "labels"
-    BARS = "bars"
-    ELEMENTS = "elements"
-    BUCKETS = "buckets"
+    WORDS: it is said; TRUTH: T and F; NUMBERS: whole numbers, or the words for them; BARS: one number a column;
+    PICTURE: a column of shades.
+    """
+
+    WORDS = auto()
+    TRUTH = auto()
+    NUMBERS = auto()
+    BARS = auto()
+    PICTURE = auto()
 
 
 class ScaleKind(StrEnum):
@@ -66,16 +70,13 @@ class BarScale(Struct, frozen=True):
     log: bool
 
 
-def picture_kind(type: str, size: int, *, most: int = 64, labelled: bool = False) -> PictureKind:
-    """Return what suits a value of an element type ("boolean", "i64", "f32", ...) of so many elements.
-
-    `most` are the elements of which each gets a row of its own, `labelled` whole numbers are names.
-    """
-    if size == 1:
-        if type == "boolean":
-            return PictureKind.TRUTH
-        return PictureKind.LABELS if labelled else PictureKind.BARS
-    return PictureKind.ELEMENTS if size <= most else PictureKind.BUCKETS
+def form_of(type: str, size: int) -> Form:
+    """Return what suits a value of an element type ("boolean", "i64", "f32", ...) of so many elements."""
+    if not size:
+        return Form.WORDS
+    if size > 1:
+        return Form.PICTURE
+    return Form.TRUTH if type == "boolean" else Form.NUMBERS if type[0] in "iu" else Form.BARS
 
 
 # --- shades ---------------------------------------------------------------------------------------------------------

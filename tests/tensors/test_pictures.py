@@ -9,14 +9,14 @@ import pytest
 
 from stepper.tensors.pictures import (
     BarScale,
-    PictureKind,
+    Form,
     Scale,
     ScaleKind,
     bar_scale,
     digits,
+    form_of,
     heights,
     letters,
-    picture_kind,
     scale_of,
     shades,
 )
@@ -25,11 +25,11 @@ RANDOM = np.random.default_rng(3)
 
 
 def test_the_kind_of_a_picture_follows_from_type_and_size() -> None:
-    assert picture_kind("boolean", 1) is PictureKind.TRUTH
-    assert picture_kind("i64", 1) is picture_kind("f32", 1) is PictureKind.BARS
-    assert picture_kind("i64", 1, labelled=True) is PictureKind.LABELS
-    assert picture_kind("f32", 64) is picture_kind("boolean", 2) is PictureKind.ELEMENTS
-    assert picture_kind("f32", 65) is PictureKind.BUCKETS
+    assert form_of("boolean", 1) is Form.TRUTH
+    assert form_of("i64", 1) is form_of("u8", 1) is Form.NUMBERS
+    assert form_of("f32", 1) is Form.BARS
+    assert form_of("f32", 64) is form_of("boolean", 2) is form_of("i64", 65) is Form.PICTURE
+    assert form_of("f32", 0) is Form.WORDS
 
 
 def test_full_shade_is_at_the_98th_percentile_and_zero_is_the_ground() -> None:

@@ -15,7 +15,6 @@ from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import constant_condition
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
-from stepper.debug.overview.histories import Capacity, HistoryRecorder, ValueHistory
 from stepper.debug.overview.verdicts import Verdicts
 from stepper.element_types import Array
 from stepper.engine.events import RunObserver, Taps
@@ -25,6 +24,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control
 from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
+from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16

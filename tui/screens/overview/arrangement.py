@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stepper.debug.overview.facts import Overview, RowKind, RunState
-from stepper.debug.overview.histories import ValueHistory
-from tui.screens.overview.axis import ENTERED, Axis, nested, plain
-from tui.screens.overview.cards import Card, Form, Line, parent_loop
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form
+from tui.paint.axis import ENTERED, Axis, nested, plain
+from tui.paint.pictures import first_bad, form_on, height_wanted
+from tui.screens.overview.cards import Card, Line, parent_loop
 from tui.screens.overview.heights import Want, heights
-from tui.screens.overview.pictures import first_bad, form_on, height_wanted
 from tui.screens.overview.words import limit_of
 
 LOW: Final = 28
@@ -215,7 +216,7 @@ def _histories(card: Card, line: Line) -> list[ValueHistory]:
 
 def _want(card: Card, place: int, shown: Shown, at: Place, taller: int) -> Want:
     line, histories = card.lines[place], _histories(card, card.lines[place])
-    form = form_on(line, histories, shown.axes[0])
+    form = form_on(line.form, line.labels, histories, shown.axes[0])
     if form not in (Form.PICTURE, Form.BARS):
         return Want(1)
     return Want(

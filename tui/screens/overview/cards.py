@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, auto
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, LoopFacts, Overview, Row, RowKind
-from stepper.debug.overview.histories import KeptStatistic, ValueHistory
-from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.query.address_resolution import MAIN, Target, address_of
 from stepper.query.address_syntax import Address, Level, Name, NameKind
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import shape_of
 from tui.theme import GLYPHS
@@ -36,16 +35,6 @@ _WITH_BODIES: Final = ("Loop", "TensorIterator", "If")
 """Types of which an output has no name of its own."""
 _ORDER: Final = {kind: place for place, kind in enumerate(RowKind)}
 _ORDER_OF_OUTPUTS: Final = {RowKind.LAST_VALUE: _ORDER[RowKind.CONCATENATED]}
-
-
-class Form(Enum):
-    """How a row is drawn."""
-
-    WORDS = auto()
-    TRUTH = auto()
-    NUMBERS = auto()
-    BARS = auto()
-    PICTURE = auto()
 
 
 class Line(NamedTuple):
@@ -221,22 +210,18 @@ def _drawn(
     runs = [one for run in card.runs if (one := run.values[line.row]) is not None]
     if history.shape_changes:
         line = line._replace(glyph="~", shape="max")
-    size = int(np.prod(history.shape, dtype=np.int64))
-    if history.type == "boolean":
-        return line._replace(form=Form.TRUTH if size == 1 else Form.PICTURE)
-    if not history.elements:
+    form = form_of(history.type, history.elements)
+    if form is Form.WORDS:
         return line._replace(words="no elements")
-    if history.elements > 1:
-        return line._replace(form=Form.PICTURE)
+    if form in (Form.PICTURE, Form.TRUTH):
+        return line._replace(form=form)
     if len(runs) == 1 and history.counter is not None:
         counter = history.counter
         second = counter.first + counter.step
         return line._replace(words=f"counts {counter.first:,}, {second:,}, … {counter.last:,}")
     if len(runs) == 1 and history.is_constant and history.count > 1 and not history.shape_changes:
         return line._replace(words=f"always {float(history.numbers[0, 0, 0]):g}")
-    if history.type[0] in "iu":
-        return line._replace(form=Form.NUMBERS, labels=_labels(card.program, row, labels))
-    return line._replace(form=Form.BARS)
+    return line._replace(form=form, labels=_labels(card.program, row, labels) if form is Form.NUMBERS else ())
 
 
 def _labels(program: Program | None, row: Row, labels: Mapping[tuple[int, int], tuple[str, ...]]) -> tuple[str, ...]:
@@ -275,21 +260,6 @@ def is_true_over(run: ActivationFacts, first: int, last: int) -> bool | None:
     if first >= run.iterations or run.condition is None:
         return None
     return run.condition if last >= run.iterations else True
-
-
-def column(history: ValueHistory, first: int, last: int, way: str) -> Array | None:
-    """Return the numbers of iterations [first, last), of buckets those of a statistic; None where none ran."""
-    statistic = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
-    return history.over(first, last, statistic)
-
-
-def entered(history: ValueHistory, way: str) -> Array | None:
-    """Return the numbers of what came in, in the form of a column; None where it has another one."""
-    known = history.entered
-    if known is None or known.shape[-1] != history.elements:
-        return None
-    place = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
-    return np.asarray(known[0 if history.is_whole or len(known) < 3 else place])
 
 
 # --- places ---------------------------------------------------------------------------------------------------------

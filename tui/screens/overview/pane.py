@@ -11,33 +11,30 @@ from textual import events
 from textual.message import Message
 
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
-from stepper.tensors.pictures import ScaleKind
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form, ScaleKind
+from tui.paint.axis import ENTERED, Axis
+from tui.paint.palette import Palette
 from tui.paint.pane import Host, Pane
+from tui.paint.pictures import (
+    SCALES,
+    WAYS,
+    RowPicture,
+    Strip,
+    column,
+    entered,
+    first_bad,
+    laid,
+    put_rails,
+    row_of,
+    ruler_strips,
+    truth,
+)
 from tui.paint.rows import Cell, Row, clip, overlaid, spread, width_of
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Place, Shown, Wishes, arranged, widths
-from tui.screens.overview.axis import ENTERED, Axis
-from tui.screens.overview.cards import Card, Form, Line, address, cards_of, column, entered, short_address
-from tui.screens.overview.pictures import (
-    SCALES,
-    WAYS,
-    Palette,
-    Strip,
-    bar_row_scale,
-    bars,
-    first_bad,
-    form_on,
-    laid,
-    picture,
-    put_rails,
-    row_of,
-    row_scale,
-    ruler_strips,
-    texts,
-    truth,
-)
+from tui.screens.overview.cards import Card, Line, address, cards_of, is_true_over, short_address
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import RunOverview, ShowOverview
@@ -656,31 +653,20 @@ class OverviewPane(Pane):
     ) -> tuple[list[list[Strip]], str, str]:
         card, small = shown.card, self.size.width < 100
         histories = [one for run in range(len(card.runs)) if (one := card.history(line, run)) is not None]
-        form = form_on(line, histories, shown.axes[0])
-        scale = row_scale(histories, way, how)
-        bar_scale = bar_row_scale(histories, how)
+        drawn = RowPicture(histories, shown.axes[0], line.form, line.labels, way, how)
         found: list[list[Strip]] = [[] for _ in range(height)]
         for run, axis in zip(shown.runs, shown.axes, strict=True):
             history = card.history(line, run)
             parts: list[list[Strip]] = []
-            if form is Form.TRUTH and card.runs:
-                parts = [truth(history, card.runs[run], axis)]
-            elif history is None:
-                continue
-            elif form is Form.PICTURE:
-                parts = picture(history, axis, height, scale, way, self.palette)
-            elif form is Form.BARS:
-                parts = bars(history, axis, height, bar_scale)
-            else:
-                parts = [texts(line, history, axis)]
+            if history is not None:
+                parts = drawn.lines(history, axis, height, self.palette)
+            elif drawn.form is Form.TRUTH and card.runs:
+                verdicts = [(slot, is_true_over(card.runs[run], slot.first, slot.last)) for slot in axis.slots]
+                parts = [truth(verdicts, rare=False)]
             for y, part in enumerate(parts[:height]):
                 found[y] += part
-        note = unit = ""
-        if height > 1 and form is Form.PICTURE:
-            note = words.scale_text(scale, small=small)
-            unit = self._unit(histories[0], height, way)
-        elif height > 1 and form is Form.BARS:
-            note = words.bar_scale_text(bar_scale, small=small)
+        note = drawn.note(small=small) if height > 1 else ""
+        unit = self._unit(histories[0], height, way) if height > 1 and drawn.form is Form.PICTURE else ""
         return found, note, unit
 
     def _unit(self, history: ValueHistory, height: int, way: str) -> str:

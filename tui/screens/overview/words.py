@@ -19,10 +19,9 @@ from stepper.debug.overview.facts import (
     RunState,
     VerdictOperand,
 )
-from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
-from stepper.tensors.pictures import BarScale, Scale, ScaleKind
+from stepper.tensors.histories import ValueHistory
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import Card, Line
@@ -397,17 +396,6 @@ def _place(place: int, history: ValueHistory) -> str:
     if not history.is_whole or int(np.prod(history.shape, dtype=np.int64)) != history.elements:
         return ""
     return f" at [{','.join(str(int(one)) for one in np.unravel_index(place, history.shape))}]"
-
-
-def scale_text(scale: Scale, *, small: bool) -> str:
-    """Return the scale of a row for its label."""
-    sign = "±" if scale.signed else "0–" if small else "0 to "
-    return f"{sign}{number(scale.full)}{' log' if scale.kind is ScaleKind.LOG else ''}"
-
-
-def bar_scale_text(scale: BarScale, *, small: bool) -> str:
-    """Return the scale of bars for their label."""
-    return f"{number(scale.low)}{'–' if small else ' to '}{number(scale.high)}{' log' if scale.log else ''}"
 
 
 def numbers_in(values: Array, room: int) -> str:

@@ -12,18 +12,18 @@ import stepper
 from stepper.commands.movement import go_to
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
-from stepper.debug.overview.histories import ValueHistory
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import recurrence
 from tests.models import Graph
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
+from tui.paint.pictures import row_scale
 from tui.paint.rows import width_of
 from tui.screens.overview import pane as overview_pane
-from tui.screens.overview.cards import Form
 from tui.screens.overview.pane import OverviewPane
-from tui.screens.overview.pictures import row_scale
 from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (160, 48), (200, 60)], ids=str)

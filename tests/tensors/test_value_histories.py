@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.overview.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory
 from stepper.element_types import Array
+from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory
 
 SMALL = Capacity(8, 4)
 

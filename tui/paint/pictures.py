@@ -1,25 +1,37 @@
-"""Rows of the overview as strips (column, text, token), and the painter that lays overlapping strips into cells."""
+"""Values over iterations as strips (column, text, token), and the painter that lays overlapping strips into cells.
+
+Pure functions: value, then shade, then cells. The screens say which values, on which axis, in how many lines.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from rich.style import Style
-from textual.color import Color
 
 from stepper.debug.labels import label_of
-from stepper.debug.overview.facts import ActivationFacts
-from stepper.debug.overview.histories import ValueHistory
 from stepper.element_types import Array
-from stepper.tensors.pictures import BarScale, Scale, ScaleKind, bar_scale, digits, heights, scale_of, shades
-from tui.paint.rows import Row, Token, cell_len, clip, printable
-from tui.screens.overview.axis import ENTERED, Axis, Slot, ruler
-from tui.screens.overview.cards import Form, Line, column, entered, is_true_over
-from tui.theme import GLYPHS, Look
+from stepper.tensors.histories import KeptStatistic, ValueHistory
+from stepper.tensors.pictures import (
+    BarScale,
+    Form,
+    Scale,
+    ScaleKind,
+    bar_scale,
+    digits,
+    form_of,
+    heights,
+    scale_of,
+    shades,
+)
+from tui.paint.axis import ENTERED, Axis, Slot, ruler
+from tui.paint.palette import Palette
+from tui.paint.rows import Row, Token, cell_len, clip, number, printable
+from tui.theme import GLYPHS
 
 Strip = tuple[int, str, Token]
 Cells = list[tuple[str, Token]]
@@ -28,60 +40,8 @@ _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _NUMBERED: Final = 6
 """Cells of a slot from which on whole lines have the number itself."""
 _DIGITS: Final = 6
-_GRAIN: Final = 64
 _RAILED: Final = 5
 """Cells of a slot from which on rails fit beside the picture."""
-
-
-class Palette:
-    """Colours of a theme for pictures; shades are kept."""
-
-    def __init__(self, colour: Callable[[str], Color], look: Look) -> None:
-        self.look = look
-        self.background = colour("background")
-        self.primary = colour("primary")
-        self._colour = colour
-        self._ground = self.background.blend(colour("foreground"), 0.07)
-        self._shades: dict[tuple[int, bool], Color] = {}
-        self._styles: dict[object, Style] = {}
-
-    def shade(self, level: float, *, is_signed: bool, is_first: bool = False) -> Color:
-        """Return the colour of a shade; of NaN and Inf that of errors, loud in the first column that has any."""
-        if not math.isfinite(level):
-            return self._colour("error") if is_first else self.background.blend(self._colour("error"), 0.38)
-        key = round(level * _GRAIN), is_signed
-        found = self._shades.get(key)
-        if found is None:
-            found = self._shades[key] = self._shaded(key[0] / _GRAIN, is_signed=is_signed)
-        return found
-
-    def _shaded(self, level: float, *, is_signed: bool) -> Color:
-        if is_signed:
-            return self._ground.blend(self._colour("warm" if level >= 0 else "cool"), abs(level) * 0.9)
-        middle, end = self._colour("secondary"), self._colour("foreground")
-        return self._ground.blend(middle, level / 0.7) if level < 0.7 else middle.blend(end, (level - 0.7) / 0.3 * 0.8)
-
-    def pair(self, top: Color, bottom: Color) -> Style:
-        """Return the style of an upper half block."""
-        key = top, bottom
-        if key not in self._styles:
-            self._styles[key] = Style(color=top.rich_color, bgcolor=bottom.rich_color)
-        return self._styles[key]
-
-    def on(self, ground: Color, *, bold: bool = False) -> Style:
-        """Return the style of text on a shade."""
-        key = ground, bold
-        if key not in self._styles:
-            ink = ground.get_contrast_text(0.85)
-            self._styles[key] = Style(color=(ground + ink).rich_color, bgcolor=ground.rich_color, bold=bold or None)
-        return self._styles[key]
-
-    def letter(self, *, is_first: bool) -> Style:
-        """Return the style of an N or I."""
-        error = self._colour("error")
-        ground = error if is_first else self.background.blend(error, 0.38)
-        ink = self.background if is_first else error
-        return Style(color=ink.rich_color, bgcolor=ground.rich_color, bold=is_first or None)
 
 
 # --- pictures of a row ----------------------------------------------------------------------------------------------
@@ -90,6 +50,21 @@ class Palette:
 def first_bad(history: ValueHistory) -> int | None:
     """Return the first iteration with a NaN or Inf."""
     return min((one for one in (history.first_nan, history.first_infinite) if one is not None), default=None)
+
+
+def column(history: ValueHistory, first: int, last: int, way: str) -> Array | None:
+    """Return the numbers of iterations [first, last), of buckets those of a statistic; None where none ran."""
+    statistic = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
+    return history.over(first, last, statistic)
+
+
+def entered(history: ValueHistory, way: str) -> Array | None:
+    """Return the numbers of what came in, in the form of a column; None where it has another one."""
+    known = history.entered
+    if known is None or known.shape[-1] != history.elements:
+        return None
+    place = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
+    return np.asarray(known[0 if history.is_whole or len(known) < 3 else place])
 
 
 WAYS: Final = ("mean", "largest", "rms")
@@ -131,8 +106,6 @@ def picture(
     scale: Scale,
     way: str,
     palette: Palette,
-    *,
-    words: Sequence[str] = (),
 ) -> list[list[Strip]]:
     """Return a value over the iterations as shades: a line an element where they fit, else a half line each."""
     plain = palette.look.plain
@@ -245,60 +218,110 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
     return lines
 
 
-def truth(history: ValueHistory | None, run: ActivationFacts, axis: Axis) -> list[Strip]:
-    """Return T and F over the iterations; the rarer one is bold: F of a condition, T of anything else."""
-    found: list[Strip] = []
-    for slot in axis.slots:
-        if history is None:
-            holds = is_true_over(run, slot.first, slot.last)
-        else:
-            numbers = column(history, slot.first, slot.last, "largest")
-            holds = None if numbers is None else bool(numbers[0])
-        if holds is not None:
-            is_rare = holds is not (history is None)
-            found.append(
-                (
-                    slot.start + (slot.width - 1) // 2,
-                    GLYPHS["true" if holds else "false"],
-                    "strong" if is_rare else "bar",
-                )
-            )
-    return found
+def truth(verdicts: Sequence[tuple[Slot, bool | None]], *, rare: bool) -> list[Strip]:
+    """Return T and F over the iterations; the `rare` one is bold."""
+    return [
+        (
+            slot.start + (slot.width - 1) // 2,
+            GLYPHS["true" if holds else "false"],
+            "strong" if holds is rare else "bar",
+        )
+        for slot, holds in verdicts
+        if holds is not None
+    ]
 
 
-def form_on(line: Line, histories: Sequence[ValueHistory], axis: Axis) -> Form:
+def verdicts_of(history: ValueHistory, axis: Axis) -> list[tuple[Slot, bool | None]]:
+    """Return a boolean in the slots; of many iterations it is true if any is."""
+    numbers = ((slot, column(history, slot.first, slot.last, "largest")) for slot in axis.slots)
+    return [(slot, None if found is None else bool(found[0])) for slot, found in numbers]
+
+
+def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistory], axis: Axis) -> Form:
     """Return how a row is drawn on an axis: whole numbers, or their labels, that have no room in the slots are bars."""
-    if line.form is not Form.NUMBERS or not axis.slots:
-        return line.form
-    if line.labels:
+    if form is not Form.NUMBERS or not axis.slots:
+        return form
+    if labels:
         return Form.BARS if any(slot.is_bin for slot in axis.slots) else Form.NUMBERS
     ends = (int(one) for history in histories for one in (history.numbers.min(), history.numbers.max()))
     longest = max((len(str(one)) for one in ends), default=1)
     return Form.NUMBERS if longest < axis.slots[0].width else Form.BARS
 
 
-def texts(line: Line, history: ValueHistory, axis: Axis) -> list[Strip]:
+def texts(labels: tuple[str, ...], history: ValueHistory, axis: Axis) -> list[Strip]:
     """Return whole numbers, or the words for them, over the iterations."""
     found: list[Strip] = []
     came = entered(history, "largest")
     if came is not None:
-        found.append((axis.entered, f"{_word(line, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
+        found.append((axis.entered, f"{_word(labels, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
     for slot in axis.slots:
         numbers = column(history, slot.first, slot.last, "largest")
         if numbers is not None:
-            text = clip(_word(line, numbers[0]), slot.width)
+            text = clip(_word(labels, numbers[0]), slot.width)
             found.append((slot.start + (slot.width - cell_len(text)) // 2, text, "strong"))
     return found
 
 
-def _word(line: Line, value: float) -> str:
-    return printable(label_of(line.labels, float(value))) if line.labels else str(int(value))
+def _word(labels: tuple[str, ...], value: float) -> str:
+    return printable(label_of(labels, float(value))) if labels else str(int(value))
 
 
 def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:
     """Return the numbers of the iterations, and the word over what entered."""
     marks: list[Strip] = [(one.column, one.text, "now" if one.is_cursor else "dim") for one in ruler(axis, cursor)]
     return [(axis.entered, "in", "dim"), *marks]
+
+
+class RowPicture:
+    """Values in one row of a screen: how they are drawn, and the scales that all of them share.
+
+    `form` is what suits them, `labels` are words for whole numbers, `way` is how several numbers become one, `kind` the
+    scale that was chosen (None: what suits the numbers). `axis` tells what there is room for.
+    """
+
+    def __init__(
+        self,
+        histories: Sequence[ValueHistory],
+        axis: Axis,
+        form: Form | None = None,
+        labels: tuple[str, ...] = (),
+        way: str = WAYS[0],
+        kind: ScaleKind | None = None,
+    ) -> None:
+        first = histories[0] if histories else None
+        suits = Form.WORDS if first is None else form_of(first.type, first.elements)
+        self.form = form_on(suits if form is None else form, labels, histories, axis)
+        self.labels, self.way = labels, way
+        self.scale = row_scale(histories, way, kind) if self.form is Form.PICTURE else None
+        self.bar_scale = bar_row_scale(histories, kind) if self.form is Form.BARS else None
+
+    def lines(self, history: ValueHistory, axis: Axis, height: int, palette: Palette) -> list[list[Strip]]:
+        """Return one of the values over the iterations, in so many lines."""
+        if self.scale is not None:
+            return picture(history, axis, height, self.scale, self.way, palette)
+        if self.bar_scale is not None:
+            return bars(history, axis, height, self.bar_scale)
+        blank: list[list[Strip]] = [[] for _ in range(height - 1)]
+        if self.form is Form.TRUTH:
+            return [truth(verdicts_of(history, axis), rare=True), *blank]
+        return [texts(self.labels, history, axis), *blank]
+
+    def note(self, *, small: bool) -> str:
+        """Return the scale in words; empty where there is none."""
+        if self.scale is not None:
+            return scale_text(self.scale, small=small)
+        return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, small=small)
+
+
+def scale_text(scale: Scale, *, small: bool) -> str:
+    """Return the scale of a row for its label."""
+    sign = "±" if scale.signed else "0–" if small else "0 to "
+    return f"{sign}{number(scale.full)}{' log' if scale.kind is ScaleKind.LOG else ''}"
+
+
+def bar_scale_text(scale: BarScale, *, small: bool) -> str:
+    """Return the scale of bars for their label."""
+    return f"{number(scale.low)}{'–' if small else ' to '}{number(scale.high)}{' log' if scale.log else ''}"
 
 
 def height_wanted(form: Form, histories: Sequence[ValueHistory], columns: int) -> int:
@@ -338,27 +361,18 @@ def row_of(cells: Cells) -> Row:
 def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool) -> None:
     """Mark the slot of the cursor in the cells of a line: rails at both sides, or a tint where it is narrow."""
     if slot.width < _RAILED:
-        share = 0.45 if is_selected else 0.28
         for place in range(slot.start, min(slot.start + slot.width, len(cells))):
             letter, token = cells[place]
-            if isinstance(token, Style) and token.color is not None and token.bgcolor is not None:
-                top, low = (
-                    Color.from_rich_color(one).blend(palette.primary, share) for one in (token.color, token.bgcolor)
-                )
-                cells[place] = letter, palette.pair(top, low)
+            if isinstance(token, Style):
+                cells[place] = letter, palette.tinted(token, 0.45 if is_selected else 0.28)
             elif letter != " " and token not in ("bad", "badbg"):
                 cells[place] = letter, "accent"
         return
-    rail = palette.primary if is_selected else palette.background.blend(palette.primary, 0.6)
     for place, glyph in ((slot.start, "▌"), (slot.start + slot.width - 1, "▐")):
         if place >= len(cells):
             continue
         letter, token = cells[place]
         if letter not in "▀" and letter not in _EIGHTHS:
             continue
-        under = palette.background
-        if isinstance(token, Style) and token.bgcolor is not None:
-            under = Color.from_rich_color(token.bgcolor)
-            if letter == "▀" and token.color is not None:
-                under = under.blend(Color.from_rich_color(token.color), 0.5)
-        cells[place] = glyph, palette.pair(rail, under)
+        under = token if isinstance(token, Style) else None
+        cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected)
