@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -89,6 +89,10 @@ class History:
     def before(self, tick: int) -> Snapshot:
         """Return the latest snapshot whose tick is not above `tick`."""
         return self._snapshots[bisect.bisect_right(self._ticks, tick) - 1]
+
+    def latest(self, fits: Callable[[Snapshot], bool]) -> Snapshot | None:
+        """Return the latest snapshot that fits."""
+        return next((one for one in reversed(self._snapshots) if fits(one)), None)
 
     def forget_after(self, tick: int) -> None:
         """Drop the snapshots of later ticks: the run is about to take another course."""

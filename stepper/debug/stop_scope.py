@@ -75,8 +75,8 @@ class StopScope:
         if not asked:
             has_ended = not machine.stack and target.program is machine.compiled.main
             return output_at_end(machine, target) if has_ended else value_now(machine.stack, target)
-        if len(asked) > 1 or not isinstance(asked[0], int):
-            raise UsageError(f"'{address}': one iteration of the loop that runs here can be in an expression")
+        if any(not isinstance(one, int) for one in asked):
+            raise UsageError(f"'{address}': one iteration of a loop can be in an expression")
         return value_in(self._timeline, target)
 
     def previous(self, address: Address, /) -> Any:

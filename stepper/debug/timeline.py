@@ -137,6 +137,8 @@ class Timeline:
         self.watcher: StopWatcher | None = None
         self.loop_ends: LoopEndLog | None = None
         self.reference: ReferenceValues | None = None
+        self.loop_entries: dict[tuple[int, tuple[int | None, ...]], int] = {}
+        """Ticks at which runs of loops were entered, as far as known, by id of the body and iterations around it."""
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
         self._left: _Left | None = None
@@ -510,6 +512,7 @@ class Timeline:
         twin.machine = self.machine.twin()
         twin.watcher = twin.loop_ends = None
         twin.history = self.history.copy()
+        twin.loop_entries = dict(self.loop_entries)
         twin._warnings, twin.edits, twin._fingerprints = [], dict(self.edits), dict(self._fingerprints)
         return twin
 
@@ -531,6 +534,7 @@ class Timeline:
         return parting
 
     def _forget_after(self, tick: int) -> None:
+        self.loop_entries = {run: entered for run, entered in self.loop_entries.items() if entered <= tick}
         for one in (self.watcher, self.loop_ends):
             if one is not None:
                 one.forget_after(tick)

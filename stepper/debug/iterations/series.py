@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.iterations import slots
+from stepper.debug.iterations.loop_runs import enter_run_of, iterations_in_all, loop_around
 from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import value_now
 from stepper.debug.timeline import Timeline
@@ -42,21 +43,24 @@ def over_iterations(
     most: int | None = None,
     whole: bool = False,
 ) -> Series:
-    """Return a value over the iterations of the loop that runs here: `h[0,3]`, or a statistic such as max of `h@10:20`.
+    """Return a value over the iterations of a loop: `h[0,3]`, or a statistic such as max of `h@10:20`.
 
-    The address says which iterations (all, if it does not) and which part; a statistic is one of FUNCTIONS. Iterations
-    that are still to come are computed. With more than `most`, every second, fourth, ... is kept; with `whole` all are,
-    however many elements each has, up to LARGEST_TENSOR. May be interrupted by a pause. Raise UsageError where no loop
-    that computes the value runs here, and for a part or statistic that fails.
+    The address says which iterations (all, if it does not) and which part, and of a loop inside of another one which
+    run (see loop_runs); a statistic is one of FUNCTIONS. Iterations that are still to come are computed. With more
+    than `most`, every second, fourth, ... is kept; with `whole` all are, however many elements each has, up to
+    LARGEST_TENSOR. May be interrupted by a pause. Raise UsageError where the loop does not run, and for a part or
+    statistic that fails.
     """
     address = address_given(address)
     target = _target(timeline, address)
-    depth = _loop_of(timeline, target)
-    begin, end = _asked(timeline, target, depth)
+    depth = loop_around(target)
     most = sys.maxsize if whole else MOST_POINTS if most is None else most
     room = LARGEST_TENSOR.get() if whole else sys.maxsize
-    collected = _Collected(_reader(address, statistic, limited=not whole), begin, end, most, room)
+    read = _reader(address, statistic, limited=not whole)
     with excursion(timeline):
+        enter_run_of(timeline, target)
+        begin, end = _asked(timeline, target, depth)
+        collected = _Collected(read, begin, end, most, room)
         machine = timeline.machine
 
         def visit(frame: Frame, _tick: int) -> bool:
@@ -84,7 +88,7 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
     target = _target(timeline, address)
     read = _reader(address, None, limited=False)
     stack = timeline.machine.stack
-    depth = _loop_of(timeline, target)
+    depth = _loop_here(timeline, target)
     iteration = _iteration_at(stack, depth, stack[depth])
     try:
         now = read(value_now(stack, target))
@@ -99,7 +103,7 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
 def value_before(timeline: Timeline, target: Target) -> Any:
     """Return what a place held one iteration before. Raise UsageError where that was not computed."""
     stack = timeline.machine.stack
-    depth = _loop_of(timeline, target)
+    depth = _loop_here(timeline, target)
     frame = stack[depth]
     iteration = _iteration_at(stack, depth, frame)
     if iteration < 1:
@@ -114,13 +118,12 @@ def value_in(timeline: Timeline, target: Target) -> Any:
 
     UsageError.
     """
-    if all(iterations is None for iterations in target.iterations):
+    asked = target.iterations[loop_around(target) - 1] if any(one is not None for one in target.iterations) else None
+    if asked is None:
         return value_now(timeline.machine.stack, target)
-    depth = _loop_of(timeline, target)
-    first, end = _asked(timeline, target, depth)
-    if first >= end:
-        raise UsageError(f"'{target.named.name}' has no value there: the loop has no iteration so early")
-    return value_in_iteration(timeline, target, first)
+    if isinstance(asked, IterationRange):
+        raise UsageError(f"'{target.named.name}' is asked for in several iterations")
+    return value_in_iteration(timeline, target, asked)
 
 
 def part_of(address: Address, value: Any) -> Array:
@@ -129,26 +132,30 @@ def part_of(address: Address, value: Any) -> Array:
 
 
 def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> Any:
-    """Return what a place holds in one iteration of the loop that runs here.
+    """Return what a place holds in one iteration of the loop, negative ones counted from the last.
 
     Raise UsageError where it is not computed.
     """
-    depth = _loop_of(timeline, target)
+    depth = loop_around(target)
     found: list[Any] = []
     with excursion(timeline):
         machine = timeline.machine
+        enter_run_of(timeline, target)
+        wanted = iteration if iteration >= 0 else iteration + iterations_in_all(timeline, depth)
+        if wanted < 0:
+            raise UsageError(f"'{target.named.name}' has no value there: the loop has no iteration so early")
 
         def visit(frame: Frame, _tick: int) -> bool:
             reached = _iteration_at(machine.stack, depth, frame)
-            if reached == iteration:
+            if reached == wanted:
                 found[:] = [frame.values[target.slot]]
-            return reached >= iteration
+            return reached >= wanted
 
-        stopped = before_iteration(timeline, depth, iteration)
+        stopped = before_iteration(timeline, depth, wanted)
         stopped = stopped or walk(timeline, _spot(target), visit, least_depth=depth + 1)
     if not found:
         why = f" ({stopped})" if stopped else ""
-        raise UsageError(f"'{target.named.name}' has no value in iteration {iteration}{why}")
+        raise UsageError(f"'{target.named.name}' has no value in iteration {wanted}{why}")
     return found[0]
 
 
@@ -156,23 +163,15 @@ def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> An
 
 
 def _target(timeline: Timeline, address: Address) -> Target:
-    stack = timeline.machine.stack
-    if not stack:
-        raise UsageError("the run has ended; go back into a loop first")
-    return resolve(address, timeline.machine.compiled, stack[-1].program)
+    return resolve(address, timeline.machine.compiled, timeline.machine.program)
 
 
-def _loop_of(timeline: Timeline, target: Target) -> int:
-    """Return the depth of the loop that runs here over whose iterations a place has values: the innermost around it."""
-    path, stack = target.program.path, timeline.machine.stack
-    inner = next((level for level in reversed(range(len(path))) if path[level].is_loop), None)
-    if inner is None:
-        raise UsageError(f"'{target.named.name}' is in no loop, so it has one value only")
-    depth = inner + 1
+def _loop_here(timeline: Timeline, target: Target) -> int:
+    """Return the depth of the loop that runs here over whose iterations a place has values. UsageError without one."""
+    depth, path, stack = loop_around(target), target.program.path, timeline.machine.stack
     if depth >= len(stack) or stack[depth].program.path != path[:depth]:
-        raise UsageError(
-            f"'{target.named.name}' is in {path[inner].type} '{path[inner].name}', which does not run here"
-        )
+        loop = path[depth - 1]
+        raise UsageError(f"'{target.named.name}' is in {loop.type} '{loop.name}', which does not run here")
     return depth
 
 
@@ -185,10 +184,7 @@ def _iteration_at(stack: Sequence[Frame], depth: int, frame: Frame) -> int:
 
 def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
     """Return the iterations that an address names, as a half-open range; for those from the end all must be known."""
-    level = next(level for level in reversed(range(len(target.iterations))) if target.program.path[level].is_loop)
-    if any(iterations is not None for iterations in target.iterations[:level]):
-        raise UsageError("iterations are asked for of the innermost loop only")
-    asked = target.iterations[level]
+    asked = target.iterations[loop_around(target) - 1]
     if asked is None:
         return 0, np.inf
     if isinstance(asked, int):
@@ -197,26 +193,6 @@ def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
         numbers = asked.numbers(iterations_in_all(timeline, depth))
         return numbers.start, numbers.stop
     return asked.start or 0, np.inf if asked.stop is None else asked.stop
-
-
-def iterations_in_all(timeline: Timeline, depth: int) -> int:
-    """Return how many iterations the loop at this depth runs in the end; those to come are computed."""
-    machine = timeline.machine
-    frame = machine.stack[depth]
-    last = 0
-    with excursion(timeline):
-
-        def visit(_frame: Frame, _tick: int) -> bool:
-            nonlocal last
-            last = _iteration_at(machine.stack, depth, _frame) + 1
-            return False
-
-        stopped = walk(timeline, Spot(frame.program, -1), visit, least_depth=depth + 1)
-    activation = frame.activation
-    assert activation is not None
-    if stopped:
-        raise UsageError(f"how many iterations there are is not known: {stopped}")
-    return max(last, activation.iteration + 1)
 
 
 def _spot(target: Target) -> Spot:

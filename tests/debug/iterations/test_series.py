@@ -157,13 +157,55 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(tmp_path: Path) -> None
     ):
         with pytest.raises(UsageError, match=reason):
             debugger.over_iterations(address, statistic)
-    debugger.finish()
-    debugger.first()
-    with pytest.raises(UsageError, match="which does not run here"):
-        debugger.over_iterations("order_next_result")
+
+
+@pytest.mark.parametrize("moment", ["start", "inside", "end"])
+def test_a_series_is_of_the_whole_run_wherever_the_run_stands(moment: str) -> None:
+    values = [5.0, 1.0, 4.0, 2.0, 8.0]
+    course = []  # what bubble sort does, pass by pass and pair by pair
+    for done in range(3):
+        steps = []
+        for left in range(4 - done):
+            values[left : left + 2] = sorted(values[left : left + 2])
+            steps.append(list(values))
+        course.append(steps)
+    debugger = sample("nested_loop")
+    if moment == "end":
+        debugger.last()
+    elif moment == "inside":
+        debugger.run_to("passes@1::pairs_of_neighbours::values_next@2")
+    before = state_of(debugger.timeline)
+
+    def seen(address: str) -> list[list[float]]:
+        return [value.tolist() for value in debugger.over_iterations(address).values]
+
+    assert seen("passes::order_next_result") == [steps[-1] for steps in course]
+    for outer in (0, 1, 2, -1):
+        assert seen(f"passes@{outer}::pairs_of_neighbours::values_next") == course[outer]
+    own = {"start": 0, "inside": 1, "end": 2}[moment]  # the first to come, the one under way, the last one
+    assert seen("values_next@*") == course[own]
+    assert debugger.value("passes@2::pairs_of_neighbours::values_next@-1").tolist() == course[2][-1]
+    assert debugger.evaluate("max(passes@0::pairs_of_neighbours::values_next@1 - values_next@0)") == (
+        np.max(np.array(course[0][1]) - np.array(course[own][0]))
+    )
+    for wrong, reason in (
+        ("passes@7::pairs_of_neighbours::values_next", "does not run in iteration 7 of 'passes'"),
+        ("passes@*::pairs_of_neighbours::values_next", "of the innermost loop only"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            debugger.over_iterations(wrong)
+    assert state_of(debugger.timeline) == before and not debugger.timeline.warnings
+
+
+def test_a_series_of_an_edited_run_is_that_of_the_edited_one() -> None:
+    debugger = sample("specification_lstm")
+    plain = [float(value) for value in debugger.over_iterations("h_next", "max").values]
+    at_iteration(debugger, 12)
+    debugger.set_value("h_next", 0.0)
+    edited = [float(value) for value in debugger.over_iterations("h_next", "max").values]
     debugger.last()
-    with pytest.raises(UsageError, match="the run has ended"):
-        debugger.over_iterations("order_next_result")
+    assert [float(value) for value in debugger.over_iterations("lstm::h_next", "max").values] == edited
+    assert edited[:12] == plain[:12] and edited[12] == 0 and edited[13:] != plain[13:]
 
 
 def test_a_large_value_wants_a_part_or_a_statistic() -> None:

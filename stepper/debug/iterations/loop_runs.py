@@ -1,0 +1,198 @@
+"""Runs of loops, from anywhere in the run: which run of a loop is meant, and the way into it.
+
+Of a loop inside of another one there is a run in each iteration around it. Where nothing says which, it is the one
+under way, else the last one that began before the present, else the first to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from stepper.debug.stop import iteration_of
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Spot, excursion, walk
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame, Phase, Snapshot
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+from stepper.errors import Paused, UsageError
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import IterationRange
+from stepper.query.atlas import Atlas
+
+Outer = tuple[int | None, ...]
+"""For each layer of a body's path but its own the iteration that is meant, negative from the last; None: any."""
+
+
+def loop_around(target: Target) -> int:
+    """Return the depth of the frame of the innermost loop around a place. UsageError where there is none."""
+    path = target.program.path
+    inner = next((level for level in reversed(range(len(path))) if path[level].is_loop), None)
+    if inner is None:
+        raise UsageError(f"'{target.named.name}' is in no loop, so it has one value only")
+    return inner + 1
+
+
+def outer_iterations(target: Target) -> Outer:
+    """Return the iterations around the innermost loop that an address names. UsageError for several at a level."""
+    found: list[int | None] = []
+    for asked in target.iterations[: loop_around(target) - 1]:
+        if isinstance(asked, IterationRange):
+            raise UsageError("several iterations are asked for of the innermost loop only; name one of those around it")
+        found.append(asked)
+    return tuple(found)
+
+
+def enter_run_of(timeline: Timeline, target: Target) -> int:
+    """Go into the run of the innermost loop around a place that its address means; return the depth of its frame."""
+    program = Atlas(timeline.machine.compiled).ancestor(target.program, loop_around(target))
+    return enter_run(timeline, program, outer_iterations(target))
+
+
+def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
+    """Go into a run of the loop with this body, in these iterations around it; return the depth of its frame.
+
+    To where the loop was entered, unless the present is inside of that run. Belongs into an excursion. Raise Paused,
+    UsageError where there is no such run, and the error of a run that fails before.
+    """
+    depth = len(program.path)
+    outer = (*outer, *[None] * (depth - 1 - len(outer)))
+    if _is_inside(timeline.machine.stack, program, outer):
+        return depth
+    key = id(program), outer
+    tick = timeline.loop_entries.get(key)
+    if tick is not None:
+        timeline.goto(tick)
+        return depth
+    layers = program.path[:-1]
+    is_said = all(one is not None for one, layer in zip(outer, layers, strict=True) if layer.is_loop)
+    if is_said:
+        _descend(timeline, program, outer)
+        timeline.loop_entries[key] = timeline.machine.tick
+    elif not _before_the_present(timeline, program, outer):
+        _first_to_come(timeline, program, outer)
+    return depth
+
+
+def outer_now(frames: Sequence[Frame]) -> Outer:
+    """Return the iterations around the last of these frames."""
+    return tuple(iteration_of(frame) for frame in frames[1:-1])
+
+
+def iterations_in_all(timeline: Timeline, depth: int) -> int:
+    """Return how many iterations the loop at this depth runs in the end; those to come are computed."""
+    machine = timeline.machine
+    frame = machine.stack[depth]
+    activation = frame.activation
+    assert activation is not None
+    last = activation.iteration + 1
+    with excursion(timeline):
+
+        def visit(now: Frame, _tick: int) -> bool:
+            nonlocal last
+            one = machine.stack[depth].activation if depth < len(machine.stack) else now.activation
+            assert one is not None
+            last = max(last, one.iteration + 1)
+            return False
+
+        stopped = walk(timeline, Spot(frame.program, -1), visit, least_depth=depth + 1)
+    if stopped:
+        raise UsageError(f"how many iterations there are is not known: {stopped}")
+    return last
+
+
+def _is_inside(stack: Sequence[Frame], program: Program, outer: Outer) -> bool:
+    depth = len(program.path)
+    return depth < len(stack) and stack[depth].program is program and _fits(stack[: depth + 1], outer)
+
+
+def _fits(frames: Sequence[Frame], outer: Outer) -> bool:
+    """True if the frames around the last one are in these iterations, as far as they say."""
+    return all(asked is None or asked == now for asked, now in zip(outer, outer_now(frames), strict=False))
+
+
+def _enters(stack: Sequence[Frame], program: Program, event: Event) -> bool:
+    return event.kind is EventKind.ENTERED and len(stack) == len(program.path) + 1 and stack[-1].program is program
+
+
+def _descend(timeline: Timeline, program: Program, outer: Outer) -> None:
+    """Go from the start of the run, or a later snapshot before the place, into one frame after the other."""
+    atlas, machine = Atlas(timeline.machine.compiled), timeline.machine
+    timeline.goto(0)
+    for around, layer in enumerate(program.path):
+        body, asked = atlas.ancestor(program, around + 1), outer[around - 1] if around else None
+        if asked is not None and asked < 0:
+            asked += iterations_in_all(timeline, around)
+        entry = _Entry(machine, body, around, asked, outer)
+        nearest = timeline.history.latest(entry.is_before)
+        if nearest is not None and nearest.tick > machine.tick:
+            timeline.goto(nearest.tick)
+        event = timeline.forward(Every.LOOP, entry.is_decided)
+        if event.kind is EventKind.PAUSED:
+            raise Paused
+        if not entry.is_at(event):
+            where = "" if asked is None else f" in iteration {asked} of '{program.path[around - 1].name}'"
+            raise UsageError(f"{layer.type} '{layer.name}' does not run{where}")
+
+
+class _Entry(Struct, frozen=True, eq=False):
+    """The entry into a body from the frame at depth `around`, there in an iteration (None: any); `outer` has all."""
+
+    machine: Machine
+    body: Program
+    around: int
+    iteration: int | None
+    outer: Outer
+
+    def is_at(self, event: Event) -> bool:
+        """True if the event is the entry."""
+        stack = self.machine.stack
+        is_asked = len(stack) > self.around and self.iteration in (None, iteration_of(stack[self.around]))
+        return is_asked and _enters(stack, self.body, event)
+
+    def is_decided(self, event: Event) -> bool:
+        """True if the event is the entry, or there will be none."""
+        stack = self.machine.stack
+        if len(stack) <= self.around:
+            return True
+        now = iteration_of(stack[self.around])
+        is_past = self.iteration is not None and now is not None and now > self.iteration
+        return is_past or self.is_at(event)
+
+    def is_before(self, snapshot: Snapshot) -> bool:
+        """True if a snapshot is in the frame around the body, before the entry."""
+        frames, parent = snapshot.frames, self.machine.stack[self.around].program
+        if len(frames) != self.around + 1 or frames[-1].program is not parent or not _fits(frames, self.outer):
+            return False
+        frame, now = frames[-1], iteration_of(frames[-1])
+        index = next(at for at, one in enumerate(parent.operations) if one.layer is self.body.path[-1])
+        if self.iteration is not None and now != self.iteration:
+            return now is None or now < self.iteration
+        return frame.phase is Phase.RUNNING and frame.pc <= index
+
+
+def _before_the_present(timeline: Timeline, program: Program, outer: Outer) -> bool:
+    """Go to where the last run before the present was entered; False if there is none."""
+    machine = timeline.machine
+
+    def fits(event: Event) -> bool:
+        return _enters(machine.stack, program, event) and _fits(machine.stack, outer)
+
+    return timeline.backward(Every.LOOP, fits)
+
+
+def _first_to_come(timeline: Timeline, program: Program, outer: Outer) -> None:
+    """Go on to where the next run is entered."""
+    machine = timeline.machine
+    layer = program.path[-1]
+    if not machine.finished:
+        event = timeline.forward(
+            Every.LOOP, lambda event: _enters(machine.stack, program, event) and _fits(machine.stack, outer)
+        )
+        if event.kind is EventKind.PAUSED:
+            raise Paused
+        if event.kind is EventKind.ENTERED:
+            return
+    raise UsageError(f"{layer.type} '{layer.name}' does not run")
