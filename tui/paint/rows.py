@@ -137,6 +137,21 @@ def overlaid(row: Row, token: str) -> Row:
     return [(text, f"{own} {token}".strip() if isinstance(own, str) else own) for text, own in row]
 
 
+def shortened(row: Row, width: int) -> Row:
+    """Return a row that ends in an ellipsis where it is longer than so many cells."""
+    if width_of(row) <= width:
+        return row
+    found: Row = []
+    left = width
+    for text, token in row:
+        if len(text) >= left:
+            cell: Cell = (f"{text[: max(left - 1, 0)]}…" if left > 0 else "", token)
+            return [*found, cell]
+        found.append((text, token))
+        left -= len(text)
+    return found
+
+
 def shape_of(shape: Sequence[int]) -> str:
     """Return a shape in lists: 1×16; [] for rank 0."""
     return "×".join("?" if size < 0 else str(size) for size in shape) or "[]"

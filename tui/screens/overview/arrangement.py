@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import Form
+from stepper.tensors.pictures import Form, ScaleKind
 from tui.paint.axis import ENTERED, Axis, nested, plain
 from tui.paint.pictures import first_bad, form_on, height_wanted
 from tui.screens.overview.cards import Card, Line, parent_loop
+from tui.screens.overview.cursor import Place
 from tui.screens.overview.heights import Want, heights
 from tui.screens.overview.words import limit_of
 
@@ -36,15 +37,6 @@ def widths(width: int) -> Widths:
     return Widths(
         label, value, width - label - value - (3 if value else 1), 6 if width < 150 else 9 if width < 190 else 12
     )
-
-
-class Place(NamedTuple):
-    """The cursor: a card and a row by their place, a kept run of the loop, and an iteration."""
-
-    card: int
-    line: int
-    run: int
-    iteration: int
 
 
 class Shown(NamedTuple):
@@ -73,10 +65,12 @@ class Shown(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """Choices of the user: cards that are unfolded, and further lines by (card, row)."""
+    """Choices of the user: cards that are unfolded; by (card, row) further lines, the number shown, the scale."""
 
-    unfolded: Collection[int] = ()
-    taller: Mapping[tuple[int, int], int] = {}
+    unfolded: set[int]
+    taller: dict[tuple[int, int], int]
+    ways: dict[tuple[int, int], str]
+    scales: dict[tuple[int, int], ScaleKind | None]
 
 
 def arranged(

@@ -1,0 +1,124 @@
+"""The cursor of the overview: a card, a row, a run of the loop, an iteration; and where a movement puts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from stepper.tensors.pictures import Form
+from tui.paint.axis import Axis
+from tui.paint.pictures import first_bad
+from tui.screens.overview.cards import Card, Line
+from tui.state import State
+
+
+class Place(NamedTuple):
+    """The cursor: a card and a row by their place, a kept run of the loop, and an iteration."""
+
+    card: int
+    line: int
+    run: int
+    iteration: int
+
+
+NOWHERE = Place(0, 0, 0, 0)
+"""The cursor where there is no card."""
+
+
+def line_at(cards: Sequence[Card], at: Place) -> Line | None:
+    """Return the row of the cursor; None where there is none."""
+    if not cards or at.line >= len(cards[at.card].lines):
+        return None
+    return cards[at.card].lines[at.line]
+
+
+def iterations_at(cards: Sequence[Card], at: Place) -> int:
+    """Return how many iterations the run of the cursor has."""
+    card = cards[at.card] if at.card < len(cards) else None
+    return card.runs[at.run].iterations if card is not None and at.run < len(card.runs) else 0
+
+
+def bounded(cards: Sequence[Card], at: Place) -> Place:
+    """Return the nearest place that there is."""
+    if not cards:
+        return NOWHERE
+    place = max(0, min(at.card, len(cards) - 1))
+    card = cards[place]
+    run = max(0, min(at.run, len(card.runs) - 1))
+    at = Place(place, max(0, min(at.line, len(card.lines) - 1)), run, at.iteration)
+    return at._replace(iteration=max(0, min(at.iteration, iterations_at(cards, at) - 1)))
+
+
+def beside(cards: Sequence[Card], axis: Axis | None, at: Place, by: int) -> Place:
+    """Return the place so many columns further on an axis; past its end that in the next run."""
+    if axis is None or not axis.slots:
+        return at
+    index = axis.index_of(at.iteration) + by
+    if not 0 <= index < len(axis.slots) or axis.slots[index].first >= iterations_at(cards, at):
+        return passed(cards, at, -1 if index < 0 else iterations_at(cards, at))
+    return at._replace(iteration=axis.slots[index].first)
+
+
+def passed(cards: Sequence[Card], at: Place, iteration: int) -> Place:
+    """Return the place of an iteration, which may be one of the run before or after."""
+    runs = len(cards[at.card].runs) if cards else 0
+    if iteration < 0 and at.run > 0:
+        before = at._replace(run=at.run - 1)
+        return before._replace(iteration=max(iterations_at(cards, before) - 1, 0))
+    if iteration >= iterations_at(cards, at) and at.run < runs - 1:
+        return at._replace(run=at.run + 1, iteration=0)
+    return at._replace(iteration=iteration)
+
+
+def on_row(cards: Sequence[Card], at: Place, card: int, line: int) -> Place:
+    """Return the place on another row: in the same iteration; of an inner loop in the run of that iteration."""
+    if card == at.card:
+        return at._replace(line=line)
+    run = 0
+    if card < len(cards):
+        inside = [k for k, one in enumerate(cards[card].runs) if one.outer and one.outer[-1] == at.iteration]
+        run = inside[0] if inside and cards[card].facts.parent == cards[at.card].index else 0
+    return Place(card, line, run, at.iteration)
+
+
+def first_picture(card: Card) -> int:
+    """Return the first row that is a picture, else the first one of numbers."""
+    for forms in ((Form.PICTURE,), (Form.BARS, Form.NUMBERS)):
+        for k, line in enumerate(card.lines):
+            if line.form in forms:
+                return k
+    return 0
+
+
+def moments(cards: Sequence[Card], state: State) -> Iterator[Place]:
+    """Return where the debugger stands in the loops, by card and run; the row is the first picture."""
+    here = state.loop_run
+    if here is None or state.iteration is None:
+        return
+    outer = tuple(one for _, one in here.around if one is not None)
+    for place, card in enumerate(cards):
+        if card.program is not None and card.program is state.loop_program:
+            for run, activation in enumerate(card.runs):
+                if activation.outer == outer:
+                    yield Place(place, first_picture(card), run, state.iteration)
+
+
+def first_place(cards: Sequence[Card], now: Sequence[Place]) -> Place:
+    """Return where the debugger stands, else the first NaN or Inf, else the last iteration of the first loop."""
+    for place in (*now, *findings(cards)):
+        return place
+    card = cards[0]
+    return Place(0, first_picture(card), 0, max(card.runs[0].iterations - 1, 0) if card.runs else 0)
+
+
+def findings(cards: Sequence[Card]) -> list[Place]:
+    """Return the rows in which NaN or Inf appears, in time."""
+    found = []
+    for place, card in enumerate(cards):
+        for k, line in enumerate(card.lines):
+            for run, activation in enumerate(card.runs):
+                history = card.history(line, run)
+                bad = None if history is None or line.form is Form.WORDS else first_bad(history)
+                if bad is not None:
+                    found.append(((*activation.outer, bad), Place(place, k, run, bad)))
+    return [place for _, place in sorted(found, key=lambda pair: pair[0])]

@@ -1,0 +1,45 @@
+"""Below the page of the overview: the selected value, what it is, and its exact numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tui.paint.rows import Row, shortened, spread
+from tui.screens.overview import words
+from tui.screens.overview.arrangement import LOW, Wishes
+from tui.screens.overview.cards import short_address
+from tui.screens.overview.cursor import iterations_at, line_at
+from tui.screens.overview.page import Sight, value_at, way_of
+
+
+def detail(sight: Sight, wishes: Wishes, width: int, *, follows: bool) -> list[Row]:
+    """Return two lines, of a low terminal one; `follows`: the cursor goes with the run."""
+    is_low, at = sight.size[1] < LOW, sight.at
+    line = line_at(sight.cards, at)
+    if line is None:
+        return [[]] if is_low else [[], []]
+    card = sight.cards[at.card]
+    count = iterations_at(sight.cards, at)
+    name = f" {short_address(sight.cards, card, line, at.run, at.iteration) if count else line.name}"
+    history, values = value_at(card, line, at, wishes)
+    if history is None or values is None:
+        text = "" if not count else words.doing(line, at.iteration)
+        head: Row = [(name, "strong"), (f"   {text}", "dim")]
+        return [head] if is_low else [head, []]
+    kind = "" if history.is_whole else f"{history.elements} buckets by {way_of(wishes, card, line)}: "
+    if is_low:
+        room = width - len(name) - 2
+        return [[(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]]
+    going = "follows the run " if follows and sight.is_running else "Enter goes there "
+    head = [(name, "strong"), (f"   {words.type_text(history)}", "dim"), (f"   {words.doing(line, at.iteration)}", "")]
+    tone = "bad" if values.size == 1 and not np.isfinite(values).all() else ""
+    label = words.labels_in(line, values)
+    return [
+        spread(shortened(head, width - 20), [(going, "dim")], width),
+        [
+            ("   ", ""),
+            (kind, "dim"),
+            (words.numbers_in(values, width - 3 - len(kind) - len(label)), tone),
+            (label, "strong"),
+        ],
+    ]
