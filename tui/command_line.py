@@ -41,6 +41,10 @@ class CommandLine:
             line = line.replace("{row}", self._chosen_row())
         if "{op}" not in line:
             return line
+        pane = self._app.focused_pane
+        address = "" if pane is None else pane.chosen_address
+        if address:
+            return line.replace("{op}", address)
         if self._app.found:
             return line.replace("{op}", self._app.found)
         state = self._app.state

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
-from stepper.commands.session import Answer, Session, required
+from stepper.commands.session import Answer, Session, number, required
 from stepper.debug.causes.cause import NON_FINITE
 from stepper.debug.inspection.text import (
     by_text,
@@ -207,6 +207,16 @@ def _down(session: Session, _text: str) -> Answer:
     if session.level == 0:
         raise UsageError("this is the innermost frame")
     session.level -= 1
+    return _here(session)
+
+
+@command("frame", syntax="N", help="look at a frame by its number: 0 is the model's own graph")
+def _frame(session: Session, text: str) -> Answer:
+    wanted, innermost = number(required(text, "the number of a frame")), session.debugger.depth - 1
+    assert session.debugger.frame is not None
+    if not 0 <= wanted <= innermost:
+        raise UsageError(f"there is no frame {wanted}; there are 0 to {innermost}")
+    session.level = innermost - wanted
     return _here(session)
 
 

@@ -27,6 +27,8 @@ MAIN: Final = "model"
 """The level that means the model's own graph."""
 
 _SIDES: Final = {"then": "then_body", "else": "else_body"}
+SIDE_NAMES: Final = {role: side for side, role in _SIDES.items()}
+"""By the role of a body of an If: how addresses call that side."""
 _MOST_LISTED = 10
 _MOST_COMPARED = 20_000
 """Names among which the nearest are sought; above that it would take seconds."""
@@ -116,7 +118,7 @@ def address_of(target: Target, compiled: CompiledModel) -> Address:
     program, atlas = target.program, Atlas(compiled)
     levels: list[Level] = []
     for depth, layer in enumerate(program.path):
-        levels.append(Level(_unique_name(layer, atlas.ancestor(program, depth))))
+        levels.append(Level(unique_name(layer, atlas.ancestor(program, depth))))
         if layer.type == "If":
             inside = atlas.ancestor(program, depth + 1)
             side = next(side for side, role in _SIDES.items() if _side(layer, role) is inside.graph)
@@ -124,10 +126,11 @@ def address_of(target: Target, compiled: CompiledModel) -> Address:
     if not levels:
         levels = [Level(Name(NameKind.PLAIN, MAIN))]
     port = target.output if len(target.layer.outputs) > 1 else None
-    return Address(tuple(levels), _unique_name(target.layer, program), port)
+    return Address(tuple(levels), unique_name(target.layer, program), port)
 
 
-def _unique_name(layer: Layer, program: Program) -> Name:
+def unique_name(layer: Layer, program: Program) -> Name:
+    """Return the name of a layer of a graph, or its id where another one has the same name."""
     same = sum(other.name == layer.name for other in program.graph.layers)
     return Name(NameKind.ID, str(layer.id)) if same > 1 or not layer.name else exact_name(layer.name)
 

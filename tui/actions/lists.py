@@ -8,18 +8,19 @@ from stepper.debug.inspection.text import value_lines
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
+from tui.paint.link_pane import LinkPane
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import printable
 
 
-@action("row", syntax="+N|-N|page|-page|first|last", help="choose another row of a list")
+@action("row", syntax="+N|-N|page|-page|first|last", help="choose another row of a list, or another link of a pane")
 def _row(app: Application, text: str) -> None:
     if re.fullmatch(r"[+-][0-9]{1,9}|-?page|first|last", text) is None:
         raise UsageError(f"+N, -N, page, -page, first or last is expected, not '{text}'")
     _list(app).move(text)
 
 
-@action("open-row", help="open the chosen row of a list")
+@action("open-row", help="open the chosen row of a list, or go where the chosen link leads")
 def _open_row(app: Application, _text: str) -> None:
     _list(app).open_chosen()
 
@@ -48,8 +49,8 @@ def _print_variable(app: Application, text: str) -> None:
     app.show_card(printable(variable.name), tuple(lines))
 
 
-def _list(app: Application) -> ListPane[object]:
+def _list(app: Application) -> ListPane[object] | LinkPane:
     pane = app.focused_pane
-    if not isinstance(pane, ListPane):
+    if not isinstance(pane, ListPane | LinkPane):
         raise UsageError("no list has the focus")
     return pane

@@ -18,9 +18,12 @@ from textual.containers import Container
 
 from stepper.errors import UsageError
 from stepper.plain_values import tensor_json
+from stepper.query.address_resolution import resolve
+from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.application import Application
 from tui.paint.pane import Pane
+from tui.screens.value.selection import Subject
 from tui.worker.requests import ShowStatistic
 
 _MOST_COPIED: Final = 1000
@@ -243,8 +246,15 @@ def _fold(app: Application, _text: str) -> None:
             pane.fold()
 
 
-@action("open", help="open what is selected: a value full screen; a loop that comes next, or at the end the last one")
-def _open(app: Application, _text: str) -> None:
+@action(
+    "open",
+    syntax="[ADDR]",
+    help="open what is selected, or named: a value full screen; a loop that comes next, or at the end the last one",
+)
+def _open(app: Application, text: str) -> None:
+    if text:
+        app.open_value(_subject(app, text))
+        return
     frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
     if ending is not None and ending.last is not None:
         app.perform(f"goto tick {ending.last.tick}")
@@ -258,6 +268,20 @@ def _open(app: Application, _text: str) -> None:
         app.open_view("value")
 
 
+def _subject(app: Application, text: str) -> Subject:
+    """Return the value that an address names. StepperError where it names none."""
+    program = app.driver.compiled.main if app.state.frame is None else app.state.frame.program
+    found = resolve(parse_address(text), app.driver.compiled, program)
+    if found.layer in found.program.layers:
+        return Subject(found.program, found.program.layers.index(found.layer), found.output)
+    return Subject(found.program, 0, 0, found.layer)
+
+
+@action("open-output", syntax="N", help="the value of an output of the model, at the end of the run")
+def _open_output(app: Application, text: str) -> None:
+    app.open_value(Subject(None, 0, _integer(text)))
+
+
 @action("view", syntax="NAME", help="open one of the screens; without a name, which there are")
 def _view(app: Application, text: str) -> None:
     app.open_view(text)
@@ -265,8 +289,12 @@ def _view(app: Application, text: str) -> None:
 
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")
 def _toggle_break(app: Application, _text: str) -> None:
-    cursor = app.state.cursor
-    here = () if cursor is None else app.state.breaks_at(cursor)
+    pane, cursor = app.focused_pane, app.state.cursor
+    address = "" if pane is None else pane.chosen_address
+    if address:
+        here = tuple(one for one in app.state.breaks if one.description.text == address)
+    else:
+        here = () if cursor is None else app.state.breaks_at(cursor)
     app.perform(f"delete {here[0].number}" if here else "break {op}")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+from msgspec import Struct
 from textual import events
 
-from tui.keys.keys import FOOTERS, KEYS, PAIRS, STAYING, TYPING, Key, shown
+from tui.keys.keys import FOLLOWING, FOOTERS, KEYS, PAIRS, RUNNING, SITUATIONS, STAYING, TYPING, Key, shown
 from tui.paint.rows import cell_len
 
 Keymap = tuple[Key, ...]
@@ -21,16 +23,40 @@ def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
     yield from (key for key in keymap if not key.panes)
 
 
-def footer(pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None) -> list[Shown]:
+class Situation(Struct, frozen=True):
+    """Facts that the last line follows beside the focused pane.
+
+    `run` is how it stands: start, stop, ended, running, or empty; `following` the pane to which Tab leads.
+    """
+
+    run: str = ""
+    following: str = ""
+
+
+NO_SITUATION: Final = Situation()
+
+
+def footer(
+    pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None, situation: Situation = NO_SITUATION
+) -> list[Shown]:
     """Return the contents of the last line: keys and words; of them what has so much room, with three blanks between.
 
     Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
     """
     if pane in TYPING:
         return _fitting([], list(TYPING[pane]), room)
-    shown = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command not in STAYING]
-    last = [_named(command, pane, keymap) for command in FOOTERS.get(pane, FOOTERS[""]) if command in STAYING]
+    commands = _commands(pane, situation.run)
+    shown = [_named(command, pane, keymap, situation) for command in commands if command not in STAYING]
+    last = [_named(command, pane, keymap, situation) for command in commands if command in STAYING]
     return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)
+
+
+def _commands(pane: str, run: str) -> Sequence[str]:
+    if run == "running":
+        return RUNNING
+    if pane in FOLLOWING and run in SITUATIONS:
+        return SITUATIONS[run]
+    return FOOTERS.get(pane, FOOTERS[""])
 
 
 def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list[Shown]:
@@ -42,11 +68,13 @@ def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list
     return [*found, *staying]
 
 
-def _named(command: str, pane: str, keymap: Sequence[Key]) -> Shown | None:
+def _named(command: str, pane: str, keymap: Sequence[Key], situation: Situation) -> Shown | None:
     """Return the key of a command, with the one of the way back, and the word for it."""
     key = key_for(command, pane, keymap)
     if key is None:
         return None
+    if command == "focus next" and situation.following:
+        return key.shown, situation.following
     back = PAIRS.get(key.shown)
     is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
     return (f"{key.shown} {back}" if is_pair else key.shown), key.word
@@ -83,6 +111,11 @@ class Dispatcher:
         """Keys that were typed and wait for more."""
         begun = shown(" ".join(self._begun)) if self._begun else ""
         return self._count + begun + ("" if self._waits_for is None else self._waits_for.shown)
+
+    @property
+    def takes_letter(self) -> bool:
+        """True if a key was pressed that wants a letter behind it."""
+        return self._waits_for is not None
 
     def forget(self) -> None:
         """Begin anew."""

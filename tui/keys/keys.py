@@ -98,6 +98,8 @@ WITH_ANOMALIES: Final = ("grid", "chart")
 TENSOR: Final = ("tensor",)
 
 SELECTING: Final = ("operations", "graph", "grid", "tensor")
+LINKS: Final = ("frames", "loop", "edges", "scans", "stop")
+"""Panes with links to choose from."""
 CHOOSING: Final = ("inputs", "dimensions")
 """Panes of the inputs screen."""
 
@@ -163,8 +165,8 @@ KEYS: Final = (
     Key(("up",), "wire up", "along wires", "the operation that this one reads", ("graph",)),
     Key(("left",), "wire left", "along wires", "the box to the left", ("graph",)),
     Key(("right",), "wire right", "along wires", "the box to the right", ("graph",)),
-    Key(("down",), "scroll {n}", "scroll", "scroll", ("value", "scans", "card")),
-    Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "scans", "card")),
+    Key(("down",), "scroll {n}", "scroll", "scroll", ("value", "card")),
+    Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "card")),
     Key(("home",), "scroll first", "top", "scroll to the beginning", ("card",)),
     Key(("end",), "scroll last", "bottom", "scroll to the end", ("card",)),
     *(Key((way,), f"port {way}", "entry", "another entry of the port map", ("ports",)) for way in ("down", "up")),
@@ -238,6 +240,12 @@ KEYS: Final = (
     Key(("v",), "look next", "mean, max, rms", "which number of several stands for them", OVERVIEW),
     Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, logarithmic", OVERVIEW),
     Key(("space",), "fold", "all rows", "show the rows that are only counted, or count them again", OVERVIEW),
+    # links
+    Key(("down", "j"), "row +{n}", "choose", "the next link", LINKS),
+    Key(("up", "k"), "row -{n}", "choose back", "the link before", LINKS),
+    Key(("enter",), "open-row", "look at", "look at the chosen frame", ("frames",)),
+    Key(("enter",), "open-row", "value", "open the chosen value full screen", ("edges", "scans")),
+    Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop")),
     # lists
     Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
     Key(("up", "k"), "row -{n}", "row back", "the row above", LISTS),
@@ -283,6 +291,7 @@ TYPING: Final = {
     "prompt": (
         ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
     ),
+    "letter": (("a", "to z or 0 to 9: its name"), ("Esc", "none")),
     "line": (("Enter", "keep"), ("Tab", "complete"), ("Ctrl+U", "clear"), ("Esc", "as it was")),
 }  # fmt: skip
 """Keys of the prompt, and of a line in a pane, while one types; they cannot be changed."""
@@ -300,8 +309,28 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
-    "operations": ("next", "iter +", "continue", "toggle-break", "open", "view grid", "prompt", "help-keys"),
-    "graph": ("next", "iter +", "wire down", "continue", "toggle-break", "zoom in", "prompt", "help-keys"),
+    "operations": (
+        "next",
+        "iter +",
+        "continue",
+        "toggle-break",
+        "open",
+        "view grid",
+        "focus next",
+        "prompt",
+        "help-keys",
+    ),
+    "graph": (
+        "next",
+        "iter +",
+        "wire down",
+        "continue",
+        "toggle-break",
+        "zoom in",
+        "focus next",
+        "prompt",
+        "help-keys",
+    ),
     "grid": (
         "next",
         "iter +",
@@ -314,8 +343,23 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "chart": ("iter +", "anomaly next", "zoom in", "pan", "edge first", "continue", "watch {op}", "back", "help-keys"),
-    "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "prompt", "help-keys"),
-    "stop": ("why {op}", "reverse-next", "explain", "reverse-continue", "continue", "prompt", "help-keys"),
+    "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "focus next", "prompt", "help-keys"),
+    "frames": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
+    "loop": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
+    "edges": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "toggle-break", "focus next", "help-keys"),
+    "scans": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "focus next", "prompt", "help-keys"),
+    "stop": (
+        "open-row",
+        "why {op}",
+        "reverse-next",
+        "explain",
+        "reverse-continue",
+        "continue",
+        "focus next",
+        "prompt",
+        "help-keys",
+    ),
+    "value": ("open", "scroll", "next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
     "tensor": (
         "element down",
         "look next",
@@ -360,6 +404,37 @@ FOOTERS: Final = {
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
+
+FOLLOWING: Final = ("operations", "graph", "timeline", "value", "")
+"""Panes of the main screen whose footer follows the run."""
+SITUATIONS: Final = {
+    "start": ("step", "iter +", "continue", "to-anomaly", "toggle-break", "open", "focus next", "prompt", "help-keys"),
+    "stop": (
+        "why {op}",
+        "explain",
+        "reverse-next",
+        "to-anomaly",
+        "continue",
+        "open",
+        "focus next",
+        "prompt",
+        "help-keys",
+    ),
+    "ended": (
+        "iter -",
+        "reverse-step",
+        "reverse-to-anomaly",
+        "edge first",
+        "view overview",
+        "rerun",
+        "export",
+        "prompt",
+        "help-keys",
+    ),
+}
+"""By situation of the run: the same for the panes of FOLLOWING, in place of their own."""
+RUNNING: Final = ("pause", "view overview", "view events", "help-keys")
+"""The same for all panes while a movement is under way."""
 
 STAYING: Final = ("prompt", "back", "help-keys")
 """Those that stay in sight at the end of the line, whatever its width."""

@@ -22,6 +22,7 @@ from textual.color import Color
 
 from tui.keys.keymap import Keymap
 from tui.paint.folding import Folding
+from tui.paint.links import Destination, link_in
 from tui.paint.painter import FaultReporter, PaintedWidget
 from tui.paint.rows import Cell, Row, spread
 from tui.state import State
@@ -32,6 +33,8 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.session.input_choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
+NAMES_FOR_TAB: Final = {"graph": "body", "scans": "outputs", "stop": "stop", "card": "answer", "value": "value"}
+"""By kind of pane: the word where Tab leads there, if that is not its title."""
 
 
 class Host(FaultReporter, Protocol):
@@ -131,8 +134,18 @@ class Pane(PaintedWidget, can_focus=True):
         self.changed()
 
     @property
+    def name_for_tab(self) -> str:
+        """The word for the pane where Tab leads to it."""
+        return NAMES_FOR_TAB.get(self.kind) or self.title or self.kind
+
+    @property
     def chosen_name(self) -> str:
         """The text for {row} in a line; empty in a pane without rows to choose."""
+        return ""
+
+    @property
+    def chosen_address(self) -> str:
+        """The address for {op} in a line, where the pane has a cursor of its own on a value; else empty."""
         return ""
 
     def show_statistic(self, name: str) -> bool:
@@ -186,6 +199,21 @@ class Pane(PaintedWidget, can_focus=True):
         """The wheel scrolls."""
         self.scroll_rows(-3)
         event.stop()
+
+    def destination_under(self, event: events.MouseEvent) -> Destination | None:
+        """Return where the link under the mouse leads."""
+        place = event.get_content_offset(self)
+        if place is None:
+            return None
+        lines = self.visible_lines(*self.size)
+        return link_in(lines[place.y], place.x) if place.y < len(lines) else None
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a button presses its key."""
+        target = self.destination_under(event)
+        if target is not None and target.key:
+            event.stop()
+            self.app.simulate_key(target.key)
 
     def post_line(self, line: str) -> None:
         """Have a line carried out as if it were typed at the prompt."""

@@ -7,8 +7,9 @@ from typing import ClassVar, Final
 from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.causes.texts import name_of
 from stepper.debug.stop import Reason
-from tui.keys.keymap import Keymap, footer
+from tui.keys.keymap import Keymap, Situation, footer
 from tui.keys.keys import KEYS
+from tui.paint.links import key_button
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import BarPane, Host
 from tui.paint.rows import Cell, Row, cell_len, clip, printable, spread, width_of
@@ -132,11 +133,13 @@ class KeysLine(BarPane):
         super().__init__(host, id=id)
         self._pane, self._pending = "", ""
         self._keymap: Keymap = KEYS
+        self._situation = Situation()
 
-    def put(self, pane: str, pending: str, keymap: Keymap) -> None:
+    def put(self, pane: str, pending: str, keymap: Keymap, situation: Situation) -> None:
         """The pane has the focus; this was typed and waits."""
-        if (pane, pending, keymap) != (self._pane, self._pending, self._keymap):
-            self._pane, self._pending, self._keymap = pane, pending, keymap
+        wanted = (pane, pending, keymap, situation)
+        if wanted != (self._pane, self._pending, self._keymap, self._situation):
+            self._pane, self._pending, self._keymap, self._situation = wanted
             self.changed()
 
     def update(self, state: State) -> None:
@@ -146,8 +149,8 @@ class KeysLine(BarPane):
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
         row: Row = []
-        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2):
-            row += [(key, "key"), (f" {word}   ", "dim")]
+        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2, self._situation):
+            row += [*key_button(key, word, self._keymap), ("   ", "")]
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 

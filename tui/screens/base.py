@@ -16,7 +16,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from tui.keys.keymap import Dispatcher
+from stepper.debug.stop import Reason
+from tui.keys.keymap import Dispatcher, Situation
 from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
@@ -88,6 +89,7 @@ class DebugScreen(Guarded, Screen[None]):
         self._has_parts = False
         self._panes: tuple[Pane, ...] = ()
         self._batched = BatchedPaint()
+        self._following = ""
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -132,6 +134,7 @@ class DebugScreen(Guarded, Screen[None]):
         with self._batched.painted_by(self.query_one("#content")):
             for pane in self._panes:
                 self._update(pane, state)
+        self.show_keys()
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
@@ -139,6 +142,7 @@ class DebugScreen(Guarded, Screen[None]):
             for pane in self._panes:
                 if pane.shows_running:
                     self._update(pane, state)
+        self.show_keys()
 
     def _update(self, pane: Pane, state: State) -> None:
         try:
@@ -230,8 +234,16 @@ class DebugScreen(Guarded, Screen[None]):
         """Arrange the parts for a size; the classes are set already."""
 
     def on_descendant_focus(self) -> None:
-        """The last line names the keys of the focused pane."""
+        """The last line names the keys of the focused pane, and where Tab leads."""
+        self._following = self.following()
         self.show_keys()
+
+    def following(self) -> str:
+        """Return the name of the pane, or the tab, to which Tab leads."""
+        chain = [pane for pane in self.focus_chain if isinstance(pane, Pane)]
+        if self.focused not in chain or len(chain) < 2:
+            return ""
+        return chain[(chain.index(self.focused) + 1) % len(chain)].name_for_tab
 
     def show_keys(self) -> None:
         """Name the keys that hold now."""
@@ -240,7 +252,9 @@ class DebugScreen(Guarded, Screen[None]):
         pane = self.host.focused_pane
         kind = "" if pane is None else "line" if pane.is_typing else pane.kind
         kind = "prompt" if isinstance(self.focused, Prompt) else kind
-        self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap)
+        kind = "letter" if self.dispatcher.takes_letter else kind
+        situation = Situation(run_situation(self.host.state), self._following)
+        self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap, situation)
 
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""
@@ -262,6 +276,17 @@ class DebugScreen(Guarded, Screen[None]):
         if command:
             self.host.perform(command, echo=False)
         return True
+
+
+def run_situation(state: State) -> str:
+    """Return how the run stands, as footers have it."""
+    if state.running is not None:
+        return "running"
+    if state.failure or (state.stop is not None and state.stop.is_interrupted):
+        return "stop"
+    if state.view is not None and state.view.outputs is not None:
+        return "ended"
+    return "start" if state.stop is not None and state.stop.reason is Reason.START else ""
 
 
 class Colon(Pane, can_focus=False):

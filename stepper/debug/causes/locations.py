@@ -13,6 +13,9 @@ from stepper.engine.frames import Frame
 from stepper.engine.loops import MergedInput
 from stepper.engine.program import CompiledModel, Operation, Program, Value
 from stepper.ir.model import Body, Layer, layer_site
+from stepper.query.address_resolution import SIDE_NAMES, unique_name
+from stepper.query.address_syntax import Address, Level, Name, NameKind
+from stepper.query.atlas import Atlas
 
 
 def file_of(compiled: CompiledModel) -> str:
@@ -32,6 +35,23 @@ def _enclosure(frame: Frame, file: str) -> Enclosure:
     layer = activation.operation.layer
     iteration = activation.iteration if layer.is_loop and activation.iteration >= 0 else None
     return Enclosure(layer_site(layer, file), body_of_frame(frame).role, iteration)
+
+
+def address_at(location: Location, compiled: CompiledModel) -> Address | None:
+    """Return the address of the place of a value, with the iterations of the loops around it; None for no operation."""
+    if location.operation is None:
+        return None
+    atlas, program = Atlas(compiled), compiled.main
+    levels: list[Level] = []
+    for inside in location.path:
+        layer = program.graph.by_id[inside.layer.id]
+        name = unique_name(layer, program)
+        levels.append(Level(name, inside.iteration))
+        sides = [body.graph for body in layer.bodies if body.role == inside.body]
+        program = next(inner for inner in atlas.bodies(layer) if inner.graph in sides)
+        if layer.type == "If":
+            levels.append(Level(Name(NameKind.PLAIN, SIDE_NAMES[inside.body])))
+    return Address(tuple(levels), unique_name(program.graph.by_id[location.operation.id], program), location.output)
 
 
 def body_of_frame(frame: Frame) -> Body:

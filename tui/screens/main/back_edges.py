@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from textual import events
-
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import CarriedHistory
 from stepper.element_types import Array
 from stepper.tensors.statistics import number_of
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
-from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, number, overlaid, padded, shape_of, spark, spread
+from tui.paint.rows import Row, clip, number, padded, shape_of, spark, spread
 from tui.theme import GLYPHS
 
 MARKS: Final = {
@@ -27,7 +26,7 @@ _MOST_AT_ONCE: Final = 200_000
 """Elements that are looked through while one waits."""
 
 
-class BackEdges(Pane):
+class BackEdges(LinkPane):
     """One row a back edge that carries something; those that collect an output are among the outputs."""
 
     follows_selection: ClassVar[bool] = False
@@ -35,12 +34,8 @@ class BackEdges(Pane):
     title = "back edges"
     help_text: ClassVar[str] = (
         "What each back edge carries: its history, what entered this iteration, and how far it is changed.\n"
-        "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf."
+        "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf. Enter opens the chosen value."
     )
-
-    def __init__(self, host: Host, *, id: str | None = None) -> None:
-        super().__init__(host, id=id)
-        self._chosen = 0
 
     def _edges(self) -> list[BackEdgeView]:
         loop = self.state.loop
@@ -70,15 +65,14 @@ class BackEdges(Pane):
         names = [carried_name(edge.parameter.layer) if edge.parameter.layer else "?" for edge in edges]
         room = min(max(map(len, names)), 10)
         rows = []
-        for place, (edge, name) in enumerate(zip(edges, names, strict=True)):
+        for edge, name in zip(edges, names, strict=True):
             layer = edge.parameter.layer
             history = histories.get(layer.id) if layer is not None else None
-            rows.append(self._row(edge, clip(name, room), room, history, width, chosen=place == self._chosen))
+            row = self._row(edge, clip(name, room), room, history, width)
+            rows.append(linked(row, value_destination(self.state.loop_program, edge.parameter)))
         return [*rows, []]
 
-    def _row(
-        self, edge: BackEdgeView, name: str, room: int, history: CarriedHistory | None, width: int, *, chosen: bool
-    ) -> Row:
+    def _row(self, edge: BackEdgeView, name: str, room: int, history: CarriedHistory | None, width: int) -> Row:
         entered = edge.came_in if edge.came_in is not None else edge.parameter.array
         bars = max(width - room - 8 - 4 - 6 - 8 - 2, 0)
         line = "" if history is None else line_of(history, self.state.iteration, bars)
@@ -87,15 +81,15 @@ class BackEdges(Pane):
         change = "" if edge.change is None or edge.change.max_abs is None else number(edge.change.max_abs)
         mark = self._mark(edge, history)
         left: Row = [
-            (f" {GLYPHS['back']} ", "accent" if chosen else "dim"),
-            (padded(name, room + 1), "strong" if chosen else ""),
+            (f" {GLYPHS['back']} ", "dim"),
+            (padded(name, room + 1), ""),
             (padded(shape, 8), "dim"),
             (line.ljust(bars), "bar"),
         ]
         right: Row = [(number(value).rjust(6), ""), (change.rjust(8), "dim")]
         row = spread(left, right, width - 1)
         return [
-            *(overlaid(row, "cursor") if chosen and self.has_focus else row),
+            *row,
             (mark or " ", "dim" if mark == GLYPHS["stuck"] else "bad"),
         ]
 
@@ -114,13 +108,6 @@ class BackEdges(Pane):
             if word in edge.marks:
                 return MARKS[word][0]
         return GLYPHS["grow"] if history is not None and history.explodes else ""
-
-    def on_click(self, event: events.Click) -> None:
-        """A click selects the edge."""
-        index = self.row_at(event.y)
-        if index is not None and index < len(self._edges()):
-            self._chosen = index
-            self.changed()
 
 
 def by_parameter(histories: Iterable[CarriedHistory]) -> dict[int, CarriedHistory]:

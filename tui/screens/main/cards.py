@@ -8,7 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from stepper.debug.causes.cause import NonFinite, Trigger
+from stepper.debug.causes.cause import Location, NonFinite, Trigger
+from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import brief, chain_facts, further, how_sentence, name_of, title
 from stepper.debug.inspection.views import ValueView
 from stepper.element_types import Array
@@ -17,7 +18,8 @@ from stepper.ir.model import LayerSite
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import statistics
-from tui.keys.keymap import key_for
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import Destination, LinkedValue, key_words, linked, value_destination
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, printable, spread, wrapped
@@ -43,12 +45,15 @@ def is_stop(state: State) -> bool:
     return bool(state.failure) or (state.stop is not None and state.stop.is_interrupted)
 
 
-class StopCard(Pane):
+class StopCard(LinkPane):
     """Where, how many of how many elements, the inputs, and what was found. The one heading that is red."""
 
     DEFAULT_CSS = "StopCard { border-top: solid $error; }"
     kind: ClassVar[str] = "stop"
-    help_text: ClassVar[str] = "Why the run stopped: the operation, what is in its output, what is in its inputs."
+    help_text: ClassVar[str] = (
+        "Why the run stopped: the operation, what is in its output, what is in its inputs.\n"
+        "Down and up choose a value, a place or a fact; Enter opens the value, or goes to the place."
+    )
 
     def heading(self, width: int) -> list[Row]:
         """The cause of the stop, in red."""
@@ -61,7 +66,7 @@ class StopCard(Pane):
                 note = (str(cause.number) if cause.trigger is Trigger.BREAKPOINT else note).rjust(2)
         room = width - 9 - len(note)
         head: Row = [
-            (GLYPHS["focus"], "bad"),
+            (GLYPHS["focus"] if self.has_focus else " ", "bad"),
             ("stop   ", "bad"),
             (clip(printable(words), room), "bad"),
         ]
@@ -89,10 +94,27 @@ class StopCard(Pane):
         cause = None if self.state.stop is None else self.state.stop.cause
         if not isinstance(cause, NonFinite):
             return []
-        facts = [("how", how_sentence(cause)), *chain_facts(cause.chain, self._short_name)]
+        facts = [("how", how_sentence(cause), self._here())]
+        birth = self._going_to(cause.chain.links[-1].location) if cause.chain.links else Destination()
+        facts += [(word, text, birth) for word, text in chain_facts(cause.chain, self._short_name)]
         if cause.last_clean is not None:
-            facts.append(("clean", f"the last finite op is {brief(cause.last_clean, self._short_name)}"))
-        return [row for word, text in facts if text for row in _fact(word, printable(text), width)]
+            clean = f"the last finite op is {brief(cause.last_clean, self._short_name)}"
+            facts.append(("clean", clean, self._going_to(cause.last_clean)))
+        return [
+            linked(row, target) for word, text, target in facts if text for row in _fact(word, printable(text), width)
+        ]
+
+    def _here(self) -> Destination:
+        """Return what opens the value at which the run stopped."""
+        frame = self.state.frames[-1] if self.state.frames else None
+        if frame is None or frame.last < 0 or not frame.layers[frame.last].outputs:
+            return Destination()
+        return Destination("open {op}", LinkedValue(frame.program, frame.layers[frame.last]))
+
+    def _going_to(self, location: Location) -> Destination:
+        """Return what goes to the moment of a place."""
+        found = address_at(location, self.host.driver.compiled)
+        return Destination() if found is None else Destination(f"goto {found}")
 
     def _short_name(self, site: LayerSite) -> str:
         """Return an operation's name as the lists write it; of one in a graph that does not run, its own."""
@@ -103,11 +125,9 @@ class StopCard(Pane):
         return site.name
 
     def _keys(self, width: int) -> Row:
-        row: Row = [("  ", "")]
-        for command, word in _KEYS if width >= _WIDE else _KEYS[:3]:
-            key = key_for(command, self.kind, self.host.keymap)
-            row += [] if key is None else [(key.shown, "key"), (f" {word}   ", "dim")]
-        return row
+        shown = _KEYS if width >= _WIDE else _KEYS[:3]
+        words = key_words(shown, self.kind, self.host.keymap)
+        return [("  ", ""), *(cell for word in words for cell in (*word, ("   ", "")))]
 
     def _operation_rows(self, width: int) -> list[Row]:
         state = self.state
@@ -121,10 +141,10 @@ class StopCard(Pane):
         rows += _fact(mark_of(by), f"computed by {by}", width) if by else []
         for output in state.view.done.outputs[:1]:
             row: Row = [(f"  {clip(name, 24)}", "strong"), (iteration, ""), ("  ", "")]
-            rows.append([*row, *_described(output.array, width, with_place=True)])
+            rows.append(linked([*row, *_described(output.array, width, with_place=True)], self._here()))
         for place, value in enumerate(state.view.done.inputs[:3]):
             row = [("  " + ("its inputs" if not place else "").ljust(12), "dim"), (f"{_source(value)}  ", "")]
-            rows.append([*row, *_described(value.array, width)])
+            rows.append(linked([*row, *_described(value.array, width)], value_destination(frame.program, value)))
             if value.array is not None and _is_odd(value.array):
                 rows += [[("  ", ""), *line] for line in vector_rows(self, value.array, width - 4)[:3]]
         return rows

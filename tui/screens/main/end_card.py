@@ -12,7 +12,7 @@ from stepper.engine.run import LoopSummary
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
-from tui.keys.keymap import key_for
+from tui.paint.links import key_words
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, elements, printable, width_of, wrapped
 from tui.screens.main.value import MOST_AT_ONCE
@@ -147,11 +147,8 @@ class EndCard(Pane):
 
     def _keys(self, width: int) -> list[Row]:
         rows: list[Row] = [[], [(" ", "")]]
-        for command, word in _KEYS:
-            key = key_for(command, "operations", self.host.keymap)
-            if key is None:
-                continue
-            more: Row = [(key.shown, "key"), (f" {word}   ", "dim")]
+        for button in key_words(_KEYS, "operations", self.host.keymap):
+            more: Row = [*button, ("   ", "")]
             if width_of(rows[-1]) + width_of(more) - 3 > width:
                 rows.append([(" ", "")])
             rows[-1] = [*rows[-1], *more]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from textual import events
-
 from stepper.debug.inspection.views import LevelView, LoopView
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import Destination, linked
 from tui.paint.names import layer_name
-from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, spread
 from tui.theme import GLYPHS
 
@@ -16,13 +15,16 @@ COUNTED: Final = 10**6
 """A limit above this is as good as none: exporters write the largest integer."""
 
 
-class Frames(Pane, can_focus=False):
+class Frames(LinkPane):
     """The stack, from the model's own graph inwards."""
 
     follows_selection: ClassVar[bool] = False
+    kind: ClassVar[str] = "frames"
     title = "frames"
     note = "u d"
-    help_text: ClassVar[str] = "The loops and branches in which the run stands; the iteration at the right."
+    help_text: ClassVar[str] = (
+        "The loops and branches in which the run stands; the iteration at the right. Enter looks at one."
+    )
 
     def rows(self, width: int) -> list[Row]:
         """Return a row a frame."""
@@ -42,7 +44,8 @@ class Frames(Pane, can_focus=False):
             (indent, "faint"),
             (clip(name, max(room, 6)), "strong" if here else "dim"),
         ]
-        return spread(left, [(what, "" if here else "dim")], width)
+        row = spread(left, [(what, "" if here else "dim")], width)
+        return linked(row, Destination(f"frame {level.depth}"))
 
     def _called(self, level: LevelView) -> str:
         around = self.state.frames[level.depth - 1]
@@ -57,14 +60,6 @@ class Frames(Pane, can_focus=False):
         if level.iteration is None:
             return "entered"
         return f"{level.iteration}{limit_text(level)}"
-
-    def on_click(self, event: events.Click) -> None:
-        """Look at that frame."""
-        index = self.row_at(event.y)
-        if index is not None and index < len(self.state.frames):
-            moves = index - self.state.depth
-            for _ in range(abs(moves)):
-                self.post_line("down" if moves > 0 else "up")
 
 
 def limit_text(level: LevelView) -> str:

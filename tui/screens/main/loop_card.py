@@ -6,8 +6,9 @@ from typing import ClassVar, Final, NamedTuple
 
 from stepper.debug.inspection.views import LoopView
 from stepper.debug.run_summary import RunSummary
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import layer_name
-from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row, clip, printable, spread
 from tui.screens.main.frames import COUNTED, loop_title
 from tui.theme import GLYPHS
@@ -48,13 +49,17 @@ class _Reason(NamedTuple):
     is_detail: bool = False
 
 
-class LoopCard(Pane, can_focus=False):
+class LoopCard(LinkPane):
     """The innermost loop around what is looked at."""
 
     follows_selection: ClassVar[bool] = False
+    kind: ClassVar[str] = "loop"
     title = "loop"
     shows_running: ClassVar[bool] = True
-    help_text: ClassVar[str] = "The iteration, counted from 0; how many there may be; what ends the loop."
+    help_text: ClassVar[str] = (
+        "The iteration, counted from 0; how many there may be; what ends the loop.\n"
+        "Enter opens the condition; outside of loops it goes into the first iteration of the one that comes next."
+    )
 
     def rows(self, width: int) -> list[Row]:
         """Return the card; outside of loops, which one comes next."""
@@ -85,7 +90,8 @@ class LoopCard(Pane, can_focus=False):
         rows: list[Row] = [[(" no loop here", "dim")]]
         if following is not None:
             name = clip(layer_name(following), width - 14)
-            rows += [[(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]]
+            row: Row = [(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]
+            rows.append(linked(row, Destination("iter +1")))
         return [*rows, []]
 
     def _iteration_rows(self, loop: LoopView, width: int) -> list[Row]:
@@ -124,11 +130,18 @@ class LoopCard(Pane, can_focus=False):
     def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
         reasons = [_Reason(str(loop.trip.ended))] if loop.trip.ended is not None else self._ways_to_end(loop)
         word = "ended: " if loop.trip.ended is not None else "ends when "
+        target = self._condition_target(loop)
         rows: list[Row] = [] if reasons else [[(" never ends: ", "dim"), ("it is always true", "")]]
         for place, reason in enumerate(reasons):
             lead = word if not place else ("   " if reason.is_detail else "or ").rjust(len(word))
-            rows.append([(f" {lead}", "dim"), (clip(reason.text, width - len(word) - 2), "")])
+            row: Row = [(f" {lead}", "dim"), (clip(reason.text, width - len(word) - 2), "")]
+            rows.append(linked(row, target) if place == 0 else row)
         return rows
+
+    def _condition_target(self, loop: LoopView) -> Destination:
+        """Return what opens the value that the condition reads."""
+        result = next((entry.inner for entry in loop.outputs if entry.role.is_condition), None)
+        return Destination() if result is None else value_destination(self.state.loop_program, result)
 
     def _ways_to_end(self, loop: LoopView) -> list[_Reason]:
         """Return the reasons for which a loop can end; a limit that is as good as none is not spoken of."""
@@ -160,7 +173,8 @@ class LoopCard(Pane, can_focus=False):
         most = limit if limit is not None and limit <= COUNTED else done + 8
         free = "" if trip.ended is not None else GLYPHS["free"] * max(0, min(most - done - 1, room - len(shown) - 1))
         now: Cell = ("" if trip.ended is not None else GLYPHS["now"], "accent")
-        rows: list[Row] = [[(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]]
+        strip: Row = [(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]
+        rows: list[Row] = [linked(strip, self._condition_target(loop))]
         if condition.upcoming is not None:
             says = "true: there is another" if condition.upcoming else "false: this is the last"
             rows.append([("           ", ""), (says, "" if condition.upcoming else "edit")])

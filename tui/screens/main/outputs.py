@@ -18,8 +18,9 @@ from stepper.debug.labels import label_of
 from stepper.element_types import Array
 from stepper.plain_values import storable
 from stepper.tensors.surveys import largest_of
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import carried_name, layer_name
-from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, padded, printable, spark, spread
 from tui.screens.main.frames import COUNTED
 from tui.theme import GLYPHS
@@ -45,15 +46,18 @@ class Growing(Struct, frozen=True, eq=False):
     count: int
     room: int | None
     labels: tuple[str, ...] = ()
+    target: Destination = Destination()
 
 
-class ScanGrowth(Pane, can_focus=False):
+class ScanGrowth(LinkPane):
     """The concatenated outputs, and those that a body collects itself with a Concat."""
 
     follows_selection: ClassVar[bool] = False
     title = "outputs growing"
     kind: ClassVar[str] = "scans"
-    help_text: ClassVar[str] = "What the loop writes: one piece an iteration, and the room that is left."
+    help_text: ClassVar[str] = (
+        "What the loop writes: one piece an iteration, and the room that is left. Enter opens one."
+    )
 
     def heading(self, width: int) -> list[Row]:
         """At the end of the run, those of the model."""
@@ -71,9 +75,10 @@ class ScanGrowth(Pane, can_focus=False):
         rows: list[Row] = []
         for one in found:
             if all(piece.size <= 1 for piece in one.pieces):
-                rows.append(self._line(one, name_width, width))
+                rows.append(linked(self._line(one, name_width, width), one.target))
             else:
-                rows += self._picture(one, name_width, width, max(room, 4))
+                first, *others = self._picture(one, name_width, width, max(room, 4))
+                rows += [linked(first, one.target), *others]
         return rows
 
     def _line(self, one: Growing, name_width: int, width: int) -> Row:
@@ -117,9 +122,10 @@ class ScanGrowth(Pane, can_focus=False):
     def _outputs(self) -> Iterator[Growing]:
         loop, view = self.state.loop, self.state.view
         if view is not None and view.outputs is not None:
-            for name, array in zip(self.state.output_names, view.outputs, strict=True):
+            for place, (name, array) in enumerate(zip(self.state.output_names, view.outputs, strict=True)):
                 if array.dtype.kind in "fiub" and array.ndim:
-                    yield _along(array, 0, clip(printable(name), 10), len(array))
+                    output = _along(array, 0, clip(printable(name), 10), len(array))
+                    yield replace(output, target=Destination(f"open-output {place}"))
         if loop is None:
             return
         maximum = loop.trip.total if loop.trip.total is not None else loop.trip.limit
@@ -130,7 +136,9 @@ class ScanGrowth(Pane, can_focus=False):
             if edge.collects_output:
                 found = _collected(edge, room)
                 if found is not None:
-                    yield replace(found, labels=self.state.labels_of(self.state.loop_program, edge.parameter.layer))
+                    program = self.state.loop_program
+                    labels = self.state.labels_of(program, edge.parameter.layer)
+                    yield replace(found, labels=labels, target=value_destination(program, edge.parameter))
 
     def _scan(self, scan: ScanView, room: int | None) -> Growing:
         large = scan.pieces > 0 and scan.piece(scan.pieces - 1).size > 1
@@ -139,9 +147,11 @@ class ScanGrowth(Pane, can_focus=False):
         kind = element_types.name_of(pieces[0].dtype) if pieces else ""
         loop = self.state.loop
         inner = next((one.inner for one in (loop.outputs if loop else ()) if one.inner.name == scan.result), None)
-        labels = () if inner is None else self.state.labels_of(self.state.loop_program, inner.layer, inner.output)
+        program = self.state.loop_program
+        labels = () if inner is None else self.state.labels_of(program, inner.layer, inner.output)
+        target = Destination() if inner is None else value_destination(program, inner)
         type_ = f"{kind}[{_sizes(scan)}]"
-        return Growing(self._called(scan), type_, scan.order, first, pieces, scan.pieces, room, labels)
+        return Growing(self._called(scan), type_, scan.order, first, pieces, scan.pieces, room, labels, target)
 
     def _called(self, scan: ScanView) -> str:
         loop = self.state.loop

@@ -202,6 +202,11 @@ class MainScreen(DebugScreen):
         self._focus_on(self.tab)
         return True
 
+    def following(self) -> str:
+        """Return the tab to which Tab leads, where there are tabs."""
+        names = list(TABS)
+        return names[(names.index(self.tab) + 1) % len(names)] if self.has_class("-tiny") else super().following()
+
     def _focus_on(self, tab: str) -> None:
         pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
         if pane is not None:

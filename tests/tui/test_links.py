@@ -1,0 +1,125 @@
+"""What the cursor or the mouse is on answers: back edges, outputs, frames, names on cards, words of the last line."""
+
+from __future__ import annotations
+
+from tests.tui.driven import DECODER, Driven, drive
+from tui.paint.pane import Pane
+from tui.theme import GLYPHS
+
+FOCUS = GLYPHS["focus"]
+
+
+def line_with(driven: Driven, pane: str, text: str) -> tuple[int, int]:
+    """Where a text stands in a pane, as column and line of the widget, its border and padding included."""
+    widget = driven.pane(pane)
+    for y, line in enumerate(driven.text(pane).splitlines()):
+        if text in line:
+            return line.index(text) + widget.gutter.left, y + widget.gutter.top
+    raise AssertionError(f"{text!r} is not in\n{driven.text(pane)}")
+
+
+async def click(driven: Driven, pane: str, text: str, times: int = 1) -> None:
+    """Click on a text of a pane."""
+    await driven.pilot.click(f"#{pane}", offset=line_with(driven, pane, text), times=times)
+    await driven.settle()
+
+
+async def tab_to(driven: Driven, pane: str) -> None:
+    """Press Tab until the pane has the focus."""
+    for _ in range(12):
+        if driven.pane(pane).has_focus:
+            return
+        await driven.press("tab")
+    raise AssertionError(f"Tab does not lead to {pane}")
+
+
+def test_the_focus_is_marked_by_a_glyph_and_the_last_line_says_where_tab_leads() -> None:
+    async def script(driven: Driven) -> None:
+        titles = []
+        for _ in range(8):
+            marked = [
+                pane.id
+                for pane in driven.app.screen.query(Pane)
+                if pane.size.height and pane.id not in ("keys", "answer") and pane.render_line(0).text[0] == FOCUS
+            ]
+            focused = driven.app.focused
+            assert focused is not None and marked == [focused.id]
+            named = driven.text("keys").partition("Tab ")[2].partition("   ")[0]
+            titles.append(named)
+            await driven.press("tab")
+            now = driven.app.focused
+            assert isinstance(now, Pane) and named == now.name_for_tab
+        assert len(set(titles)) == 8 and {"frames", "back edges", "outputs", "timeline"} < set(titles)
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
+
+
+def test_enter_on_a_back_edge_or_an_output_opens_its_value_and_keys_mean_it() -> None:
+    async def script(driven: Driven) -> None:
+        await tab_to(driven, "edges")
+        first = driven.text("edges").splitlines()[1]
+        assert first.startswith(FOCUS)
+        await driven.press("down", "w")
+        chosen = next(line for line in driven.text("edges").splitlines()[1:] if line.startswith(FOCUS))
+        name = chosen.split()[1]
+        assert name in chosen and chosen != first
+        assert [watch.text for watch in driven.state.watches] and name in driven.state.watches[-1].text
+        await driven.press("enter")
+        assert driven.app.front.view_name == "value" and name in driven.text("top") + driven.text("tensor")
+        await driven.press("q")
+        row = driven.text("scans").splitlines()[1].split()[1]
+        await click(driven, "scans", row, times=2)
+        assert driven.app.front.view_name == "value"
+        await driven.press("q")
+        await click(driven, "edges", first.split()[1], times=2)
+        assert driven.app.front.view_name == "value"
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
+
+
+def test_a_fact_of_the_stop_leads_to_its_moment() -> None:
+    async def script(driven: Driven) -> None:
+        await tab_to(driven, "stop")
+        for _ in range(8):
+            if any(line.startswith(FOCUS) and "born" in line for line in driven.text("stop").splitlines()[1:]):
+                break
+            await driven.press("down")
+        await driven.press("enter")
+        assert driven.text("top").count("exp_key") == 1 and driven.state.iteration == 7
+        await driven.press("c")
+        await click(driven, "stop", "numerator_now", times=2)
+        assert driven.app.front.view_name == "value" and "numerator_now" in driven.text("top")
+
+    drive("rwkv_overflow", script, lines=("break nan", "continue"))
+
+
+def test_words_of_the_last_line_and_of_cards_are_buttons() -> None:
+    async def script(driven: Driven) -> None:
+        await click(driven, "keys", "iteration")
+        assert driven.state.iteration == 4
+        await click(driven, "keys", "[")
+        assert driven.state.iteration == 3
+        await click(driven, "keys", "prompt")
+        assert driven.app.focused is driven.app.front.prompt
+        await click(driven, "keys", "leave")
+        assert driven.pane("operations").has_focus
+        await click(driven, "keys", "help")
+        assert driven.app.front.view_name == "help"
+        await driven.press("q")
+        await driven.type("last")
+        await click(driven, "keys", "start" if "start" in driven.text("keys") else "first")
+        assert driven.state.view is not None and driven.state.view.tick == 0
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
+
+
+def test_a_frame_is_looked_at_by_enter_and_by_two_clicks() -> None:
+    async def script(driven: Driven) -> None:
+        depth = driven.state.depth
+        await tab_to(driven, "frames")
+        await driven.press("home", "enter")
+        assert driven.state.depth == 0
+        await click(driven, "frames", "└", times=2)
+        assert driven.state.depth == depth == 1
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
