@@ -19,6 +19,7 @@ from textual.screen import Screen
 from stepper.commands.registry import commands
 from stepper.commands.stop_answers import searched_text
 from stepper.debug.debugger import Debugger
+from stepper.debug.stop import Reason
 from stepper.errors import StepperError, UsageError
 from stepper.session.autosave import Autosave
 from tui.actions.main import actions
@@ -26,12 +27,20 @@ from tui.command_line import CommandLine
 from tui.keys.key_files import ChosenKeys
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
-from tui.messages import Answered, FaultFound, InputLoaded, InputsRefused, Reply, RunProgress, StateChanged
+from tui.messages import (
+    Answered,
+    FaultFound,
+    InputLoaded,
+    InputsRefused,
+    OverviewGrew,
+    Reply,
+    RunProgress,
+    StateChanged,
+)
 from tui.paint.folding import Folding
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen
-from tui.screens.main.screen import MainScreen
 from tui.session.application_session import ApplicationSession, Reopen
 from tui.session.input_chooser import InputChooser
 from tui.session.layout import layout_of, put_layout
@@ -73,8 +82,13 @@ class StepperApp(App[int]):
         reopen: Reopen | None = None,
         choosing: Callable[[], Opening] | None = None,
         starts_up: bool = False,
+        runs: bool | None = None,
     ) -> None:
-        """A debugger, and how its inputs can be chosen anew; or a model whose inputs are chosen first."""
+        """A debugger, and how its inputs can be chosen anew; or a model whose inputs are chosen first.
+
+        `runs`: the overview is the first screen and that of the end, and the run that it shows is made at once (False:
+        when it is asked for). None: the main screen is both, and the overview makes its run when it is opened.
+        """
         super().__init__()
         self.keymap = KEYS if keys is None else keys.keymap
         self.folding = Folding()
@@ -83,6 +97,8 @@ class StepperApp(App[int]):
         self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
         self.state = State(model=name)
+        self.runs = runs
+        self._home = "main" if runs is None else "overview"
         self.asked_pane: Pane | None = None
         self.typed: list[str] = []
         self.sought = ""
@@ -105,8 +121,8 @@ class StepperApp(App[int]):
         return {"warm": theme.warning or "#e8a04c", "cool": theme.secondary or "#5b8fd9"}
 
     def get_default_screen(self) -> Screen[Any]:
-        """Return the main screen."""
-        return MainScreen(self)
+        """Return the screen under all others."""
+        return VIEWS[self._home].load()(self)
 
     def on_mount(self) -> None:
         """Begin."""
@@ -139,9 +155,11 @@ class StepperApp(App[int]):
         """Return how the screen is arranged, as it is kept."""
         return layout_of(self)
 
-    def put_layout(self, layout: Mapping[str, Any]) -> None:
-        """Arrange the screen as it was kept."""
-        put_layout(self, layout)
+    def put_layout(self, layout: Mapping[str, Any], *, is_within: bool) -> None:
+        """Arrange the screen as it was kept. A run that is not stood within is seen on the first screen."""
+        if is_within and self._home != "main":
+            self.open_view("main")
+        put_layout(self, layout, keeps_view=is_within or self._home == "main")
 
     def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
         """Put a new driver in place of the present one, and return it; it is not started."""
@@ -172,7 +190,7 @@ class StepperApp(App[int]):
     # --- what the driver tells -----------------------------------------------------------------------------------
 
     def on_state_changed(self, message: StateChanged) -> None:
-        """A new picture; the first one after inputs were chosen opens the main screen."""
+        """A new picture; the first one after inputs were chosen opens the first screen."""
         if self.driver.is_closed:
             return  # there may be no screen any more
         before, reply = self.state, message.reply
@@ -186,15 +204,33 @@ class StepperApp(App[int]):
         self.state = replace(message.state, selected=selected)
         if self.chooser.begins:
             self.chooser.begins = False
-            self.open_view("main")
+            self.open_view(self._home)
         if reply is not None and reply.moved:
             self.found = ""
             self.front.put_card("", ())
+            self._follow_moment(before)
         self.front.show(self.state)
         if reply is not None and wanted is None:
             self._answer(reply)
         if reply is not None and reply.ended:
             self.leave()
+
+    def _follow_moment(self, before: State) -> None:
+        """Show where a movement has led: the end of the run on the overview, a moment within it elsewhere."""
+        stop = self.state.stop
+        if self.runs is None or stop is None or (before.stop is not None and before.stop.tick == stop.tick):
+            return
+        if stop.reason is Reason.END:
+            self.open_view("overview")
+        elif self.front.view_name == "overview" and stop.tick:
+            self.open_view("main")
+
+    def on_overview_grew(self, message: OverviewGrew) -> None:
+        """More is known of the whole run."""
+        if self.driver.is_closed or not self.screen_stack:
+            return
+        self.state = replace(self.state, overview=message.overview)
+        self.front.grew(message.overview)
 
     def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""
@@ -328,11 +364,14 @@ class StepperApp(App[int]):
         if view is None:
             raise UsageError(f"there is no view '{name}'; there are {', '.join(VIEWS)}")
         self.asked_pane = self.focused_pane
-        if name == "main":
-            while self.close_view():
+        kind = view.load()
+        if isinstance(self.front, kind):
+            return
+        if name == "main" or any(isinstance(screen, kind) for screen in self.screen_stack):
+            while not isinstance(self.front, kind) and self.close_view():
                 pass
-        elif not isinstance(self.front, view.load()):
-            self.push_screen(view.load()(self))
+        if not isinstance(self.front, kind):
+            self.push_screen(kind(self))
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
@@ -340,6 +379,10 @@ class StepperApp(App[int]):
 
         self.asked_pane = self.focused_pane
         self.push_screen(ValueScreen(self, subject))
+
+    def open_first(self) -> None:
+        """Close all that shows the run that was: another one follows, on the same screen if that can show it."""
+        self.open_view("overview" if self.front.view_name == "overview" else "main")
 
     def close_view(self) -> bool:
         """Close the screen in front; False if it is the last."""
@@ -352,7 +395,7 @@ class StepperApp(App[int]):
         """Close what covers something."""
         if self.front.close_card():
             return True
-        if self.state.selected is not None and len(self.screen_stack) < 2:
+        if self.state.selected is not None and not self.front.view_name:
             self.select(None)
             return True
         return False

@@ -68,12 +68,14 @@ def open_application(
     light: bool = False,
     keeping: SessionOptions | None = None,
     reopen: Reopen | None = None,
+    runs: bool = True,
 ) -> int:
-    """Run until the user leaves; the exit code. `given`: other inputs can be chosen."""
+    """Run until the user leaves; the exit code. `given`: other inputs can be chosen. `runs`: the model is run at once,
+    in the background."""
     name, model, values = model_name(debugger.model), debugger.model, dict(enumerate(debugger.inputs))
     choosing = None if given is None else lambda: given.opening(model, values)
     look = {"ascii": ascii, "light": light}
-    return _run(debugger, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, **look)
+    return _run(debugger, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, runs=runs, **look)
 
 
 def _run(
@@ -86,6 +88,7 @@ def _run(
     keeping: SessionOptions | None,
     reopen: Reopen | None,
     choosing: Callable[[], Opening] | None,
+    runs: bool,
 ) -> int:
     keeping = SessionOptions() if keeping is None else keeping
     keys = chosen_keys(keeping.keys)
@@ -103,6 +106,7 @@ def _run(
         reopen=reopen,
         choosing=choosing,
         starts_up=keeping.starts_up,
+        runs=runs,
     )
     try:
         with collector_off():  # until the application has all that stays
@@ -134,10 +138,11 @@ def open_inputs(
     ascii: bool = False,
     light: bool = False,
     keeping: SessionOptions | None = None,
+    runs: bool = True,
 ) -> int:
     """Return the same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}
-    return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, **look)
+    return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, runs=runs, **look)
 
 
 def model_name(model: Model) -> str:

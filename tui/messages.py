@@ -11,6 +11,7 @@ from textual.message import Message
 from tui.state import Running, State
 
 if TYPE_CHECKING:
+    from stepper.debug.overview.facts import Overview
     from stepper.session.input_loading import Load, LoadOutcome
 
 
@@ -41,6 +42,14 @@ class RunProgress(Message):
     def __init__(self, running: Running) -> None:
         super().__init__()
         self.running = running
+
+
+class OverviewGrew(Message):
+    """More is known of the whole run; at most 30 of these a second."""
+
+    def __init__(self, overview: Overview) -> None:
+        super().__init__()
+        self.overview = overview
 
 
 class Answered(Message):

@@ -197,6 +197,7 @@ def add_application(tui: Parser, *, has_model: bool = True) -> None:
     arguments.add_states(tui)
     add("--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3")
     add("--script", metavar="FILE", help="begin with the commands of this file")
+    tui.add_flag("--no-run", help="show the overview without running the model for it; c there runs it")
     add("--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with")
     arguments.add_session(
         tui,

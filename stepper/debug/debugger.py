@@ -187,18 +187,20 @@ class Debugger:
         self,
         *,
         seconds: float | None = None,
+        endless_seconds: float | None = None,
         memory: int | None = None,
         progress: Callable[[Overview], object] | None = None,
     ) -> Overview:
         """Run to the end beside the present, and return the facts of the run: loops, values, how it ended, NaN and Inf.
 
         The present stays, and breakpoints stop nothing. An error of the run is one of the facts. It ends early after
-        so many `seconds`, where more than `memory` bytes are kept, and at a pause; called again it goes on. `progress`
-        is called in this thread with the newest facts, at most 30 times a second.
+        so many `seconds` (`endless_seconds` where a loop can never end), where more than `memory` bytes are kept, and
+        at a pause; called again it goes on. `progress` is called in this thread with the newest facts, at most 30 times
+        a second.
         """
         if progress is not None:
             function("progress", progress)
-        return self._overview_run().go(seconds, memory, progress)
+        return self._overview_run().go(seconds, memory, progress, endless_seconds=endless_seconds)
 
     def _overview_run(self) -> OverviewRun:
         if self._overview is None:

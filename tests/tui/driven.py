@@ -164,19 +164,23 @@ def drive(
     lines: Sequence[str] = (),
     look: Look | None = None,
     starts_up: bool = False,
+    runs: bool | None = None,
 ) -> None:
     """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 
     async def run() -> None:
         debugger = debugger_of_sample(subject) if isinstance(subject, str) else subject
-        app = StepperApp(debugger, subject if isinstance(subject, str) else "subject", look, starts_up=starts_up)
+        name = subject if isinstance(subject, str) else "subject"
+        app = StepperApp(debugger, name, look, starts_up=starts_up, runs=runs)
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
-            await driven.settle()
-            for line in lines:
-                app.perform(line)
+            try:
                 await driven.settle()
-            await script(driven)
-            app.driver.close()
+                for line in lines:
+                    app.perform(line)
+                    await driven.settle()
+                await script(driven)
+            finally:
+                app.driver.close()
 
     asyncio.run(run())

@@ -134,7 +134,9 @@ class Foldable(Protocol):
 
 @action("pause", help="stop a movement where it is; else close what is open")
 def _pause(app: Application, _text: str) -> None:
-    if not app.driver.pause() and not app.python.interrupt():
+    if app.driver.pause() or app.python.interrupt():
+        return
+    if app.front.view_name != "overview" or not app.driver.hold_overview():
         app.close_card()
 
 

@@ -31,7 +31,7 @@ def _overview(app: Application, text: str) -> None:
         if not pane.seek(backward=word != "finding"):
             raise UsageError("no further NaN or Inf is known in this direction")
     elif word == "run":
-        pane.run()
+        _run(app, pane)
     elif word == "open":
         line = pane.line_to_open()
         if not line:
@@ -40,3 +40,11 @@ def _overview(app: Application, text: str) -> None:
         app.open_view("main")
     else:
         raise UsageError(f"the overview does not know '{word}'")
+
+
+def _run(app: Application, pane: OverviewPane) -> None:
+    """Go on: with the run that is shown, and where that has ended or a breakpoint may stop it with the debugger's."""
+    if pane.is_at_end or any(one.enabled for one in app.state.breaks):
+        app.perform("continue")
+    else:
+        pane.run()

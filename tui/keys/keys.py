@@ -231,6 +231,7 @@ KEYS: Final = (
             (("X",), "finding-back", "NaN, Inf back", "the one before"),
         )
     ),
+    Key(("0",), "view main", "moment", "the moment at which the run stands; 0 there leads back", OVERVIEW),
     Key(("enter",), "overview open", "goes there", "go to the moment of the cursor, after the operation", OVERVIEW),
     Key(("c", "f5"), "overview run", "go on", "go on with a run of the overview that was paused", OVERVIEW),
     Key(("tab",), "focus next", "card", "the next card", OVERVIEW),

@@ -41,7 +41,8 @@ class Host(FaultReporter, Protocol):
     """The application as panes and the prompt see it.
 
     `state` is what is shown, `keymap` which key does what, `folding` which groups of shape arithmetic are open, `typed`
-    the lines that were typed at the prompt.
+    the lines that were typed at the prompt. `runs`: the overview's run is made at once (True), when the overview is
+    opened (None), when it is asked for (False).
     """
 
     look: Look
@@ -50,6 +51,7 @@ class Host(FaultReporter, Protocol):
     driver: Driver
     folding: Folding
     typed: list[str]
+    runs: bool | None
 
     @property
     def inputs(self) -> InputChoices | None:

@@ -26,6 +26,7 @@ from tui.screens.prompt import Prompt
 from tui.state import State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from stepper.debug.overview.facts import Overview
     from stepper.session.input_choices import InputChoices
 
 LEAST: tuple[int, int] = (60, 18)
@@ -152,6 +153,9 @@ class DebugScreen(Guarded, Screen[None]):
             pane.update(state)
         except Exception as error:  # a fault in one pane must not keep the others from showing
             pane.report_fault(error)
+
+    def grew(self, overview: Overview) -> None:
+        """More is known of the whole run, while it is made."""
 
     def put_answer(self, text: str, tone: str) -> None:
         """Show the last answer in one line."""

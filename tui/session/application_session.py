@@ -31,9 +31,8 @@ class SessionHost(Host, Receiver, Protocol):
     def say(self, text: str, tone: str = "dim") -> None:
         """Show a line above the prompt."""
 
-    def close_view(self) -> bool:
-        """Close the screen in front; False if it is the last."""
-        ...
+    def open_first(self) -> None:
+        """Close all that shows the run that was: another one follows, on the same screen if that can show it."""
 
     def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
         """Put a new driver in place of the present one, and return it; it is not started."""
@@ -46,8 +45,15 @@ class SessionHost(Host, Receiver, Protocol):
         """Return how the screen is arranged, as it is kept."""
         ...
 
-    def put_layout(self, layout: Mapping[str, Any]) -> None:
-        """Arrange the screen as it was kept."""
+    def put_layout(self, layout: Mapping[str, Any], *, is_within: bool) -> None:
+        """Arrange the screen as it was kept; `is_within`: the run stands between its start and its end."""
+
+
+class SessionBegun(Struct, frozen=True):
+    """The session as it begins: the result of restoring; `is_within`: the run stands between its start and its end."""
+
+    result: RestoreResult
+    is_within: bool
 
 
 class RestoreSession(Struct, frozen=True):
@@ -60,14 +66,15 @@ class RestoreSession(Struct, frozen=True):
     starts_up: bool
     restored: Callable[[RestoreResult], None]
 
-    def answer(self, debugger: Debugger) -> RestoreResult:
+    def answer(self, debugger: Debugger) -> SessionBegun:
         """Return what to tell the user, and the layout that was kept."""
         back = RestoreResult() if self.autosave is None else self.autosave.restore(debugger)
         if self.starts_up and not back.sentence:
             problems = start_up(Interpreter(debugger), setting_up=True)
             back = replace(back, sentence="; ".join(problems), failed=bool(problems))
         self.restored(back)
-        return back
+        machine = debugger.machine
+        return SessionBegun(back, machine.tick > 0 and not machine.finished)
 
 
 class SaveSession(Struct, frozen=True):
@@ -145,9 +152,9 @@ class ApplicationSession:
         """In the worker. Who leaves meanwhile leaves what is kept as it is."""
         self._is_cut_short = back.failed and self._host.driver.is_closed
 
-    def _show_restored(self, back: RestoreResult) -> None:
-        if back.layout is not None:
-            self._host.put_layout(back.layout)
+    def _show_restored(self, found: SessionBegun) -> None:
+        back = found.result
+        self._host.put_layout(back.layout or {}, is_within=found.is_within)
         if back.sentence:
             self._tell(back.sentence, "bad" if back.failed else "dim")
 
@@ -219,8 +226,7 @@ class ApplicationSession:
         debugger, sentence = found
         host, old = self._host, self._host.driver
         debugger.protected += old.protected
-        while host.close_view():
-            pass
+        host.open_first()
         statistic = host.state.statistic
         old.ended()
         host.drive(debugger, old.log).start()

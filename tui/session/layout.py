@@ -31,14 +31,16 @@ def layout_of(app: Application) -> dict[str, Any]:
     }
 
 
-def put_layout(app: Application, layout: Mapping[str, Any]) -> None:
-    """Arrange the screen as it was kept."""
+def put_layout(app: Application, layout: Mapping[str, Any], *, keeps_view: bool = True) -> None:
+    """Arrange the screen as it was kept; without `keeps_view` another one is in front, and stays there."""
     theme, statistic, view = (_text(layout, name) for name in ("theme", "statistic", "view"))
     if theme in app.available_themes:
         app.theme = theme
     if statistic in OVER_ITERATIONS and statistic != app.state.statistic:
         app.perform(f"statistic {statistic}")
     app.typed[:0] = typed_lines(layout)
+    if not keeps_view:
+        return
     if view in VIEWS and view not in ("main", "help"):
         app.open_view(view)
     app.call_after_refresh(_put_screen, app, layout)

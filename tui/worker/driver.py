@@ -2,7 +2,7 @@
 
 Requests go in through a queue, frozen pictures come out as messages. The event loop never waits for the
 run; Esc asks it to pause, which the machine does before its next move. When nothing is asked for, the worker fills in
-what the histories lack, and leaves that the moment something is.
+what the histories lack and makes the run behind the overview, and leaves that the moment something is.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from stepper.commands import Answer, Interpreter
 from stepper.commands.registry import command_called
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.run_views import Glance, glance
+from stepper.debug.overview.facts import Overview
 from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.session.autosave import EVERY
-from tui.messages import Answered, FaultFound, InputsRefused, Reply, RunProgress, StateChanged
+from tui.messages import Answered, FaultFound, InputsRefused, OverviewGrew, Reply, RunProgress, StateChanged
 from tui.state import Running
+from tui.worker.background_run import BackgroundRun
 from tui.worker.event_log import EventLog, LogKind
-from tui.worker.requests import Adjustment, Asked, ExecuteLine, Question, Request, name_of
+from tui.worker.requests import Adjustment, Asked, ExecuteLine, Question, Request, ShowAgain, name_of
 from tui.worker.snapshot import Snapshots
 
 T = TypeVar("T")
@@ -61,6 +63,7 @@ class Driver:
     _debugger: Debugger
     _interpreter: Interpreter
     _snapshots: Snapshots
+    _background: BackgroundRun
 
     def __init__(
         self,
@@ -102,7 +105,8 @@ class Driver:
     def _open(self, debugger: Debugger) -> None:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
-        self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self.log)
+        self._background = BackgroundRun(debugger, self._grew)
+        self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self.log, self._background)
         debugger.breakpoints.sink = self._hear
         self.is_open = True
 
@@ -155,6 +159,16 @@ class Driver:
             if busy:
                 self._debugger.pause()
         return busy
+
+    def hold_overview(self) -> bool:
+        """Leave the run of the overview where it has come, until it is asked for again; True if it was under way."""
+        with self._lock:
+            was_wanted = self.is_open and self._background.hold()
+            if was_wanted and self._filling:
+                self._debugger.pause()
+        if was_wanted:
+            self.adjust(ShowAgain())
+        return was_wanted
 
     @property
     def protected(self) -> ProtectedFiles:
@@ -231,6 +245,8 @@ class Driver:
                     is_more = self._fill()
                 if is_more:
                     self._show(None)
+                    continue
+                if self._run_on():
                     continue
                 self._rest()
                 job = self._next_job()
@@ -362,6 +378,36 @@ class Driver:
     def _rest(self) -> None:
         with self._lock:
             self._resting = self._waiting == 0
+
+    def _run_on(self) -> bool:
+        """Go on with the run of the overview; True if there was anything to do."""
+        with self._lock:
+            if self._waiting or not self._background.is_wanted:
+                return False
+            self._filling = True
+        try:
+            with self._debugger.working():
+                with self._lock:
+                    is_due = self._background.is_wanted and not self._waiting
+                    self._debugger.machine.request_pause(wanted=not is_due)
+                is_more = self._background.run_on() if is_due else True
+        except Exception as error:  # the worker must not die of it
+            self._background.hold()
+            is_more = False
+            self._app.post_message(FaultFound("the run of the overview", repr(error)))
+        finally:
+            with self._lock:
+                self._filling = False
+        if not is_more:
+            self._show(None)
+        return True
+
+    def _grew(self, known: Overview) -> None:
+        """More is known of the run of the overview. A pause may have come where none is heeded."""
+        with self._lock:
+            if self._waiting or not self._background.is_wanted:
+                self._debugger.pause()
+        self._app.post_message(OverviewGrew(known))
 
     def _fill(self) -> bool:
         """Prove the last stop, and fetch what the histories lack; True if there is more to see now."""

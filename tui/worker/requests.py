@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from stepper.compare.run.tolerances import Tolerances
     from stepper.compare.stops.comparer import Against
     from stepper.debug.debugger import Debugger
-    from stepper.debug.overview.facts import Overview
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -43,21 +42,6 @@ class Asked(Struct, frozen=True):
     gives_way: bool = False
 
 
-class RunOverview(Struct, frozen=True):
-    """The question for the facts of the whole run, which is made for so many seconds and bytes at most.
-
-    `progress` is called in the worker with what is known so far.
-    """
-
-    seconds: float
-    memory: int
-    progress: Callable[[Overview], object]
-
-    def answer(self, debugger: Debugger, /) -> Overview:
-        """Return what is known of the run."""
-        return debugger.run_overview(seconds=self.seconds, memory=self.memory, progress=self.progress)
-
-
 # --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------
 
 
@@ -80,9 +64,21 @@ class ShowTime(Struct, frozen=True):
 
 
 class ShowOverview(Struct, frozen=True):
-    """Have `State.overview` show what is known of the whole run, or no longer."""
+    """Have `State.overview` show what is known of the whole run, or no longer.
+
+    `runs`: a run of which nothing is known is made by itself, while nothing else is asked for.
+    """
 
     wanted: bool
+    runs: bool = True
+
+
+class GoOnWithOverview(Struct, frozen=True):
+    """Go on with the run of the overview, while nothing else is asked for."""
+
+
+class ShowAgain(Struct, frozen=True):
+    """Show the same once more: something has changed that nobody was told of."""
 
 
 class CompareWith(Struct, frozen=True):
@@ -97,7 +93,9 @@ class CompareWithin(Struct, frozen=True):
     tolerances: Tolerances
 
 
-Adjustment = ShowStatistic | ShowCells | ShowTime | ShowOverview | CompareWith | CompareWithin
+Adjustment = (
+    ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWith | CompareWithin
+)
 Request = ExecuteLine | Asked | Adjustment
 
 

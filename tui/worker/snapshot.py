@@ -22,11 +22,13 @@ from stepper.engine.frames import Phase
 from stepper.errors import StepperError
 from stepper.ir.lowering import without_loops
 from tui.state import Lists, State, TimelineEvent, TimelineEventKind
+from tui.worker.background_run import BackgroundRun
 from tui.worker.event_log import EventLog
 from tui.worker.requests import (
     Adjustment,
     CompareWith,
     CompareWithin,
+    GoOnWithOverview,
     ShowCells,
     ShowOverview,
     ShowStatistic,
@@ -63,8 +65,11 @@ def _course(debugger: Debugger) -> _Course:
 class Snapshots:
     """Takes pictures of a debugger; lives in the worker."""
 
-    def __init__(self, debugger: Debugger, session: Session, name: str, log: EventLog) -> None:
+    def __init__(
+        self, debugger: Debugger, session: Session, name: str, log: EventLog, background: BackgroundRun
+    ) -> None:
         self._debugger = debugger
+        self._background = background
         self._without_loops = without_loops(debugger.model)
         self._session = session
         self._name = name
@@ -78,7 +83,6 @@ class Snapshots:
         self._failure: tuple[int, str] = (-1, "")
         self._cells: tuple[int, int] | None = None
         self._span: tuple[int, int] | None = None
-        self._shows_overview = False
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
 
@@ -91,8 +95,10 @@ class Snapshots:
                 self._cells = window
             case ShowTime(span):
                 self._span = span
-            case ShowOverview(wanted):
-                self._shows_overview = wanted
+            case ShowOverview(wanted, runs):
+                self._background.show(wanted=wanted, runs=runs)
+            case GoOnWithOverview():
+                self._background.go_on()
             case CompareWith(against):
                 self._is_comparing = against is not None
                 if against is not None:
@@ -226,7 +232,7 @@ class Snapshots:
             comparison=self._comparison(depth),
             output_names=tuple(result.name for result in debugger.model.graph.results),
             ending=debugger.run_summary(),
-            overview=debugger.overview() if self._shows_overview else None,
+            overview=self._background.view(),
             failure=failure if tick == debugger.machine.tick else "",
         )
 

@@ -48,6 +48,7 @@ def _open(options: argparse.Namespace) -> int:
         keys=options.keys,
         starts_up=not options.no_init,
     )
+    runs = not options.no_run
     kept = session_file.adopt(options)
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
@@ -63,7 +64,9 @@ def _open(options: argparse.Namespace) -> int:
     given = launch.InputOptions(texts, shapes, make)
     if inputs is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
-        return launch.open_inputs(model, given, lines, ascii=options.ascii, light=options.light, keeping=keeping)
+        return launch.open_inputs(
+            model, given, lines, ascii=options.ascii, light=options.light, keeping=keeping, runs=runs
+        )
 
     def opened() -> Debugger:
         """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
@@ -77,6 +80,7 @@ def _open(options: argparse.Namespace) -> int:
         light=options.light,
         keeping=keeping,
         reopen=opened,
+        runs=runs,
     )
 
 

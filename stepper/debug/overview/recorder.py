@@ -393,6 +393,11 @@ class RunRecorder(RunObserver):
         return sum(record.total for record in self._loops.values())
 
     @property
+    def never_ends(self) -> bool:
+        """True if a loop is under way that neither count nor condition can end."""
+        return any(record.never_ends and record.current is not None for record in self._loops.values())
+
+    @property
     def nbytes(self) -> int:
         """Return the memory of what is kept, in bytes."""
         loops = sum(record.nbytes for record in self._loops.values())

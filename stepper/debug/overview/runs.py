@@ -46,7 +46,15 @@ _ENDED: Final = (RunState.FINISHED, RunState.FAILED)
 class _Budget(NamedTuple):
     started: float
     seconds: float | None
+    endless_seconds: float | None
     memory: int | None
+
+    def is_out_of_time(self, now: float, *, is_endless: bool) -> bool:
+        """True if the time is over that there was, or that there was for a run that nothing can end."""
+        spent = now - self.started
+        if is_endless and self.endless_seconds is not None and spent >= self.endless_seconds:
+            return True
+        return self.seconds is not None and spent >= self.seconds
 
 
 class OverviewRun:
@@ -82,7 +90,14 @@ class OverviewRun:
             self._begin()
         return self._latest
 
-    def go(self, seconds: float | None, memory: int | None, progress: Progress | None) -> Overview:
+    def go(
+        self,
+        seconds: float | None,
+        memory: int | None,
+        progress: Progress | None,
+        *,
+        endless_seconds: float | None = None,
+    ) -> Overview:
         """Run on from where it was left; the present of the debugger stays."""
         if self._edits != self._timeline.edits:
             self._begin()
@@ -91,7 +106,7 @@ class OverviewRun:
         self._is_working = True
         with self._excursion():
             if self._state not in _ENDED:
-                self._run(_Budget(perf_counter(), seconds, memory), progress)
+                self._run(_Budget(perf_counter(), seconds, endless_seconds, memory), progress)
             if self._state in _ENDED:
                 self._publish(progress)
                 self._find_births()
@@ -145,7 +160,7 @@ class OverviewRun:
                 break
             if event.kind is EventKind.PAUSED:
                 return RunState.PAUSED
-            if limits.seconds is not None and now - limits.started >= limits.seconds:
+            if limits.is_out_of_time(now, is_endless=self._recorder.never_ends):
                 return RunState.OUT_OF_TIME
             if limits.memory is not None and self._bytes >= limits.memory:
                 return RunState.OUT_OF_MEMORY

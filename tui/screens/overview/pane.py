@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import ClassVar, Final
 
 from textual import events
-from textual.message import Message
 
 from stepper.debug.overview.facts import Overview, RunState
 from tui.paint.palette import Palette
@@ -34,24 +33,11 @@ from tui.screens.overview.cursor import (
 from tui.screens.overview.detail import detail
 from tui.screens.overview.page import Page, PageLine, Pictures, Sight, axis_at
 from tui.state import State
-from tui.worker.requests import RunOverview, ShowOverview
-
-SECONDS = 2.0
-"""Seconds for which the run of the overview goes on by itself."""
-MEMORY = 2**29
-"""Bytes that it may keep by itself."""
-
+from tui.worker.driver import Driver
+from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 _SHARE: Final = 20
 """A picture of a run under way is drawn again after so many times as long as the last one took."""
-
-
-class OverviewGrew(Message):
-    """More is known of the run."""
-
-    def __init__(self, overview: Overview) -> None:
-        super().__init__()
-        self.overview = overview
 
 
 class OverviewPane(Pane):
@@ -73,8 +59,9 @@ class OverviewPane(Pane):
         self._at = NOWHERE
         self._is_placed = False
         self._due = 0.0
-        self._follows = False
-        self._asked = False
+        self._follows = True
+        self._driver: Driver | None = None
+        """The driver that was asked for the facts."""
         self._wishes = Wishes(set(), {}, {}, {})
         self._pictures = Pictures()
         self._palette: Palette | None = None
@@ -83,41 +70,42 @@ class OverviewPane(Pane):
 
     # --- what is known -------------------------------------------------------------------------------------------
 
-    def on_mount(self) -> None:
-        """Have the facts shown from now on."""
-        self.host.driver.adjust(ShowOverview(True))
+    def _have_shown(self) -> None:
+        """Have the facts shown, and the run made unless that was ruled out."""
+        if not self.host.driver.is_closed:
+            self.host.driver.adjust(ShowOverview(True, self.host.runs is not False))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
-        self.host.driver.adjust(ShowOverview(False))
+        if self.host.driver.is_open and not self.host.driver.is_closed:
+            self.host.driver.adjust(ShowOverview(False, False))
 
     def update(self, state: State) -> None:
         """The run may be another one, as after an edit; then it is made anew."""
         labels, self.state = self.state.labels, state
-        known = state.overview
+        known, driver = state.overview, self.host.driver
+        if state.view is not None and driver is not self._driver:
+            self._driver = driver
+            self.call_after_refresh(self._have_shown)  # the screen is painted first
         if known is not None:
             self._take(known, is_other=labels != state.labels)
-            if known.state is RunState.NOT_RUN and not self._asked:
-                self.run()
         self.changed()
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if the run that is shown has come to its end."""
+        return self.overview is not None and self.overview.state in (RunState.FINISHED, RunState.FAILED)
 
     def run(self) -> None:
         """Have the run made, or go on with it."""
-        self._asked = True
-        question = RunOverview(SECONDS, MEMORY, lambda overview: self.post_message(OverviewGrew(overview)))
         self._follows = True
-        self.host.driver.ask(question, self._ran, title="overview", gives_way=True)
+        self.host.driver.adjust(GoOnWithOverview())
 
-    def _ran(self, overview: Overview) -> None:
-        self._asked = False
-        self._take(overview)
-        self.changed()
-
-    def on_overview_grew(self, message: OverviewGrew) -> None:
+    def grew(self, overview: Overview) -> None:
         """More is known."""
         began = perf_counter()
-        if self._asked and (began >= self._due or message.overview.state is not RunState.RUNNING):
-            self._take(message.overview)
+        if began >= self._due or overview.state is not RunState.RUNNING:
+            self._take(overview)
             self.changed()
             now = perf_counter()
             self._due = now + _SHARE * (now - began)
@@ -133,6 +121,8 @@ class OverviewPane(Pane):
             self._is_placed = overview.state is not RunState.RUNNING
         self._at = bounded(self._cards, self._at)
         if self._follows and overview.state is RunState.RUNNING:
+            newest = max(len(self._cards[self._at.card].runs) - 1, 0) if self._cards else 0
+            self._at = self._at._replace(run=newest)
             self._at = self._at._replace(iteration=max(iterations_at(self._cards, self._at) - 1, 0))
 
     # --- the cursor ----------------------------------------------------------------------------------------------
@@ -151,10 +141,10 @@ class OverviewPane(Pane):
     def _now(self) -> list[Place]:
         return list(moments(self._cards, self.state))
 
-    def put(self, at: Place) -> None:
-        """Put the cursor there, as near as there is such a place."""
+    def put(self, at: Place, *, follows: bool = False) -> None:
+        """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
         self._at = bounded(self._cards, at)
-        self._follows, self._is_placed = False, True
+        self._follows, self._is_placed = follows, True
         self.changed()
 
     def move(self, way: str, count: int) -> None:
@@ -167,8 +157,9 @@ class OverviewPane(Pane):
         elif way in ("back", "on"):
             self.put(passed(cards, at, at.iteration + (count if way == "on" else -count)))
         else:
-            self.put(at._replace(iteration=0 if way == "home" else iterations_at(cards, at) - 1))
-            self._follows = way == "end" and self.overview is not None and self.overview.state is RunState.RUNNING
+            is_end = way == "end"
+            follows = is_end and self.overview is not None and self.overview.state is RunState.RUNNING
+            self.put(at._replace(iteration=iterations_at(cards, at) - 1 if is_end else 0), follows=follows)
         self.host.show_keys()
 
     def _move_rows(self, by: int) -> None:
@@ -283,10 +274,9 @@ class OverviewPane(Pane):
     def visible_lines(self, width: int, height: int) -> list[Row]:
         """Return the page, scrolled so that the selected row is in sight, and below it what was found and the value."""
         overview = self.overview
-        if overview is None or overview.state is RunState.NOT_RUN:
+        if overview is None:
             self._visible = []
-            waiting: list[Row] = [[], [(" the run is being made ...", "dim")], *([[]] * height)]
-            return waiting[:height]
+            return [[]] * height
         size = (self.app.size.width, self.app.size.height)
         is_low = size[1] < LOW
         top = self._above(overview, width, is_low=is_low)

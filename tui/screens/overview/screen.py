@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
+from stepper.debug.overview.facts import Overview
 from tui.screens.base import DebugScreen
 from tui.screens.overview.pane import OverviewPane
 
@@ -17,6 +18,16 @@ class OverviewScreen(DebugScreen):
         """Yield the one pane."""
         yield OverviewPane(self.host, id="overview")
 
+    @property
+    def pane(self) -> OverviewPane:
+        """The one pane."""
+        return self.query_one("#overview", OverviewPane)
+
+    def grew(self, overview: Overview) -> None:
+        """More is known of the run."""
+        if self.is_ready:
+            self.pane.grew(overview)
+
     def move_tab(self, by: int) -> bool:
         """Go to the next card."""
-        return self.query_one("#overview", OverviewPane).move_card(by)
+        return self.pane.move_card(by)

@@ -90,7 +90,8 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
     facts = card.facts
     activation = card.runs[run] if run < len(card.runs) else None
     if activation is None:
-        return [("the run did not come to it", "dim")]
+        is_open = overview.state in (RunState.NOT_RUN, RunState.RUNNING)
+        return [("not run yet" if is_open else "the run did not come to it", "dim")]
     ending = activation.ending
     if ending is None:
         return _not_ended(facts, overview)
@@ -279,12 +280,12 @@ def status(overview: Overview, *, short: bool) -> Row:
             (f"   {ticks}  {mega:,.0f} MB kept ", "dim"),
         ]
     words = {
-        RunState.NOT_RUN: "not run yet",
+        RunState.NOT_RUN: "not run, c runs it",
         RunState.FINISHED: "" if short else f"ran in {overview.seconds:.2g} s",
         RunState.FAILED: "ended by an error",
-        RunState.PAUSED: "paused",
-        RunState.OUT_OF_TIME: f"paused after {overview.seconds:.2g} s",
-        RunState.OUT_OF_MEMORY: "paused: memory is used up",
+        RunState.PAUSED: f"paused at {overview.iterations:,}",
+        RunState.OUT_OF_TIME: f"paused at {overview.iterations:,} after {overview.seconds:.2g} s",
+        RunState.OUT_OF_MEMORY: f"paused at {overview.iterations:,}: {overview.bytes / 2**20:,.0f} MB are kept",
     }
     going = overview.state in (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
     tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"

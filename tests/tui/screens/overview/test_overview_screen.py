@@ -22,9 +22,9 @@ from tests.models import Graph
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tui.paint.pictures import row_scale
 from tui.paint.rows import width_of
-from tui.screens.overview import pane as overview_pane
 from tui.screens.overview.pane import OverviewPane
 from tui.theme import Look
+from tui.worker import background_run
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 40), (160, 48), (200, 60)], ids=str)
 
@@ -218,7 +218,7 @@ def test_a_click_puts_the_cursor_and_q_goes_back() -> None:
 
 
 def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview_pane, "SECONDS", 0.3)
+    monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.3)
 
     async def script(driven: Driven) -> None:
         pane = await opened(driven)
@@ -240,20 +240,20 @@ def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: p
 
 
 def test_escape_pauses_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview_pane, "SECONDS", 60.0)
+    monkeypatch.setattr(background_run, "SECONDS", 60.0)
 
     async def script(driven: Driven) -> None:
         driven.app.perform("overview")
         for _ in range(400):
             await driven.pilot.pause(0.01)
             known = pane_of(driven).overview if driven.app.front.view_name == "overview" else None
-            if known is not None and known.state is RunState.RUNNING:
+            if known is not None and known.state is RunState.RUNNING and known.iterations:
                 break
         await driven.press("escape")
         await driven.settle()
         pane = pane_of(driven)
         assert pane.overview is not None and pane.overview.state is RunState.PAUSED
-        assert "paused, c goes on" in driven.text("overview")
+        assert f"paused at {pane.overview.iterations:,}, c goes on" in driven.text("overview")
 
     drive(debugger_of(tmp_path, recurrence("Add", 1.0)), script, size=(120, 40))
 

@@ -1,0 +1,244 @@
+"""The first screen: the overview, whose run is made at once, bounded; where it leads, and what leads back to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import RunState
+from stepper.debug.stop import Reason
+from stepper.session.autosave import Autosave
+from tests.debug.debugged import SAMPLES
+from tests.debug.debugged import opened as debugger_of
+from tests.debug.loops_to_break import recurrence
+from tests.models import Graph
+from tests.tui.driven import Driven, Script, debugger_of_sample, drive
+from tests.tui.session.test_sessions import failing_loop
+from tui.app import StepperApp
+from tui.screens.overview.pane import OverviewPane
+from tui.worker import background_run
+
+OPEN = (RunState.NOT_RUN, RunState.RUNNING)
+
+
+def pane_of(driven: Driven) -> OverviewPane:
+    pane = driven.pane("overview")
+    assert isinstance(pane, OverviewPane)
+    return pane
+
+
+async def until_run(driven: Driven) -> OverviewPane:
+    """Wait until the run is made as far as it is made by itself; without any key."""
+    for _ in range(1000):
+        await driven.pilot.pause(0.01)
+        known = pane_of(driven).overview
+        if known is not None and known.state not in OPEN:
+            break
+    await driven.settle()
+    assert not driven.app._faults
+    return pane_of(driven)
+
+
+def never_ending(folder: Path) -> Debugger:
+    return debugger_of(folder, recurrence("Multiply", 0.5, -1, 7.0))
+
+
+def view(driven: Driven) -> str:
+    return driven.app.front.view_name or "main"
+
+
+def test_the_run_is_shown_without_a_key_and_the_moment_stays_at_the_start() -> None:
+    async def script(driven: Driven) -> None:
+        await until_run(driven)
+        shown = driven.text("overview")
+        assert "tok = 12, so NotEqual(tok, 12) is false" in shown and "11 iterations of at most 20" in shown
+        assert driven.state.stop is not None and driven.state.stop.reason is Reason.START
+        await driven.press("home", "enter")
+        assert view(driven) == "main" and driven.state.iteration == 0
+        await driven.press("v")
+        assert view(driven) == "grid"
+        await driven.press("0")
+        assert view(driven) == "overview" and pane_of(driven).at.iteration == 0
+        await driven.press("0", "q")
+        assert view(driven) == "overview" and len(driven.app.screen_stack) == 1
+        await driven.press("q")
+        assert driven.app.driver.is_closed
+
+    drive("date_normaliser", script, runs=True)
+
+
+def test_a_movement_leads_into_the_run_and_its_end_back_to_the_overview() -> None:
+    async def script(driven: Driven) -> None:
+        await until_run(driven)
+        await driven.press("s")
+        assert view(driven) == "main" and driven.state.stop is not None and driven.state.stop.tick == 1
+        await driven.type("break nan")
+        await driven.press("c")
+        assert view(driven) == "main" and driven.state.stop.reason is Reason.BREAK
+        await driven.type("delete 1")
+        await driven.press("v", "c")
+        assert view(driven) == "overview" and driven.state.stop.reason is Reason.END
+        assert "12 iterations of 12" in driven.text("overview")
+        await driven.press("home", "enter")
+        assert view(driven) == "main" and driven.state.iteration == 0
+
+    drive("rwkv_overflow", script, runs=True, size=(120, 40))
+
+
+def test_c_on_the_overview_goes_to_the_next_stop() -> None:
+    async def script(driven: Driven) -> None:
+        await until_run(driven)
+        await driven.type("break nan")
+        await driven.press("c")
+        assert view(driven) == "main" and driven.state.stop is not None and driven.state.iteration == 8
+
+    drive("rwkv_overflow", script, runs=True)
+
+
+def test_without_a_run_the_key_for_it_is_named() -> None:
+    async def script(driven: Driven) -> None:
+        await asyncio.sleep(0.2)
+        await driven.settle()
+        pane = pane_of(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.NOT_RUN
+        shown = driven.text("overview")
+        assert "not run, c runs it" in shown and "not run yet" in shown
+        await driven.press("c")
+        await until_run(driven)
+        assert "11 iterations of at most 20" in driven.text("overview")
+
+    drive("date_normaliser", script, runs=False)
+
+
+def test_a_loop_without_end_is_left_after_a_while_and_can_be_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.3)
+
+    async def script(driven: Driven) -> None:
+        pane = await until_run(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.OUT_OF_TIME
+        ran, shown = pane.overview.iterations, driven.text("overview")
+        assert "can never end: " in shown and f"paused at {ran:,} after " in shown and "c goes on" in shown
+        monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 60.0)
+        await driven.press("c")
+        for _ in range(300):
+            await driven.pilot.pause(0.01)
+            if pane.overview.iterations > ran + 2000:
+                break
+        shown = driven.text("overview")
+        assert " running " in shown and "unchanged, bit for bit" in shown and "follows the run" in shown
+        await driven.press("left")
+        assert "follows the run" not in driven.text("overview")
+        held = pane.at.iteration
+        await driven.pilot.pause(0.2)
+        assert pane.at.iteration == held
+        await driven.press("end")
+        assert "follows the run" in driven.text("overview")
+        await driven.press("escape")
+        await driven.settle()
+        assert pane.overview.state is RunState.PAUSED and "c goes on" in driven.text("overview")
+        assert driven.state.stop is not None and driven.state.stop.tick == 0
+        await driven.press("home", "enter")
+        assert view(driven) == "main" and driven.state.iteration == 0
+
+    drive(never_ending(tmp_path), script, runs=True, size=(120, 40))
+
+
+def test_a_key_goes_before_the_run_which_then_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_run, "SECONDS", 60.0)
+
+    async def script(driven: Driven) -> None:
+        await driven.pilot.pause(0.2)
+        await asyncio.wait_for(driven.press("s", "n"), 5)
+        assert view(driven) == "main" and driven.state.stop is not None and driven.state.stop.tick == 2
+        assert driven.app.driver.is_at_rest is False
+        await driven.press("0")
+        begun = pane_of(driven).overview
+        for _ in range(300):
+            await driven.pilot.pause(0.01)
+            known = pane_of(driven).overview
+            assert known is not None and begun is not None and known.state is RunState.RUNNING
+            if known.iterations > begun.iterations:
+                return
+        raise AssertionError("the run does not go on")
+
+    drive(debugger_of(tmp_path, recurrence("Add", 1.0)), script, runs=True)
+
+
+def test_a_run_that_fails_says_why_and_enter_leads_to_the_place(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        pane = await until_run(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.FAILED
+        shown = driven.text("overview")
+        assert "Reshape" in shown and "ended by an error" in shown
+
+    drive(failing_loop(tmp_path), script, runs=True, size=(120, 40))
+
+
+def test_a_loop_that_did_not_begin_and_a_model_without_loops(tmp_path: Path) -> None:
+    model = stepper.read_model(SAMPLES / "while_loop" / "model.xml")
+
+    async def zero(driven: Driven) -> None:
+        await until_run(driven)
+        assert "did not begin" in driven.text("overview")
+
+    drive(Debugger(model, {"start": np.array(1, np.int64)}), zero, runs=True, size=(120, 40))
+    net = Graph()
+    net.result(net.apply("Abs", net.parameter("x", dims=(3,))), "out")
+
+    async def none(driven: Driven) -> None:
+        await until_run(driven)
+        assert "no loop" in driven.text("overview") and "1 operation" in driven.text("overview")
+        await driven.press("s")
+        assert view(driven) == "main"
+
+    drive(debugger_of(tmp_path, net, np.array([1, 0, 2], np.float32)), none, runs=True, size=(120, 40))
+
+
+def session_of(script: Script, folder: Path, lines: tuple[str, ...] = ()) -> None:
+    """One session from start to end, as the command line opens it."""
+
+    async def run() -> StepperApp:
+        app = StepperApp(
+            debugger_of_sample("date_normaliser"), "x", lines=lines, autosave=Autosave(folder=folder), runs=True
+        )
+        async with app.run_test(size=(120, 40)) as pilot:
+            driven = Driven(app, pilot)
+            await driven.settle()
+            await driven.settle()
+            await script(driven)
+            app.leave()
+        return app
+
+    assert asyncio.run(run()).session.save_at_end() == ""
+
+
+def test_a_session_goes_on_where_it_was_and_at_its_end_with_the_overview(tmp_path: Path) -> None:
+    async def first(driven: Driven) -> None:
+        await driven.press("s", "s", "v")
+        assert view(driven) == "grid"
+
+    async def second(driven: Driven) -> None:
+        assert view(driven) == "grid" and driven.state.stop is not None and driven.state.stop.tick == 2
+        await driven.press("c")
+        assert view(driven) == "overview"
+        await driven.type("view grid")
+
+    async def third(driven: Driven) -> None:
+        assert view(driven) == "overview" and driven.state.stop is not None
+        assert driven.state.stop.reason is Reason.END
+        await until_run(driven)
+        assert "11 iterations of at most 20" in driven.text("overview")
+
+    async def at(driven: Driven) -> None:
+        assert view(driven) == "main" and driven.state.iteration == 3
+
+    for script in (first, second, third):
+        session_of(script, tmp_path / "kept")
+    session_of(at, tmp_path / "other", lines=("run-to tok@3",))

@@ -1,0 +1,90 @@
+"""The run behind the overview, made by the worker in stretches while nothing else is asked for: bounded, to be held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+from msgspec.structs import replace
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import Overview, RunState
+
+SECONDS = 10.0
+"""Seconds for which the run goes on by itself."""
+ENDLESS_SECONDS = 2.0
+"""The same, where a loop can never end."""
+MEMORY: Final = 2**29
+"""Bytes that it may keep by itself."""
+
+_OVER: Final = (RunState.FINISHED, RunState.FAILED)
+
+
+class BackgroundRun:
+    """Lives in the worker; `hold` and `is_wanted` are for any thread. `grew` is told, at most 30 times a second, what
+    is known."""
+
+    def __init__(self, debugger: Debugger, grew: Callable[[Overview], object]) -> None:
+        self._debugger = debugger
+        self._grew = grew
+        self._is_shown = False
+        self._is_automatic = False
+        self._is_wanted = False
+        self._left = 0.0
+        self._endless_left = 0.0
+
+    def show(self, *, wanted: bool, runs: bool) -> None:
+        """The facts are shown, or no longer; where it `runs` each run that is shown is made by itself."""
+        self._is_shown, self._is_automatic = wanted, runs
+        if not wanted:
+            self._is_wanted = False
+
+    def go_on(self) -> None:
+        """Run on from where it was left, with as much time as at first."""
+        self._is_automatic = self._is_wanted = True
+        self._left, self._endless_left = SECONDS, ENDLESS_SECONDS
+
+    def hold(self) -> bool:
+        """Leave the run where it has come, until it is asked for again; True if it was under way."""
+        was_wanted, self._is_wanted = self._is_wanted, False
+        if was_wanted and self._debugger.overview().state is RunState.NOT_RUN:
+            self._is_automatic = False
+        return was_wanted
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if it is under way, or waits for what goes first."""
+        return self._is_wanted
+
+    def view(self) -> Overview | None:
+        """Return what is known; None while nobody looks. One that only gives way to something else is running."""
+        if not self._is_shown:
+            return None
+        known = self._debugger.overview()
+        if known.state is RunState.NOT_RUN and self._is_automatic and not self._is_wanted:
+            self.go_on()
+        return self._as_shown(known)
+
+    def _as_shown(self, known: Overview) -> Overview:
+        gives_way = self._is_wanted and known.state in (RunState.PAUSED, RunState.NOT_RUN)
+        return replace(known, state=RunState.RUNNING) if gives_way else known
+
+    def run_on(self) -> bool:
+        """Run on until it ends, a limit is met, it is held, or the debugger is paused for something else; True if only
+        that is why it has not ended."""
+        begun = perf_counter()
+        known = self._debugger.run_overview(
+            seconds=self._left, endless_seconds=self._endless_left, memory=MEMORY, progress=self._tell
+        )
+        spent = perf_counter() - begun
+        self._left, self._endless_left = max(self._left - spent, 0.0), max(self._endless_left - spent, 0.0)
+        if known.state in _OVER:
+            self._is_wanted = self._is_wanted and not known.births_complete and self._left > 0
+        elif known.state is not RunState.PAUSED:
+            self._is_wanted = False
+        self._tell(known)
+        return self._is_wanted
+
+    def _tell(self, known: Overview) -> None:
+        self._grew(self._as_shown(known))
