@@ -51,14 +51,15 @@ class ErrorPlace(NamedTuple):
 class StepperError(Exception):
     """Base of everything that this package raises on purpose; `str()` of it is the whole message.
 
-    `kind` is the word for it in answers as JSON, `place` where it is, if that is known; `answered`: such an answer was
-    written already. Pickles with all that it
+    `kind` is the word for it in answers as JSON, `place` where it is, if that is known, and `reason` the message
+    without it (empty: the message has none); `answered`: such an answer was written already. Pickles with all that it
     carries, so that it comes back whole from another process.
     """
 
     exit_code = 1
     kind = "error"
     place: ErrorPlace | None = None
+    reason = ""
     answered = False
 
     def __reduce__(self) -> tuple[Any, ...]:

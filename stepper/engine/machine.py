@@ -447,14 +447,20 @@ class Machine:
         if isinstance(error, TypeError):  # numpy's own words for it speak of ufuncs and casting rules
             text = "takes no inputs of these types"
         if isinstance(error, StepperError):
-            return type(error)(f"{where}: {excerpt(text, _LONGEST_MESSAGE)}")
+            return _with_reason(type(error), where, excerpt(text, _LONGEST_MESSAGE))
         if operation is not None and operation.inputs and not operation.plans:
             values = self.stack[-1].values
             text += f" (inputs: {', '.join(_described(values[slot]) for slot in operation.inputs)})"
         text = excerpt(text, _LONGEST_MESSAGE)
         if isinstance(error, (TensorTooLarge, MemoryError)):
-            return LimitReached(f"{where}: {text}")
-        return ExecutionError(f"{where}: {text}")
+            return _with_reason(LimitReached, where, text)
+        return _with_reason(ExecutionError, where, text)
+
+
+def _with_reason(kind: type[StepperError], where: str, reason: str) -> StepperError:
+    error = kind(f"{where}: {reason}")
+    error.reason = reason
+    return error
 
 
 def _described(value: Any) -> str:

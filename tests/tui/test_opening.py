@@ -64,7 +64,10 @@ def test_the_run_is_shown_without_a_key_and_the_moment_stays_at_the_start() -> N
         assert view(driven) == "grid"
         await driven.press("0")
         assert view(driven) == "overview" and pane_of(driven).at.iteration == 0
-        await driven.press("0", "q")
+        await driven.press("0", "right_square_bracket")
+        assert view(driven) == "main" and driven.state.iteration == 1
+        await driven.press("q")
+        assert pane_of(driven).at.iteration == 1
         assert view(driven) == "overview" and len(driven.app.screen_stack) == 1
         await driven.press("q")
         assert driven.app.driver.is_closed
@@ -151,7 +154,8 @@ def test_a_loop_without_end_is_left_after_a_while_and_can_be_gone_on_with(
 
 
 def test_a_key_goes_before_the_run_which_then_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_run, "SECONDS", 60.0)
+    for name in ("SECONDS", "ENDLESS_SECONDS"):
+        monkeypatch.setattr(background_run, name, 60.0)
 
     async def script(driven: Driven) -> None:
         await driven.pilot.pause(0.2)
@@ -176,7 +180,13 @@ def test_a_run_that_fails_says_why_and_enter_leads_to_the_place(tmp_path: Path) 
         pane = await until_run(driven)
         assert pane.overview is not None and pane.overview.state is RunState.FAILED
         shown = driven.text("overview")
-        assert "Reshape" in shown and "ended by an error" in shown
+        assert "ended by an error: Reshape cut failed in iteration 1 of walk" in shown
+        assert "a tensor of shape [4] cannot take the shape [2]" in shown
+        await driven.press("enter")
+        assert view(driven) == "main" and driven.state.failure and driven.state.iteration == 1
+        assert "Reshape 'cut'" in driven.text("stop")
+        await driven.press("0", "home", "x", "enter")
+        assert driven.state.failure
 
     drive(failing_loop(tmp_path), script, runs=True, size=(120, 40))
 

@@ -33,11 +33,7 @@ def _overview(app: Application, text: str) -> None:
     elif word == "run":
         _run(app, pane)
     elif word == "open":
-        line = pane.line_to_open()
-        if not line:
-            raise UsageError("no iteration ran here")
-        app.perform(line)
-        app.open_view("main")
+        _open(app, pane)
     else:
         raise UsageError(f"the overview does not know '{word}'")
 
@@ -48,3 +44,13 @@ def _run(app: Application, pane: OverviewPane) -> None:
         app.perform("continue")
     else:
         pane.run()
+
+
+def _open(app: Application, pane: OverviewPane) -> None:
+    """Go to the moment of the cursor."""
+    lines = pane.lines_to_open()
+    if not lines:
+        raise UsageError("no iteration ran here")
+    for line in lines:
+        app.perform(line)
+    app.open_view("main")

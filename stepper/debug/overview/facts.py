@@ -221,11 +221,12 @@ class Birth(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """The error that ended the run, and its place."""
+    """The error that ended the run, and its place; `reason` is the message without that."""
 
     type: str
     message: str
     place: ErrorPlace | None
+    reason: str = ""
 
 
 class Overview(Brief, Struct, frozen=True, eq=False):

@@ -146,7 +146,7 @@ class OverviewRun:
         except Paused:
             pass
         except StepperError as error:
-            state, self._failure = RunState.FAILED, Failure(type(error).__name__, str(error), error.place)
+            state, self._failure = RunState.FAILED, Failure(type(error).__name__, str(error), error.place, error.reason)
         finally:
             self._ticks, self._seconds = machine.tick, before + perf_counter() - limits.started
             self._state, self._outputs = state, machine.outputs

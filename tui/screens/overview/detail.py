@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from tui.paint.rows import Row, shortened, spread
+from stepper.debug.overview.facts import Failure
+from tui.paint.rows import Row, printable, shortened, spread
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Wishes
 from tui.screens.overview.cards import short_address
 from tui.screens.overview.cursor import iterations_at, line_at
 from tui.screens.overview.page import Sight, value_at, way_of
+
+
+def failure_detail(failure: Failure, width: int, *, is_low: bool) -> list[Row]:
+    """Return the same where the cursor is on the error that ended the run."""
+    told: Row = [(" ", ""), *words.failed_at(failure)]
+    if is_low:
+        return [shortened([*told, (": ", ""), (printable(failure.reason), "bad")], width - 1)]
+    going = "Enter goes there "
+    return [
+        spread(shortened(told, width - 20), [(going, "dim")], width),
+        shortened([("   ", ""), (printable(failure.reason or failure.message), "bad")], width - 1),
+    ]
 
 
 def detail(sight: Sight, wishes: Wishes, width: int, *, follows: bool) -> list[Row]:

@@ -30,7 +30,7 @@ from tui.screens.overview.cursor import (
     on_row,
     passed,
 )
-from tui.screens.overview.detail import detail
+from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.page import Page, PageLine, Pictures, Sight, axis_at
 from tui.state import State
 from tui.worker.driver import Driver
@@ -57,7 +57,8 @@ class OverviewPane(Pane):
         self.overview: Overview | None = None
         self._cards: list[Card] = []
         self._at = NOWHERE
-        self._is_placed = False
+        self._is_placed = self._is_at_failure = False
+        self._tick = 0
         self._due = 0.0
         self._follows = True
         self._driver: Driver | None = None
@@ -89,7 +90,20 @@ class OverviewPane(Pane):
             self.call_after_refresh(self._have_shown)  # the screen is painted first
         if known is not None:
             self._take(known, is_other=labels != state.labels)
+        self._go_with_moment()
         self.changed()
+
+    def _go_with_moment(self) -> None:
+        """Put the cursor where the debugger has moved to, if that is in a loop."""
+        tick = 0 if self.state.stop is None else self.state.stop.tick
+        if tick == self._tick:
+            return
+        self._tick = tick
+        for now in self._now:
+            is_same = now.card == self._at.card
+            self._at = bounded(self._cards, now._replace(line=self._at.line) if is_same else now)
+            self._is_placed, self._is_at_failure, self._follows = True, False, False
+            return
 
     @property
     def is_at_end(self) -> bool:
@@ -119,6 +133,7 @@ class OverviewPane(Pane):
         if not self._is_placed and self._cards and overview.state is not RunState.NOT_RUN:
             self._at = first_place(self._cards, self._now)
             self._is_placed = overview.state is not RunState.RUNNING
+            self._is_at_failure = overview.failure is not None
         self._at = bounded(self._cards, self._at)
         if self._follows and overview.state is RunState.RUNNING:
             newest = max(len(self._cards[self._at.card].runs) - 1, 0) if self._cards else 0
@@ -144,7 +159,7 @@ class OverviewPane(Pane):
     def put(self, at: Place, *, follows: bool = False) -> None:
         """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
         self._at = bounded(self._cards, at)
-        self._follows, self._is_placed = follows, True
+        self._follows, self._is_placed, self._is_at_failure = follows, True, False
         self.changed()
 
     def move(self, way: str, count: int) -> None:
@@ -183,14 +198,19 @@ class OverviewPane(Pane):
         return True
 
     def seek(self, *, backward: bool) -> bool:
-        """Put the cursor to the next NaN or Inf in time; False if there is none."""
-        found = findings(self._cards)
-        here = self._at
+        """Put the cursor to the next NaN or Inf in time, after all to an error; False if there is none."""
+        failed = self.overview is not None and self.overview.failure is not None
+        found = [*findings(self._cards), *([None] if failed else [])]
+        here = None if self._is_at_failure else self._at
         outside = len(found) - 1 if backward else 0
         index = found.index(here) + (-1 if backward else 1) if here in found else outside
         if not 0 <= index < len(found):
             return False
-        self.put(found[index])
+        target = found[index]
+        if target is not None:
+            self.put(target)
+        self._is_at_failure = target is None
+        self.changed()
         return True
 
     # --- what the keys change ------------------------------------------------------------------------------------
@@ -221,13 +241,15 @@ class OverviewPane(Pane):
         card = self._cards[self._at.card].index if self._cards else -1
         return card, -1 if line is None else line.row
 
-    def line_to_open(self) -> str:
-        """Return the line that goes to the moment of the cursor; empty where there is none."""
-        at, cards = self._at, self._cards
+    def lines_to_open(self) -> tuple[str, ...]:
+        """Return the lines that go to the moment of the cursor; none where there is none."""
+        at, cards, overview = self._at, self._cards, self.overview
+        if self._is_at_failure and overview is not None:
+            return f"goto tick {overview.ticks}", "step"  # which fails once more
         if not cards or not iterations_at(cards, at):
-            return ""
+            return ()
         found = address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
-        return f"goto {found}" if found else ""
+        return (f"goto {found}",) if found else ()
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 
@@ -289,7 +311,11 @@ class OverviewPane(Pane):
         sight = Sight(overview, self._cards, self._shown, self._at, self._now, size)
         page = Page(sight, self._wishes, self._pictures, self.palette, width).lines()
         page += [PageLine(row) for row in outputs]
-        bottom = [*found, *rule, *detail(sight, self._wishes, width, follows=self._follows)]
+        if self._is_at_failure and overview.failure is not None:
+            selected = failure_detail(overview.failure, width, is_low=is_low)
+        else:
+            selected = detail(sight, self._wishes, width, follows=self._follows)
+        bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
         first = self._scrolled(page, space)
         visible = page[first : first + space]

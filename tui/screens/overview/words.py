@@ -13,6 +13,7 @@ from stepper.debug.overview.facts import (
     Birth,
     BranchFacts,
     Ending,
+    Failure,
     LoopFacts,
     ModelPortFacts,
     Overview,
@@ -151,8 +152,8 @@ def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
         goes_on = facts.control.goes_on
         who = "" if goes_on is None else f", and the body's condition is {printable(str(goes_on.layer))} = true"
         return [("can never end: ", "edit"), ("there is no trip count", ""), (who, "")]
-    if overview.state is RunState.FAILED:
-        return [("ended by an error", "bad")]
+    if overview.failure is not None:
+        return [("ended by an error: ", "bad"), *failed_at(overview.failure)]
     return [("not at its end yet", "dim")]
 
 
@@ -293,11 +294,23 @@ def status(overview: Overview, *, short: bool) -> Row:
     return [*row, (" " if short and going else f"   {ticks}", "dim")]
 
 
+def failed_at(failure: Failure) -> Row:
+    """Return which operation failed, and in which iteration."""
+    place = failure.place
+    if place is None or place.layer is None:
+        return [(failure.type, "strong")]
+    around = [one for one in place.path if one.iteration is not None]
+    where = ", ".join(f"iteration {one.iteration:,} of {printable(one.layer.name)}" for one in reversed(around))
+    name = f"{place.layer.type} {printable(place.layer.name)}"
+    return [(name, "strong"), (f" failed{' in ' if where else ''}{where}", "")]
+
+
 def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
     """Return what was found in the run, in one or two lines."""
     head: Cell = (" found   ", "dim")
     if overview.failure is not None:
-        return [[head, (overview.failure.type, "bad"), (f" {printable(overview.failure.message)}", "")]]
+        told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
+        return [told] if short else [told, [(f"         {printable(overview.failure.reason)}", "")]]
     if overview.births:
         return _births(overview.births, overview.outputs, head, short=short)
     row: Row = [head]
