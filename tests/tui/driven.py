@@ -25,6 +25,7 @@ from textual.pilot import Pilot
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import Overview, RunState
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.tui.last_digits import difference
@@ -36,6 +37,7 @@ from tui.theme import Look
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
 GOLDENS = Path(__file__).parent / "goldens"
+PAUSED = (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
 DECODER = "`prim::Loop/Loop`"
 """The loop of the date model."""
 
@@ -84,6 +86,18 @@ class Driven:
             if self.app.driver.is_at_rest:
                 break
         await self.settle()
+
+    async def ran(self) -> Overview:
+        """Until the run of the overview is made, as far as it is made by itself; without any key. What is known."""
+        for _ in range(2000):
+            known = self.app.state.overview
+            if known is not None and (known.births_complete or known.state in PAUSED):
+                await self.settle()
+                assert not self.app._faults
+                return known
+            await asyncio.sleep(0.005)
+            await self._handled()
+        raise AssertionError("the run of the overview was not made in time")
 
     async def looked_through(self) -> None:
         """Until all iterations that have run are known to the timeline."""

@@ -23,8 +23,6 @@ from tui.app import StepperApp
 from tui.screens.overview.pane import OverviewPane
 from tui.worker import background_run
 
-OPEN = (RunState.NOT_RUN, RunState.RUNNING)
-
 
 def pane_of(driven: Driven) -> OverviewPane:
     pane = driven.pane("overview")
@@ -34,13 +32,7 @@ def pane_of(driven: Driven) -> OverviewPane:
 
 async def until_run(driven: Driven) -> OverviewPane:
     """Wait until the run is made as far as it is made by itself; without any key."""
-    for _ in range(1000):
-        await driven.pilot.pause(0.01)
-        known = pane_of(driven).overview
-        if known is not None and known.state not in OPEN:
-            break
-    await driven.settle()
-    assert not driven.app._faults
+    await driven.ran()
     return pane_of(driven)
 
 

@@ -38,14 +38,8 @@ def pane_of(driven: Driven) -> OverviewPane:
 async def opened(driven: Driven) -> OverviewPane:
     """Open it, and wait until the run is made."""
     await driven.press("0")
-    pane = pane_of(driven)
-    for _ in range(400):
-        if pane.overview is not None and pane.overview.state not in (RunState.NOT_RUN, RunState.RUNNING):
-            break
-        await driven.pilot.pause(0.01)
-    await driven.settle()
-    assert pane.overview is not None and not driven.app._faults
-    return pane
+    await driven.ran()
+    return pane_of(driven)
 
 
 def cells(driven: Driven, name: str) -> str:
@@ -192,7 +186,7 @@ def test_the_run_is_made_anew_after_an_edit_and_the_present_stays() -> None:
         tick = driven.state.stop.tick if driven.state.stop is not None else 0
         await driven.type("set key[0,3] = 1000")
         for _ in range(400):
-            if pane.overview is not before and pane.overview is not None and pane.overview.state is RunState.FINISHED:
+            if pane.overview is not before and pane.overview is not None and pane.overview.births_complete:
                 break
             await driven.pilot.pause(0.01)
         assert pane.overview is not None and pane.overview is not before
