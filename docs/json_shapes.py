@@ -13,7 +13,9 @@ from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Chain
-from stepper.debug.results import Moment
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.moment import MomentKind
+from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
@@ -233,7 +235,7 @@ class FindAnswer(AnyAnswer):
 
     trace: str
     predicate: str
-    moments: list[Moment]
+    moments: list[FoundMoment]
     asked: int
     more: bool
     stopped: str
@@ -820,7 +822,7 @@ class StatsAnswer(Lines):
 class MomentsAnswer(Lines):
     """`find`."""
 
-    moments: list[Moment]
+    moments: list[FoundMoment]
     asked: int
     more: bool
     stopped: str
@@ -979,6 +981,60 @@ class BranchDiffAnswer(Lines):
     stopped: str
 
 
+class MomentData(TypedDict):
+    """A moment that is held against now: `iterations` are those of the loops around an iteration, from the outermost
+    inwards; `tick` is where it was pinned (null: its end, or it follows now).
+    """
+
+    kind: MomentKind
+    branch: str
+    iterations: list[int]
+    tick: int | None
+
+
+class MomentAnswer(Lines):
+    """`A`, `mark A`: what A is, null for nothing."""
+
+    moment: MomentData | None
+
+
+class ValueDifferenceData(TypedDict):
+    """A value now beside A: `different` of `size` elements have other bits, `beyond` of these leave the tolerance.
+
+    `rms`, `largest` and `relative` are over pairs of finite elements, `at` is the index of the largest or of the first
+    that was mended or broken.
+    """
+
+    name: str
+    change: Change
+    size: int
+    different: int
+    beyond: int
+    rms: Real
+    largest: Real
+    relative: Real
+    at: list[int]
+    mended: int
+    broken: int
+
+
+class OperationDifferenceData(ValueDifferenceData):
+    """An operation that has run, by its place in the order of execution."""
+
+    index: int
+
+
+class DiffAnswer(Lines):
+    """`diff`: how the values of now differ from a moment; `problem` says why it has no values here."""
+
+    moment: MomentData
+    iteration: int | None
+    reference: str
+    problem: str
+    operations: list[OperationDifferenceData]
+    carried: list[ValueDifferenceData]
+
+
 class SaveAnswer(Lines):
     """`save`."""
 
@@ -1089,14 +1145,16 @@ DEBUG_ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "stats": (StatsAnswer,),
     "find": (MomentsAnswer,),
     "where": (WhereAnswer,),
-    **dict.fromkeys(("up", "down"), (FrameAnswer,)),
+    **dict.fromkeys(("up", "down", "frame"), (FrameAnswer,)),
     "list": (ListAnswer,),
     "explain": (ExplainAnswer,),
     "why": (WhyAnswer,),
     "uses": (UsesAnswer,),
     "info": (BreakpointsAnswer, WatchesAnswer, PortsAnswer, EdgesAnswer, ScansAnswer, TripAnswer, MemoryAnswer,
              MarksAnswer, AboutAnswer),
-    "mark": (MarkAnswer,),
+    "mark": (MarkAnswer, MomentAnswer),
+    "A": (MomentAnswer,),
+    "diff": (DiffAnswer,),
     "branches": (BranchesAnswer,),
     "save": (SaveAnswer,),
     "session": (FileAnswer, MovedAnswer),

@@ -34,12 +34,12 @@ from stepper.compare.report.explanations import (
 )
 from stepper.compare.report.text import SHORT_ORIGINS
 from stepper.compare.run.rounding import STABLE, SUMS
-from stepper.compare.run.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
 from stepper.ops.families import FAMILY_OF, STRUCTURAL
 from stepper.recording import schema
+from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from tui.keys.key_files import PANES, chosen_keys
 from tui.keys.keymap import names_of
 from tui.keys.keys import Key, shown
@@ -129,6 +129,7 @@ GROUP_TITLES = MappingProxyType({
     "breakpoints": "Stop, and watch",
     "inspection": "Look",
     "edits": "Change a value",
+    "moments": "Hold two moments against each other",
     "session_commands": "Keep, and the rest",
 })  # fmt: skip
 

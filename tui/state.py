@@ -14,6 +14,7 @@ from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import HistoryView
 from stepper.debug.iterations.tiles import CellsView
+from stepper.debug.moments.views import MomentView
 from stepper.debug.run_summary import RunSummary
 from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
@@ -84,7 +85,8 @@ class State(Struct, frozen=True, eq=False):
     `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
     a screen asks for them (ShowCells, ShowTime), as is `overview` (ShowOverview).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
-    error of the run that was met here. `ending` is there at the end of the run. `output_names` are those of the model's
+    error of the run that was met here. `a` is the moment that is held against now. `ending` is there at the end of the
+    run. `output_names` are those of the model's
     outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
     no loop, and says so.
     """
@@ -114,6 +116,7 @@ class State(Struct, frozen=True, eq=False):
     output_names: tuple[str, ...] = ()
     selected: int | None = None
     comparison: StopComparison | None = None
+    a: MomentView | None = None
     labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     ending: RunSummary | None = None
     running: Running | None = None

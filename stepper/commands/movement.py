@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from stepper.commands.moments import PINNED
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, count, number, required
 from stepper.commands.stop_answers import moved
@@ -121,6 +122,8 @@ def _among_anomalies(session: Session, move: Callable[[], Stop]) -> Answer:
 def _goto(session: Session, text: str) -> Answer:
     debugger = session.debugger
     required(text, "where to go")
+    if text == f"'{PINNED}":
+        return moved(session, debugger.goto_pinned())
     if text.startswith("'"):
         return moved(session, debugger.goto_tick(session.marked(text[1:])))
     if text.split()[0] == "tick":

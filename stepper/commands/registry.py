@@ -46,7 +46,7 @@ class Command(Struct, frozen=True):
         return self.action.__module__.rpartition(".")[-1]
 
 
-GROUPS: Final = ("movement", "breakpoints", "inspection", "edits", "session_commands")
+GROUPS: Final = ("movement", "breakpoints", "inspection", "edits", "moments", "session_commands")
 """The modules of the commands, imported when the first of them is called for: a screen is painted before."""
 
 _COMMANDS: Final[dict[str, Command]] = {}

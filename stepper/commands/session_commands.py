@@ -9,6 +9,7 @@ import numpy as np
 
 from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.inspection import evaluated
+from stepper.commands.moments import PINNED, pin
 from stepper.commands.registry import command, one_of
 from stepper.commands.scripts import ScriptError, script_lines
 from stepper.commands.session import Answer, Session, required
@@ -23,8 +24,10 @@ from stepper.plain_values import storable
 _MOST_SOURCES: Final = 8
 
 
-@command("mark", syntax="NAME", help="give this moment a name, for goto 'NAME")
+@command("mark", syntax="NAME", help="give this moment a name, for goto 'NAME; mark A holds it against now")
 def _mark(session: Session, text: str) -> Answer:
+    if text == PINNED:
+        return pin(session, "")
     if not required(text, "a name").isidentifier():
         raise UsageError("the name of a mark is letters and digits")
     tick = session.debugger.machine.tick

@@ -48,6 +48,9 @@ from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
 
 if TYPE_CHECKING:
+    from stepper.debug.moments.moment import Moment
+    from stepper.debug.moments.moments import Moments
+    from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.runs import OverviewRun
 
 DEFAULT_MEMORY: Final = 256 * 2**20
@@ -130,6 +133,9 @@ class Debugger:
         self.branches = Branches(self.timeline)
         self.marks: dict[str, Mark] = {}
         self._overview: OverviewRun | None = None
+        self._moments: Moments | None = None
+        self._pinned: Moment | None = None
+        self._is_pinned = False
         self.labels = Labels()
         self.protected = ProtectedFiles.of_model(self.model.path)
         self._turns = ThreadGuard(lambda wanted: machine.request_pause(wanted=wanted))
@@ -201,14 +207,6 @@ class Debugger:
         if progress is not None:
             function("progress", progress)
         return self._overview_run().go(seconds, memory, progress, endless_seconds=endless_seconds)
-
-    @_taking_turns
-    def look_through(self, *, seconds: float | None = None) -> Overview:
-        """Look further for where NaN and Inf are born in what `run_overview` has run, and return the facts of the run.
-
-        The present stays. It ends early after so many `seconds`, and at a pause; called again it goes on.
-        """
-        return self._overview_run().look_through(seconds)
 
     def _overview_run(self) -> OverviewRun:
         if self._overview is None:
@@ -502,6 +500,63 @@ class Debugger:
             return self._stopped(None, Reason.BREAK)
         return self.first()
 
+    # --- two moments ---------------------------------------------------------------------------------------------
+
+    @property
+    def moments(self) -> Moments:
+        """Return what reads moments and holds them against now."""
+        if self._moments is None:
+            from stepper.debug.moments.moments import Moments  # a run without any begins sooner
+
+            self._moments = Moments(self.branches)
+        return self._moments
+
+    @property
+    def pinned(self) -> Moment | None:
+        """The moment A; a reference, where there is one, as long as nothing else was said."""
+        if self._is_pinned or self.reference is None:
+            return self._pinned
+        from stepper.debug.moments.moment import REFERENCE
+
+        return REFERENCE
+
+    @pinned.setter
+    def pinned(self, moment: Moment | None) -> None:
+        self._pinned, self._is_pinned = moment, True
+
+    @_taking_turns
+    def pin(self, moment: str | Moment = "") -> Moment | None:
+        """Make a moment A, which `difference` holds against now: by default the present iteration.
+
+        As text: `off`, `before` (the iteration before now), `reference`, the name of a branch, an iteration (`4`), so
+        many later than A (`+1`), an address with iterations (`decode@4`), `next` for the next kind. UsageError.
+        """
+        from stepper.debug.moments.pinning import moment_called
+
+        self.pinned = moment_called(self, text("moment", moment), self.pinned) if isinstance(moment, str) else moment
+        return self.pinned
+
+    @_taking_turns
+    def difference(self, moment: str | Moment = "", *, depth: int | None = None) -> MomentView:
+        """Return how the values of now differ from those of a moment, by default from A. The present stays.
+
+        Of the frame at this depth (0: the model's own graph), by default the innermost. UsageError where there is no A.
+        """
+        from stepper.debug.moments.pinning import moment_called
+
+        found = moment_called(self, moment, self.pinned) if isinstance(moment, str) and moment else moment
+        found = found or self.pinned
+        if found is None or isinstance(found, str):
+            raise UsageError("there is no moment A: pin one, or name another one (an iteration, a branch, reference)")
+        return self.moments.view(found, depth)
+
+    @_verb
+    def goto_pinned(self) -> Stop:
+        """Go to A, which becomes the moment where one was: twice is nothing. UsageError where A cannot be gone to."""
+        from stepper.debug.moments.pinning import swapped
+
+        return swapped(self)
+
     # --- what if -------------------------------------------------------------------------------------------------
 
     @_verb
@@ -526,8 +581,11 @@ class Debugger:
         return self._edited(condition_edit(self.machine, holds=holds, loop=loop))
 
     def _edited(self, edit: Edit) -> Stop:
+        from stepper.debug.moments.pinning import after_edit
+
         self.branches.make_room()
         self.timeline.edit(edit)
+        self.pinned = after_edit(self.pinned)
         return self._on_another_course(self.machine.tick)
 
     @_verb
@@ -556,8 +614,16 @@ class Debugger:
 
     @_verb
     def branch(self, name: str) -> Stop:
-        """Go on in another branch, where that stands; for a new name, in a new branch from here."""
-        return self._on_another_course(self.branches.go(text("name", name)))
+        """Go on in another branch, where that stands; for a new name, in a new branch from here.
+
+        Where A was that branch, it becomes the one that is left.
+        """
+        from stepper.debug.moments.pinning import after_leaving
+
+        left = self.branches.name
+        parting = self.branches.go(text("name", name))
+        self.pinned = after_leaving(self.pinned, left, name)
+        return self._on_another_course(parting)
 
     def _on_another_course(self, tick: int | None) -> Stop:
         if tick is not None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from stepper.arguments import text, whole_number
-from stepper.debug.results import Found, Moment
+from stepper.debug.results import Found, FoundMoment
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, before_iteration, excursion, walk
@@ -119,7 +119,7 @@ class _MomentSearch:
         self._ends_at_first = which in (Which.FIRST, Which.NEXT)
         self._keeps_last = which in (Which.LAST, Which.PREVIOUS)
         self._before: tuple[Activation | None, int, dict[Address, Any]] = (None, -1, {})
-        self.found: deque[Moment] = deque(maxlen=self._wanted)
+        self.found: deque[FoundMoment] = deque(maxlen=self._wanted)
         self.after = -1
         self.asked = self.failures = 0
         self.failure = ""
@@ -170,7 +170,7 @@ class _MomentSearch:
     def _add(self, tick: int) -> None:
         stack = self._stack_of.stack
         is_inside = innermost_loop(stack) is not None
-        self.found.append(Moment(tick, iteration_now(stack) if is_inside else None, place(stack)))
+        self.found.append(FoundMoment(tick, iteration_now(stack) if is_inside else None, place(stack)))
         self.finished = self._ends_at_first
 
     def _holds(self) -> bool:

@@ -18,7 +18,7 @@ Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
 by its name, a shape as a tuple."""
 
 
-class Moment(Struct, frozen=True):
+class FoundMoment(Struct, frozen=True):
     """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
 
     tick: int
@@ -34,7 +34,7 @@ class Found(OneLine, Struct, frozen=True):
     expression had no value, `failure` is the first reason.
     """
 
-    moments: tuple[Moment, ...]
+    moments: tuple[FoundMoment, ...]
     asked: int
     more: bool
     stopped: str

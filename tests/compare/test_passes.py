@@ -14,13 +14,13 @@ import pytest
 import stepper
 from stepper.compare.passes.passes import PassRun, differences
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
-from stepper.compare.run.tolerances import OTHER_KERNELS
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
 from stepper.openvino import native_text, pass_trace
 from stepper.openvino.pass_trace import traced_passes
 from stepper.processes.worker import WorkerProgram
+from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
 

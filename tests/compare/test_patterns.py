@@ -10,8 +10,8 @@ import pytest
 
 from stepper.compare.files import constant_differences
 from stepper.compare.report import patterns
-from stepper.compare.run.tolerances import Tolerance
 from stepper.ir.model import Layer
+from stepper.tensors.tolerances import Tolerance
 
 CLOSE = Tolerance(1e-5, 1e-6)
 SERIES = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)

@@ -15,7 +15,7 @@ import pytest
 import stepper
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.run.comparison import RunComparison, compare_with
-from stepper.compare.run.tolerances import Tolerances
+from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, Value
 
 ROWS, TERMS = 16, 256

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.compare.run.tolerances import Tolerances
+from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
 
 FAULTS = {

@@ -120,7 +120,7 @@ def test_of_what_fails_the_inputs_that_are_not_known_are_named(tmp_path: Path) -
 @pytest.mark.parametrize("limited", [True, False])
 def test_what_agrees_is_not_called_clipped(limited: bool) -> None:
     from stepper.compare.report.patterns import of_values
-    from stepper.compare.run.tolerances import Tolerance
+    from stepper.tensors.tolerances import Tolerance
 
     theirs = np.linspace(-1, 1, 9, dtype=np.float32)
     ours = np.clip(theirs, -1, 0.5 if limited else 1 - 1e-6).astype(np.float32)

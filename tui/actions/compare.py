@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from msgspec import Struct
 
-from stepper.compare.run.tolerances import Tolerances
-from stepper.compare.stops.comparer import Against, StopComparison, set_reference
+from stepper.compare.stops.comparer import StopComparison, set_reference
 from stepper.debug.debugger import Debugger
+from stepper.debug.moments.moment import MomentKind
 from stepper.errors import UsageError
+from stepper.tensors.tolerances import Tolerances
 from tui.actions.main import action
 from tui.application import Application
-from tui.worker.requests import CompareWith, CompareWithin
-
-_CHOSEN: Final = {
-    "off": "nothing is compared",
-    str(Against.PREVIOUS): "compared with the iteration before",
-    str(Against.REFERENCE): "against the reference",
-}
-"""By word of `against`: what is said then."""
+from tui.worker.requests import CompareWithin
 
 
 class OpenReference(Struct, frozen=True):
@@ -29,20 +22,11 @@ class OpenReference(Struct, frozen=True):
     file: str
 
     def answer(self, debugger: Debugger) -> str:
-        """Return its title. UsageError or InputError for what is none."""
+        """Return its title; empty for a branch, which A is then. UsageError or InputError for what is none."""
+        if self.file in debugger.branches:
+            debugger.pin(self.file)
+            return ""
         return set_reference(debugger, self.file)
-
-
-@action("against", syntax="off|previous|reference", help="what values are compared with; without a word, the next")
-def _against(app: Application, text: str) -> None:
-    comparison = app.state.comparison
-    now = "off" if comparison is None else str(comparison.against)
-    choices = list(_CHOSEN)
-    word = text or choices[(choices.index(now) + 1) % len(choices)]
-    if word not in choices:
-        raise UsageError(f"against takes {', '.join(choices)}, not '{text}'")
-    app.driver.adjust(CompareWith(None if word == "off" else Against(word)))
-    app.say(_CHOSEN[word])
 
 
 @action("reference", syntax="FILE", help="a reference to compare with: another model, a recorded run, an .npz")
@@ -53,16 +37,19 @@ def _reference(app: Application, text: str) -> None:
 
 
 def _opened(app: Application, title: str) -> None:
-    app.perform("against reference")
-    app.say(f"against {title}")
+    app.perform("A reference" if title else "A")
 
 
 @action("compare", syntax="[FILE]", help="the run beside a reference: where they part, op by op")
 def _compare(app: Application, text: str) -> None:
     if text:
         app.perform(f"reference {text}")
-    elif app.state.comparison is None:
-        app.driver.adjust(CompareWith(Against.REFERENCE))
+    a = app.state.a
+    if not text and a is not None and a.moment.kind in (MomentKind.ITERATION, MomentKind.BRANCH):
+        app.open_view("main")  # there A, now and the difference stand side by side
+        return
+    if not text and (a is None or a.moment.kind is not MomentKind.REFERENCE):
+        app.perform("A reference")
     app.open_view("compare")
 
 
@@ -96,7 +83,7 @@ def _difference(app: Application, text: str) -> None:
     elif _is_first_elsewhere(app, comparison, backward=text == "previous"):
         _go_to_first(app, comparison)
     else:
-        searching = comparison.is_beside_reference and comparison.first is None
+        searching = comparison.first is None
         more = "; the first difference of the run is still looked for" if searching else ""
         where = "before" if text == "previous" else "after"
         raise UsageError(f"no operation {where} this one is above its tolerance{more}")

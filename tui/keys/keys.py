@@ -177,7 +177,7 @@ KEYS: Final = (
     Key(("enter",), "edit-input", "type", "type a path, a literal, a seed, a size", CHOOSING),
     Key(("f5", "c"), "start", "run", "run the model on these inputs", CHOOSING),
     Key(("y",), "copy-inputs", "copy", "copy the choices as options of the command line", CHOOSING),
-    Key(("equals_sign",), "against", "compare", "compare with: nothing, the iteration before, a reference"),
+    Key(("equals_sign",), "A next", "A", "A is: off, the iteration before, the original branch, the reference"),
     Key(("x", "f8"), "difference next", "difference", "the next operation above its tolerance", ("differences",)),
     Key(("X",), "difference previous", "difference back", "the one before", ("differences",)),
     Key(("down",), "select +{n}", "op", "the operation below", ("differences",)),
@@ -270,8 +270,8 @@ KEYS: Final = (
     Key(("W",), "view watches", "watches", "the list of watches"),
     Key(("E",), "view events", "events", "the log: what was done, what stopped the run, what failed"),
     Key(("dollar_sign",), "view variables", "variables", "variables of the model, values of the frame"),
-    Key(("m",), "mark {letter}", "mark", "give this moment a letter"),
-    Key(("apostrophe",), "goto '{letter}", "to mark", "go to a mark"),
+    Key(("m",), "mark {letter}", "mark", "give this moment a letter; m A makes it A, which is held against now"),
+    Key(("apostrophe",), "goto '{letter}", "to mark", "go to a mark; ' A goes to A, and A becomes where one was"),
     # the screen
     Key(("y",), "copy value", "copy", "copy the selected value"),
     Key(("Y",), "copy address", "copy name", "copy the address of the selected value"),
@@ -309,7 +309,7 @@ FOOTERS: Final = {
         "prompt",
         "help-keys",
     ),
-    "differences": ("difference next", "select +", "iter +", "open", "look next", "against", "back", "help-keys"),
+    "differences": ("difference next", "select +", "iter +", "open", "look next", "A next", "back", "help-keys"),
     "operations": (
         "next",
         "iter +",

@@ -34,6 +34,8 @@ TOKEN_STYLES: Final[Mapping[str, TokenStyle]] = {
     "bad": TokenStyle("error", bold=True),
     "badbg": TokenStyle("background", ground="error", bold=True),
     "edit": TokenStyle("warning"),
+    "a": TokenStyle("warning"),
+    "a-on": TokenStyle("background", ground="warning", bold=True),
     "cursor": TokenStyle(ground="primary", ground_percent=22),
     "stripe": TokenStyle(ground="foreground", ground_percent=5),
     "key": TokenStyle("primary", bold=True),

@@ -6,13 +6,15 @@ from typing import ClassVar, Final
 
 from stepper.debug.branches.branches import ORIGINAL
 from stepper.debug.causes.texts import name_of
+from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.views import MomentView
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, Situation, footer
 from tui.keys.keys import KEYS
 from tui.paint.links import key_button
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import BarPane, Host
-from tui.paint.rows import Cell, Row, cell_len, clip, printable, spread, width_of
+from tui.paint.rows import Cell, Row, cell_len, clip, clip_head, printable, spread, width_of
 from tui.screens.main.frames import limit_text
 from tui.state import State
 
@@ -69,11 +71,12 @@ class TopBar(BarPane):
         state = self.state
         if state.opening:
             return [(state.opening, "dim")]
+        row: Row = moments_row(state)
         if state.running is not None:
             rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
-            row: Row = [(f"running{rate}", "accent")]
+            row.append((f"running{rate}", "accent"))
         else:
-            row = [self._reason()]
+            row.append(self._reason())
         if state.is_edited or state.branch not in ("", ORIGINAL):
             edited = ", edited*" if state.is_edited else ""
             row.append((f"   {clip(printable(state.branch), 12)}{edited}", "edit"))
@@ -97,6 +100,32 @@ class TopBar(BarPane):
         if cause is not None and state.stop.is_interrupted:
             return f"{word}: {name_of(cause)}", "bad"
         return word, "dim"
+
+
+def moments_row(state: State) -> Row:
+    """Return what A and now are, wherever A is held against now; empty where it is not."""
+    a = state.a
+    if a is None:
+        return []
+    now = "now" if state.iteration is None else f"iteration {state.iteration}"
+    row: Row = [(" A ", "a-on"), (f" {a_text(a)}   ", "a"), ("now", "accent")]
+    if a.moment.kind is MomentKind.BRANCH:
+        now = f"branch {clip(printable(state.branch), 12)}"
+    elif a.moment.kind is MomentKind.REFERENCE:
+        now = "this run"
+    return [*row, (f" {now}    ", "")]
+
+
+def a_text(a: MomentView, width: int = 20) -> str:
+    """Return what A is, in a few words."""
+    match a.moment.kind:
+        case MomentKind.BRANCH:
+            return f"branch {clip(printable(a.moment.branch), width - 7)}"
+        case MomentKind.REFERENCE:
+            return clip_head(printable(a.title or "reference"), width)
+    if a.iteration is None:
+        return "no iteration before" if a.moment.kind is MomentKind.BEFORE else f"iteration {a.moment.iteration}"
+    return f"iteration {a.iteration}"
 
 
 class AnswerLine(BarPane):

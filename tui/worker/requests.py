@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from stepper.compare.run.tolerances import Tolerances
-    from stepper.compare.stops.comparer import Against
     from stepper.debug.debugger import Debugger
+    from stepper.tensors.tolerances import Tolerances
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -81,21 +80,13 @@ class ShowAgain(Struct, frozen=True):
     """Show the same once more: something has changed that nobody was told of."""
 
 
-class CompareWith(Struct, frozen=True):
-    """Compare with the reference or the iteration before; None: with nothing."""
-
-    against: Against | None
-
-
 class CompareWithin(Struct, frozen=True):
     """Compare with other tolerances."""
 
     tolerances: Tolerances
 
 
-Adjustment = (
-    ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWith | CompareWithin
-)
+Adjustment = ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWithin
 Request = ExecuteLine | Asked | Adjustment
 
 

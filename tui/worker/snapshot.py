@@ -17,6 +17,8 @@ from stepper.debug.inspection.run_views import break_views, watch_views
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.iterations.tiles import CellsView
+from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.views import MomentView
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
@@ -26,7 +28,6 @@ from tui.worker.background_run import BackgroundRun
 from tui.worker.event_log import EventLog
 from tui.worker.requests import (
     Adjustment,
-    CompareWith,
     CompareWithin,
     GoOnWithOverview,
     ShowCells,
@@ -44,6 +45,8 @@ _FILLED: Final = (16, 64, 512)
 """Iterations back that are filled in, the nearest first."""
 _PATIENCE: Final = 0.5
 """Seconds that one filling may take."""
+_AT_ONCE: Final = 0.008
+"""Seconds for holding A against now while one waits for the picture."""
 _AT_A_KEY: Final = 0.2
 """Seconds for a comparison while one waits for the picture."""
 _CALM: Final = 0.3
@@ -77,7 +80,6 @@ class Snapshots:
         self._variables = Variables(debugger.machine.compiled)
         self.statistics = IterationStatistics(debugger.timeline)
         self._comparer: StopComparer | None = None
-        self._is_comparing: bool | None = None
         self._events: dict[tuple[int, TimelineEventKind], TimelineEvent] = {}
         self._course = _course(debugger)
         self._failure: tuple[int, str] = (-1, "")
@@ -85,6 +87,7 @@ class Snapshots:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
+        self._is_compared = True
 
     def adjust(self, adjustment: Adjustment) -> None:
         """Take other pictures from now on."""
@@ -99,10 +102,6 @@ class Snapshots:
                 self._background.show(wanted=wanted, runs=runs)
             case GoOnWithOverview():
                 self._background.go_on()
-            case CompareWith(against):
-                self._is_comparing = against is not None
-                if against is not None:
-                    self.comparer.against = against
             case CompareWithin(tolerances):
                 self.comparer.tolerances = tolerances
 
@@ -124,21 +123,36 @@ class Snapshots:
             self._sweeps = Sweeps(self._debugger)
         return self._sweeps
 
+    def _moment(self, depth: int, seconds: float) -> MomentView | None:
+        """Return A beside now, as far as it is compared within so many seconds."""
+        pinned = self._debugger.pinned
+        if pinned is None:
+            return None
+        return self._debugger.moments.view(pinned, depth, self.statistics.statistic, _after(seconds))
+
+    def _fill_moment(self, depth: int, enough: Callable[[], bool]) -> bool:
+        """Go on with what was not compared while one waited; True if there is more to see."""
+        pinned, machine = self._debugger.pinned, self._debugger.machine
+        if pinned is None or self._is_compared or not machine.stack:
+            return False
+        self._is_compared = self._debugger.moments.view(pinned, depth, self.statistics.statistic, enough).is_complete
+        return True
+
     @property
     def _compares(self) -> bool:
-        """A reference is compared with unless another thing was chosen."""
-        return self._debugger.reference is not None if self._is_comparing is None else self._is_comparing
+        """True if A is the reference."""
+        pinned = self._debugger.pinned
+        return pinned is not None and pinned.kind is MomentKind.REFERENCE and self._debugger.reference is not None
 
     def _comparison(self, depth: int) -> StopComparison | None:
-        is_empty = not self._debugger.machine.stack
-        if not self._compares or (is_empty and self.comparer.against == "previous"):
+        if not self._compares:
             return None
         try:
             return self.comparer.compare(depth, patience=_AT_A_KEY)
         except StepperError as error:
             from stepper.compare.stops.comparer import StopComparison
 
-            return StopComparison(self.comparer.against, "", problem=str(error))
+            return StopComparison("", problem=str(error))
 
     def _fill_comparison(self, enough: Callable[[], bool]) -> bool:
         if not self._compares:
@@ -200,6 +214,8 @@ class Snapshots:
         view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
         loop = self._loop(view, loop_depth)
         tick, failure = self._failure
+        a = self._moment(depth, _AT_ONCE)
+        self._is_compared = a is None or a.is_complete
         return State(
             model=self._name,
             rules=str(debugger.machine.rules),
@@ -230,6 +246,7 @@ class Snapshots:
             statistic=self.statistics.statistic,
             labels=debugger.labels.view(),
             comparison=self._comparison(depth),
+            a=a,
             output_names=tuple(result.name for result in debugger.model.graph.results),
             ending=debugger.run_summary(),
             overview=self._background.view(),
@@ -251,7 +268,10 @@ class Snapshots:
     def fill(self, enough: Callable[[], bool]) -> bool:
         """Fetch what the histories of the present loop lack; True if there is more to see."""
         stack = self._debugger.machine.stack
-        depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
+        looked_at = max(len(stack) - self._session.level, 1)
+        if self._fill_moment(looked_at - 1, enough):
+            return True
+        depth = innermost_loop(stack[:looked_at])
         if depth is None:
             return self._fill_comparison(enough)
         deadline = time.monotonic() + _PATIENCE
@@ -271,3 +291,9 @@ class Snapshots:
         if not enough() and self.sweeps.fill(depth, self._span, is_due):
             return True
         return self._fill_comparison(enough)
+
+
+def _after(seconds: float) -> Callable[[], bool]:
+    """Return what says when so many seconds are over."""
+    deadline = time.monotonic() + seconds
+    return lambda: time.monotonic() > deadline

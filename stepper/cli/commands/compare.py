@@ -17,7 +17,6 @@ from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report import text as report
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
-from stepper.compare.run.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
@@ -28,6 +27,7 @@ from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
 from stepper.openvino.partner import EMULATES, OPENVINO
+from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.wording import near_text
 
 _WITHOUT_STATES: Final = ("onnx", "onnxruntime")

@@ -12,13 +12,13 @@ from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
 from stepper.compare.passes.passes import PassEffect, PassReport, counts, pass_reports, runtime_difference
-from stepper.compare.run.tolerances import Tolerance
 from stepper.engine.compiler import compile_model
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states, variables_alone
 from stepper.errors import FINDING
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
+from stepper.tensors.tolerances import Tolerance
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -20,7 +20,6 @@ from msgspec import Struct, field
 from stepper.compare.files.constant_differences import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.metrics import measure
-from stepper.compare.run.tolerances import EXACT, OTHER_KERNELS, Tolerance
 from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every, LoopEndObserver
@@ -36,6 +35,7 @@ from stepper.ir import read
 from stepper.ir.model import Model, parameter_type
 from stepper.openvino.pass_trace import traced_passes
 from stepper.ops.operands import shape_text
+from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 
 _CHUNK: Final = 2**20
 

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 
 from stepper.compare.run.metrics import measure
-from stepper.compare.run.tolerances import Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.plain_values import storable
+from stepper.tensors.tolerances import Tolerance
 
 _LARGEST: Final = 2**22
 """Elements; of larger values only the beginning would be worth the time."""

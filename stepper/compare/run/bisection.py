@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.metrics import measure
-from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Every
@@ -26,6 +25,7 @@ from stepper.engine.program import CompiledModel
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer
 from stepper.plain_values import storable
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _JUMP: Final = 100.0
 """How many times further apart one iteration more takes the outputs where it is the one to blame."""

@@ -21,7 +21,6 @@ from stepper.compare.report.verdict import ComparisonVerdict, verdict
 from stepper.compare.report.words import path_text
 from stepper.compare.run.bisection import bisect
 from stepper.compare.run.observations import ErrorOrigin, Observations, SideFailure, ValueMismatch
-from stepper.compare.run.tolerances import Tolerances
 from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -35,6 +34,7 @@ from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
+from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.run.tolerances import Tolerance
 from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.tolerances import Tolerance
 
 _LARGEST_RATIO: Final = 1e30
 _QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))

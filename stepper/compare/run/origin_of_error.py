@@ -12,12 +12,12 @@ from stepper.compare.references.protocol import ReferenceFrame
 from stepper.compare.run.metrics import agree_exactly, measure
 from stepper.compare.run.observations import ErrorOrigin, ValueMismatch
 from stepper.compare.run.rounding import left_by, measure_output
-from stepper.compare.run.tolerances import Tolerances
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind
 from stepper.ir.model import Graph, Layer, Source
 from stepper.ops.departures import Use, departures
+from stepper.tensors.tolerances import Tolerances
 
 
 class TracedOrigin(NamedTuple):

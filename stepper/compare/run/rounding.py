@@ -27,11 +27,11 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.compare.run.metrics import Distance, measure
-from stepper.compare.run.tolerances import Tolerance
 from stepper.element_types import Array, is_floating
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.ir.model import Layer
+from stepper.tensors.tolerances import Tolerance
 
 SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
     "MatMul": None,

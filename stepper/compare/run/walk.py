@@ -47,7 +47,6 @@ from stepper.compare.run.origin_of_error import (
     unknown_inputs,
 )
 from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_by, measure_output, measure_whole, rounds
-from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.reference_values import GraphPath, path_of, step_of
@@ -58,6 +57,7 @@ from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_FINDINGS: Final = 400
 _MORE_ITERATIONS: Final = 1000

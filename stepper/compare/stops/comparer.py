@@ -1,22 +1,19 @@
-"""Comparison of a debugger's stops with a reference, or with the iteration before: `StopComparer`."""
+"""Comparison of a debugger's stops with a reference: `StopComparer`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
 from stepper.arguments import instance
-from stepper.compare.run.tolerances import Tolerances
 from stepper.compare.stops.differences import (
     CarriedDifference,
     FirstDifference,
     ValueDifference,
-    Values,
     carried_differences,
     first_difference,
     frame_differences,
@@ -34,6 +31,7 @@ from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.ir.lowering import without_loops
 from stepper.records import Brief
+from stepper.tensors.tolerances import Tolerances
 
 _MOST_RUNS: Final = 16
 _MOST_ITERATIONS: Final = 512
@@ -52,37 +50,24 @@ RunKey = tuple[int, int]
 """One execution of a graph: `id()` of its program, and the tick at which it was entered."""
 
 
-class Against(StrEnum):
-    """Other run that a stop is compared with."""
-
-    PREVIOUS = "previous"
-    REFERENCE = "reference"
-
-
 class StopComparison(Brief, Struct, frozen=True, eq=False):
     """A frame of a stop beside the other run, which `title` names.
 
     `operations` map the index of an operation that has run to its difference; `carried` maps the id of a Parameter of
     the innermost loop, and an iteration of it, to the difference with which that iteration began. `first` is the first
     difference of the whole run, None while it is not known. `grid` has the operations of the innermost loop over its
-    iterations, as far as they were compared, None beside the iteration before. `problem` is the message of an error
+    iterations, as far as they were compared. `problem` is the message of an error
     that kept a caller from comparing.
     """
 
     unshown: ClassVar = ("grid",)
 
-    against: Against
     title: str
     operations: Mapping[int, ValueDifference] = field(default_factory=dict)
     carried: Mapping[int, Mapping[int, CarriedDifference]] = field(default_factory=dict)
     first: FirstDifference | None = None
     grid: DifferenceGrid | None = None
     problem: str = ""
-
-    @property
-    def is_beside_reference(self) -> bool:
-        """True if the other run is a reference, not the iteration before."""
-        return self.against is Against.REFERENCE
 
     @property
     def above(self) -> list[int]:
@@ -107,11 +92,11 @@ class _RunDifferences:
 
 
 class StopComparer:
-    """Compares the stops of a debugger, wherever it goes, with a reference or with the iteration before.
+    """Compares the stops of a debugger, wherever it goes, with a reference.
 
     `reference` is what `stepper compare --with` takes: another model, a recorded run, an .npz, openvino, onnx or
-    onnxruntime; it becomes `debugger.reference`, which is compared with if none is named. `against` is "reference" or
-    "previous" (by default the reference if there is one). `tolerances` are those of the kind of reference if None.
+    onnxruntime; it becomes `debugger.reference`, which is compared with if none is named. `tolerances` are those of the
+    kind of reference if None.
     Raises UsageError for a reference that is none or not installed, InputError for one that is damaged.
     """
 
@@ -120,19 +105,14 @@ class StopComparer:
         debugger: Debugger,
         reference: str | Path | None = None,
         *,
-        against: Against | str | None = None,
         tolerances: Tolerances | None = None,
     ) -> None:
         self._debugger = instance("debugger", debugger, Debugger)
         if reference is not None:
             set_reference(debugger, str(reference))
-        if against is None:
-            against = Against.PREVIOUS if debugger.reference is None else Against.REFERENCE
-        self.against = against_called(against)
         self._tolerances = tolerances
         self._first: FirstDifference | None = None
         self._runs: dict[RunKey, _RunDifferences] = {}
-        self._before: tuple[RunKey, int, dict[tuple[int, int], Any]] | None = None
         self._course: tuple[Any, ...] = ()
 
     @property
@@ -146,7 +126,7 @@ class StopComparer:
         self._forget()
 
     def _forget(self) -> None:
-        self._before = self._first = None
+        self._first = None
         self._runs.clear()
 
     def _renew(self) -> None:
@@ -172,25 +152,12 @@ class StopComparer:
         """
         with self._debugger.working():
             self._renew()
-            stack = self._debugger.machine.stack
-            if self.against is Against.PREVIOUS:
-                return self._beside_previous(stack, depth)
-            return self._beside_reference(stack, depth, patience)
-
-    def _beside_previous(self, stack: Sequence[Frame], depth: int | None) -> StopComparison:
-        if not stack:
-            return StopComparison(self.against, "")
-        depth = len(stack) - 1 if depth is None else depth
-        frame = stack[depth]
-        found = frame_differences(frame, self._values_before(depth), Tolerances(), origins=False)
-        iteration = iteration_of(frame) or 0
-        title = f"iteration {iteration - 1}" if iteration else "there is no iteration before"
-        return StopComparison(self.against, title, {one.index: one for one in found})
+            return self._beside_reference(self._debugger.machine.stack, depth, patience)
 
     def _beside_reference(self, stack: Sequence[Frame], depth: int | None, patience: float | None) -> StopComparison:
         reference, tolerances = self._reference(), self.tolerances
         if not stack:
-            return StopComparison(self.against, reference.title, first=self._first)
+            return StopComparison(reference.title, first=self._first)
         depth = len(stack) - 1 if depth is None else depth
         frame, loop_depth = stack[depth], innermost_loop(stack[: depth + 1])
         differences = frame_differences(frame, values_of(reference, stack[: depth + 1]), tolerances, latest_first=True)
@@ -205,7 +172,7 @@ class StopComparer:
             if iteration is not None and iteration not in around.carried and len(around.carried) < _MOST_ITERATIONS:
                 around.carried[iteration] = carried_differences(stack[: loop_depth + 1], reference, tolerances)
         carried = {} if loop_depth is None else around.carried_by_parameter()
-        return StopComparison(self.against, reference.title, operations, carried, self._first, around.grid.view())
+        return StopComparison(reference.title, operations, carried, self._first, around.grid.view())
 
     def _run_of(self, frame: Frame) -> _RunDifferences:
         key = _key(frame)
@@ -214,28 +181,6 @@ class StopComparer:
                 del self._runs[next(iter(self._runs))]
             self._runs[key] = _RunDifferences(frame)
         return self._runs[key]
-
-    def _values_before(self, depth: int) -> Values:
-        """Return what the frame held when the iteration before was closed."""
-        frame = self._debugger.machine.stack[depth]
-        iteration = iteration_of(frame)
-        held: dict[tuple[int, int], Any] = {}
-        if iteration:
-            if self._before is None or self._before[:2] != (_key(frame), iteration):
-                self._before = _key(frame), iteration, self._fetched(depth, iteration - 1)
-            held = self._before[2]
-        return lambda layer, output: held.get((layer.id, output))
-
-    def _fetched(self, depth: int, iteration: int) -> dict[tuple[int, int], Any]:
-        found: dict[tuple[int, int], Any] = {}
-
-        def see(seen: Frame, reached: int) -> bool:
-            if reached == iteration:
-                found.update({place: seen.values[slot] for place, slot in seen.program.slots.items()})
-            return reached >= iteration
-
-        self._walk(depth, iteration, see)
-        return found
 
     # --- elsewhere in time ---------------------------------------------------------------------------------------
 
@@ -286,7 +231,7 @@ class StopComparer:
         self._renew()
         enough = enough or _never
         reference = self._debugger.reference
-        if self.against is not Against.REFERENCE or reference is None:
+        if reference is None:
             return False
         if self._first is None:
             found = self._searched(enough, _FIRST_PATIENCE)
@@ -372,13 +317,6 @@ def _never() -> bool:
 
 def _key(frame: Frame) -> RunKey:
     return id(frame.program), 0 if frame.activation is None else frame.activation.entered
-
-
-def against_called(word: Against | str) -> Against:
-    """Return what a word names. UsageError for another one."""
-    if word not in tuple(Against):
-        raise UsageError(f"against is {' or '.join(Against)}, not '{word}'")
-    return Against(word)
 
 
 def set_reference(debugger: Debugger, text: str) -> str:

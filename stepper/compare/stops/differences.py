@@ -15,7 +15,6 @@ from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.run.metrics import Distance, measure
 from stepper.compare.run.origin_of_error import recomputed
 from stepper.compare.run.rounding import inputs_of, measure_output
-from stepper.compare.run.tolerances import Tolerance, Tolerances
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import is_loop
 from stepper.element_types import Array
@@ -26,6 +25,7 @@ from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
 from stepper.ir.model import Layer
 from stepper.records import Brief
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 Values = Callable[[Layer, int], Array | None]
 """Value of the other run for an output of a layer; None where it has none."""

@@ -20,7 +20,7 @@ from stepper.debug.find import (
     ensure_no_reference,
     ensure_together,
 )
-from stepper.debug.results import Found, Moment
+from stepper.debug.results import Found, FoundMoment
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
@@ -41,13 +41,13 @@ def find_recorded(recording: Recording, text: str, which: Which, limit: int) -> 
     """
     search = _RecordedSearch(recording, parse(text))
     wanted = limit if which is Which.ALL else 1
-    found: deque[Moment] = deque(maxlen=wanted)
+    found: deque[FoundMoment] = deque(maxlen=wanted)
     more = False
     for moment in search.holding():
         more = which is Which.ALL and len(found) == wanted
         if more:
             break
-        found.append(Moment(moment.tick, moment.iteration, place_text(search.program.path, moment.numbers)))
+        found.append(FoundMoment(moment.tick, moment.iteration, place_text(search.program.path, moment.numbers)))
         if which is Which.FIRST:
             break
     return Found(tuple(found), search.asked, more, "", search.failures, search.failure)

@@ -30,7 +30,7 @@ class CarriedDifferences(Pane, can_focus=False):
     def rows(self, width: int) -> list[Row]:
         """Return all back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
-        if loop is None or comparison is None or not comparison.is_beside_reference or comparison.problem:
+        if loop is None or comparison is None or comparison.problem:
             why = "the moment is in no loop" if loop is None else "there is nothing to compare with"
             return [[("  ", ""), (why, "dim")]]
         present = self.state.iteration or 0

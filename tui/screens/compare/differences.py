@@ -28,7 +28,7 @@ class OperationDifferences(Pane):
     help_text: ClassVar[str] = (
         "Each operation's largest difference from the reference. ━ is made in this operation: it stays when the\n"
         "operation runs on the reference's own inputs. ╌ is carried in. │ is the tolerance; ≠ is above it. x goes to\n"
-        "the next one above, X back; = compares with something else,\n"
+        "the next one above, X back;\n"
         "v shows those alone that differ at all."
     )
 
@@ -112,7 +112,7 @@ class OperationDifferences(Pane):
     def _why_nothing(self) -> str:
         comparison = self.state.comparison
         if comparison is None:
-            return "nothing is compared: = chooses, reference FILE names a reference"
+            return "nothing is compared: reference FILE names a reference"
         if comparison.problem:
             return printable(comparison.problem)
         if comparison.operations:
@@ -121,7 +121,7 @@ class OperationDifferences(Pane):
         if frame is None:
             parts = comparison.first is not None and comparison.first.difference is not None
             return "the run has ended" + ("; X goes to where it parts from the reference" if parts else "")
-        if comparison.is_beside_reference and frame.moment < 0:
+        if frame.moment < 0:
             return "no operation has run here yet; n runs the first"
         return "the reference has no value of what has run here yet"
 

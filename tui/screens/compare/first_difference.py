@@ -25,14 +25,12 @@ class FirstDifferencePane(Pane, can_focus=False):
         title = "" if comparison is None else clip_head(printable(comparison.title), max(width // 2, 10))
         self.note = f"against {title} " if title else "nothing to compare with "
         self.title = "first difference"
-        if comparison is not None and not comparison.is_beside_reference:
-            self.title = "this iteration and the one before"
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
         """Return the sentence."""
         comparison = self.state.comparison
-        if comparison is None or not comparison.is_beside_reference or comparison.problem:
+        if comparison is None or comparison.problem:
             return [[]]
         first = comparison.first
         if first is None:

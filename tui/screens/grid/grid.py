@@ -118,7 +118,7 @@ class Grid(Pane):
     def shows_differences(self) -> bool:
         """True if the cells are how far the values are from a reference's, instead of their statistic."""
         comparison = self.state.comparison
-        return self._by_difference and comparison is not None and comparison.is_beside_reference
+        return self._by_difference and comparison is not None
 
     def listing(self) -> Listing | None:
         """Return the rows of the frame."""
@@ -289,7 +289,7 @@ class Grid(Pane):
         """The next statistic; beside a reference the differences are one of them."""
         names = list(OVER_ITERATIONS)
         comparison = self.state.comparison
-        if comparison is not None and comparison.is_beside_reference:
+        if comparison is not None:
             names.append(DIFFERENCE)
         now = DIFFERENCE if self.shows_differences else self.state.statistic
         self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.moments.difference import Change, Difference
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import layer_name, marked_name
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, width_of
+from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, spread, width_of
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
+
+_NUMBER: Final = 7
+"""Cells of the number of A, and of that of now, with a blank before."""
+_DIFFERS: Final = 8
+"""Cells of the difference, with a blank before and a mark behind."""
 
 
 class Operations(Pane):
@@ -47,14 +53,21 @@ class Operations(Pane):
 
     def update(self, state: State) -> None:
         """The moment stays at two thirds of the height; what is selected is seen."""
-        against = state.comparison
-        self.note = (
-            state.statistic if against is None else f"from {clip_head(printable(against.title or against.against), 18)}"
-        )
+        self.note = state.statistic if state.a is None else ""
         before, self.state = self.state, state
         if _moment(before) != _moment(state) or not self._is_seen():
             self._centre()
         self.changed()
+
+    def heading(self, width: int) -> list[Row]:
+        """Return the title, beside A those of the columns."""
+        rows = super().heading(width)
+        if self.state.a is None or self.state.frame is None:
+            return rows
+        left = [cell for cell in rows[0] if cell[0].strip()]
+        words = ("now".rjust(_NUMBER), "accent"), ("differ".rjust(_DIFFERS - 1) + " ", "note")
+        columns: Row = [(" " * (_NUMBER - 3), ""), (" A ", "a-on"), *words]
+        return [spread(left, columns, width), *rows[1:]]
 
     def _is_seen(self) -> bool:
         row = self._cursor_row()
@@ -121,10 +134,12 @@ class Operations(Pane):
     def _row(self, frame: FrameView, index: int, width: int) -> Row:
         tones = self._tones(frame, index)
         fade, tone = tones
+        beside_a = self.state.a is not None
         bars = 10 if width >= 34 else 7
         mark_width = 5 if width >= 34 else 2
         shape_width = 9 if width >= 46 else 0
-        room = width - 2 - bars - 1 - 6 - mark_width - shape_width - 1
+        numbers = 2 * _NUMBER + _DIFFERS if beside_a else bars + mark_width + 8
+        room = width - 2 - numbers - shape_width
         gutter = GLYPHS["now"] if index == frame.moment else " " if frame.is_done(index) else GLYPHS["pending"]
         row: Row = [(gutter, tone if tone == "now" else "accent" if index == frame.moment else "faint")]
         row += [self._break(index, tone), *self._names(frame, index, room, tone)]
@@ -132,7 +147,43 @@ class Operations(Pane):
             held = frame.held(index)
             shape = "" if held is None else shape_of(held.shape)
             row.append((padded(shape, shape_width - 1, right=True) + " ", _quiet(tone)))
+        if beside_a:
+            return row + self._beside_a(frame, index, tone)
         return row + self._numbers(frame, index, bars, mark_width, tone, fade)
+
+    def _beside_a(self, frame: FrameView, index: int, tone: str) -> Row:
+        """Return the number of A, that of now, and how far now is from A."""
+        a = self.state.a
+        found = None if a is None else a.operations.get(index)
+        done = frame.is_done(index)
+        history = self.state.history
+        values = [] if history is None or not done else history.of(index, frame.iteration or 0, 1)
+        now = values[-1] if values else None
+        theirs = None if found is None else found.number
+        text, mark = difference_cell(None if found is None or not done else found.difference)
+        under = " cursor" if "cursor" in tone else ""
+        is_now = tone == "now"
+
+        def toned(value: float | None, plain: str) -> str:
+            bad = value is not None and not math.isfinite(value)
+            return "now" if is_now else f"{'bad' if bad else plain}{under}".strip()
+
+        return [
+            (number(theirs).rjust(_NUMBER), toned(theirs, "note" if done else "dim")),
+            ((number(now) if done else GLYPHS["pending"]).rjust(_NUMBER), toned(now, "" if done else "faint")),
+            (text.rjust(_DIFFERS - 1), "now" if is_now else f"{mark}{under}".strip()),
+            (self._standing(index), "now" if is_now else f"bad{under}"),
+        ]
+
+    def _standing(self, index: int) -> str:
+        """Return `!` where the run first leaves the reference, and the sign of what is above its tolerance."""
+        comparison = self.state.comparison
+        found = None if comparison is None else comparison.operations.get(index)
+        if found is None:
+            return " "
+        first = self.state.first_difference
+        is_first = first is not None and first.layer is found.layer and first.iteration == self.state.iteration
+        return "!" if is_first else GLYPHS["diff"] if found.is_above else " "
 
     def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
         """Return those of the bars and of the text."""
@@ -171,12 +222,6 @@ class Operations(Pane):
         values = history.of(index, last, bars) if last >= 0 else []
         latest = values[-1] if values else None
         mark = self._mark(frame, index, latest) if frame.is_done(index) else ""
-        if self.state.comparison is not None:
-            whole = bars + 8 + mark_width
-            drawn = bars + 1 if whole - bars - 1 >= 11 else max(whole - 11, 0)
-            line = spark(values[-(drawn - 1) :]) if len(values) > 1 and drawn > 1 else ""
-            cells = _difference_cells(self.state, index, whole - drawn, tone)
-            return [(line.rjust(drawn), fade), *cells]
         bad = tone != "now" and mark[:1] in ("N", "I") and bool(mark)
         under = " cursor" if "cursor" in tone else ""
         shown = spark(values) if len(values) > 1 else " " * len(values)
@@ -211,19 +256,18 @@ def _moment(state: State) -> tuple[int, int] | None:
     return None if frame is None else (id(frame.program), frame.moment)
 
 
-def _difference_cells(state: State, index: int, width: int, tone: str) -> Row:
-    """How far the value is from the other run's, and whether that is too far; the first of the whole run has a `!`."""
-    found = None if state.comparison is None else state.comparison.operations.get(index)
+def difference_cell(found: Difference | None) -> tuple[str, str]:
+    """Return a difference in six cells, and its tone: `=` same bits, `~` another shape, the rms of the difference."""
     if found is None:
-        return [(" " * width, tone)]
-    text = "same" if found.measure is None else number(found.distance, 8)
-    under = " cursor" if "cursor" in tone else ""
-    plain = "now" if tone == "now" else under.strip() if found.is_above else f"dim{under}"
-    bad = "now" if tone == "now" else f"bad{under}"
-    first = state.first_difference
-    is_first = first is not None and first.layer is found.layer and first.iteration == state.iteration
-    mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
-    return [(f"{text:>{width - 3}}", bad if found.is_born else plain), (f" {mark}", bad)]
+        return "", ""
+    match found.change:
+        case Change.SAME:
+            return GLYPHS["stuck"], "dim"
+        case Change.SHAPE:
+            return GLYPHS["shape"], "strong"
+        case Change.NUMBER:
+            return number(found.rms), "dim" if found.is_within else "strong"
+    return str(found.change), "bad" if found.change is Change.BROKEN else "strong"
 
 
 def _quiet(tone: str) -> str:

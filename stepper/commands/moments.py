@@ -1,0 +1,43 @@
+"""Commands about two moments: what A is, and how the values of now differ from it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from stepper.commands.registry import command
+from stepper.commands.session import Answer, Session
+from stepper.debug.moments.moment import Moment
+from stepper.debug.moments.texts import moment_data, moment_text, view_data, view_lines
+
+PINNED: Final = "A"
+"""Name of the moment that is held against now, as a mark."""
+
+
+@command(
+    PINNED,
+    syntax="[N|+N|ADDR|BRANCH|before|reference|off|next]",
+    help="the moment A that is held against now: an iteration, a branch, a reference",
+)
+def _a(session: Session, text: str) -> Answer:
+    if text:
+        return pin(session, text)
+    return _answered(session.debugger.pinned)
+
+
+def pin(session: Session, text: str) -> Answer:
+    """Make a moment A; empty: this one. UsageError."""
+    return _answered(session.debugger.pin(text))
+
+
+def _answered(moment: Moment | None) -> Answer:
+    data: dict[str, Any] = {"moment": None if moment is None else moment_data(moment)}
+    return Answer((f"A is {moment_text(moment)}" if moment is not None else "nothing is held against now",), data)
+
+
+@command(
+    "diff", syntax="[N|ADDR|BRANCH|before|reference]", help="how the values of now differ from A, or another moment"
+)
+def _diff(session: Session, text: str) -> Answer:
+    found = session.debugger.difference(text)
+    program = session.debugger.frame.program
+    return Answer(tuple(view_lines(found, program)), view_data(found, program))

@@ -1,0 +1,255 @@
+"""Two moments of a debugger's run side by side: `Moments` reads A at the places of now, and compares.
+
+What is compared once is remembered by the values' identity, which never change, so a step costs one comparison.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+from stepper.debug.branches.branches import Branches
+from stepper.debug.iterations import slots
+from stepper.debug.moments.difference import Change, Difference, difference
+from stepper.debug.moments.frames import FoundFrame, FrameFinder
+from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
+from stepper.debug.moments.views import MomentValues, MomentView, OperationDifference, ValueKey
+from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
+from stepper.debug.scopes import innermost_loop
+from stepper.debug.timeline import Timeline
+from stepper.engine.frames import Frame, Phase
+from stepper.engine.program import LoopPlan, Value
+from stepper.errors import StepperError, UsageError
+from stepper.tensors.statistics import number_of
+
+_MOST_KNOWN: Final = 20_000
+"""Comparisons that are remembered."""
+_MOST_PLACES: Final = 2
+"""Places of a reference whose values are kept."""
+_SOME: Final = 16
+"""Comparisons between two looks at the clock."""
+
+_RANKS: Final = tuple(Change)
+
+Enough = Callable[[], bool]
+Result = TypeVar("Result")
+
+
+def never() -> bool:
+    """Return False: what is asked for is wanted whole."""
+    return False
+
+
+class Moments:
+    """The moments of a debugger's run that are held against now; to be used where the run itself is used."""
+
+    def __init__(self, branches: Branches) -> None:
+        self._branches = branches
+        self._finders: dict[int, tuple[object, FrameFinder]] = {}
+        self._differences = _Remembered[Difference]()
+        self._numbers = _Remembered[float | None]()
+        self._given: OrderedDict[tuple[int, GraphPlace], dict[ValueKey, Any]] = OrderedDict()
+
+    @property
+    def _timeline(self) -> Timeline:
+        """The course of the run that goes on."""
+        return self._branches.timeline(self._branches.name)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def values(self, moment: Moment, stack: Sequence[Frame], enough: Enough = never) -> MomentValues | str | None:
+        """Return the values of a moment for the graph of the innermost of these frames, or why there are none.
+
+        None where `enough` ended the search. Of a reference only those that were asked for with `given`.
+        """
+        here = place_of_stack(stack)
+        place = moment.seen_from(here)
+        if place is None:
+            return "there is no iteration before" if moment.kind is MomentKind.BEFORE else "A is in another loop"
+        iteration = next((step.iteration for step in reversed(place) if step.iteration is not None), None)
+        program = stack[-1].program
+        if moment.kind is MomentKind.REFERENCE:
+            if self._timeline.reference is None:
+                return "there is no reference: name one with reference FILE"
+            return MomentValues(program, iteration, None, self._given_at(self._timeline.reference, here))
+        found = self.frame(moment, place, enough)
+        if found is None:
+            return None
+        if found.frame is None:
+            return found.problem
+        return MomentValues(program, iteration, found.frame)
+
+    def frame(self, moment: Moment, place: GraphPlace, enough: Enough = never) -> FoundFrame | None:
+        """Return the frame of a place in the branch of a moment; None where `enough` ended the search."""
+        name = moment.branch or self._branches.name
+        if name not in self._branches:
+            return FoundFrame(None, 0, f"there is no branch '{name}' any more")
+        timeline = self._branches.timeline(name)
+        known = self._finders.get(id(timeline))
+        if known is None or known[0] is not timeline:
+            known = timeline, FrameFinder(timeline)
+            self._finders[id(timeline)] = known
+        return known[1].frame(place, enough)
+
+    def _given_at(self, reference: ReferenceValues, here: GraphPlace) -> dict[ValueKey, Any]:
+        key = id(reference), here
+        found = self._given.setdefault(key, {})
+        self._given.move_to_end(key)
+        while len(self._given) > _MOST_PLACES:
+            self._given.popitem(last=False)
+        return found
+
+    def value(self, moment: Moment, stack: Sequence[Frame], layer: int, output: int = 0) -> Value | None:
+        """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError."""
+        found = self.values(moment, stack)
+        if isinstance(found, str):
+            raise UsageError(found)
+        assert found is not None, "nothing ends the search"
+        if moment.kind is MomentKind.REFERENCE:
+            self._ask_reference(found, stack, (layer, output))
+        return found.held(layer, output)
+
+    def _ask_reference(self, values: MomentValues, stack: Sequence[Frame], key: ValueKey) -> Value | None:
+        given, reference = values.given, self._timeline.reference
+        assert isinstance(given, dict) and reference is not None
+        if key not in given:
+            layer = stack[-1].program.graph.by_id[key[0]]
+            given[key] = reference.value_at(ValuePlace(path_of(stack), layer, key[1], stack[-1]))
+        return given[key]
+
+    # --- comparing -----------------------------------------------------------------------------------------------
+
+    def view(
+        self, moment: Moment, depth: int | None = None, statistic: str = "rms", enough: Enough = never
+    ) -> MomentView:
+        """Return A beside now, for the frame at this depth (by default the innermost), as far as that was compared.
+
+        `enough` ends it; another call goes on. The operations that ran last come first.
+        """
+        stack = self._timeline.machine.stack
+        if not stack:
+            return MomentView(moment, title=self._title(moment), problem="the run has ended")
+        depth = len(stack) - 1 if depth is None else depth
+        loop_depth = innermost_loop(stack[: depth + 1])
+        try:
+            return self._view(moment, depth, loop_depth, statistic, enough)
+        except StepperError as error:
+            return MomentView(moment, title=self._title(moment), problem=str(error))
+
+    def _view(self, moment: Moment, depth: int, loop_depth: int | None, statistic: str, enough: Enough) -> MomentView:
+        stack = self._timeline.machine.stack
+        title = self._title(moment)
+        values = self.values(moment, stack[: depth + 1], enough)
+        if not isinstance(values, MomentValues):
+            return MomentView(moment, title=title, problem=values or "", is_complete=values is not None)
+        around: MomentValues | None = values
+        if loop_depth != depth:
+            found = None if loop_depth is None else self.values(moment, stack[: loop_depth + 1], enough)
+            around = found if isinstance(found, MomentValues) else None
+        carried: dict[int, Difference] = {}
+        operations: dict[int, OperationDifference] = {}
+        is_reference = moment.kind is MomentKind.REFERENCE
+        work = self._operations(values, stack[: depth + 1], statistic, operations, asks=is_reference)
+        if around is not None and loop_depth is not None:
+            work = chain(self._carried(around, stack[: loop_depth + 1], carried, asks=is_reference), work)
+        is_complete = not any(is_due and enough() for is_due in work)
+        iteration = None if around is None else around.iteration
+        return MomentView(moment, iteration, title, values, around, operations, carried, "", is_complete)
+
+    def _carried(
+        self, a: MomentValues, stack: Sequence[Frame], found: dict[int, Difference], *, asks: bool
+    ) -> Iterator[bool]:
+        """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
+        frame = stack[-1]
+        plan = None if frame.activation is None else frame.activation.plan
+        for entry in plan.merged if isinstance(plan, LoopPlan) else ():
+            layer = frame.program.parameter(entry.parameter).id
+            if asks:
+                self._ask_reference(a, stack, (layer, 0))
+            difference = self._pair(a.held(layer), _current(frame, entry.parameter))
+            if difference is not None:
+                found[layer] = difference
+            yield True
+
+    def _operations(
+        self,
+        a: MomentValues,
+        stack: Sequence[Frame],
+        statistic: str,
+        found: dict[int, OperationDifference],
+        *,
+        asks: bool,
+    ) -> Iterator[bool]:
+        """Compare the operations of a graph, the last one that has run first; yield as above."""
+        frame = stack[-1]
+        for count, index in enumerate(_latest_first(frame)):
+            layer = frame.program.operations[index].layer.id
+            outputs = frame.program.operations[index].outputs
+            if asks:
+                for output in range(len(outputs)):
+                    self._ask_reference(a, stack, (layer, output))
+            theirs = [a.held(layer, output) for output in range(len(outputs))]
+            pairs = [self._pair(one, _current(frame, slot)) for one, slot in zip(theirs, outputs, strict=True)]
+            known = [pair for pair in pairs if pair is not None]
+            if theirs and theirs[0] is not None:
+                number = self._number(theirs[0], statistic)
+                found[index] = OperationDifference(number, max(known, key=_rank, default=None))
+            yield asks or count % _SOME == 0
+
+    def _pair(self, a: Value | None, now: Value | None) -> Difference | None:
+        if a is None or now is None:
+            return None
+        return self._differences.of((a, now), None, lambda: difference(a, now))
+
+    def _number(self, a: Value, statistic: str) -> float | None:
+        return self._numbers.of((a,), statistic, lambda: number_of(a, statistic))
+
+    def _title(self, moment: Moment) -> str:
+        reference = self._timeline.reference
+        return reference.title if moment.kind is MomentKind.REFERENCE and reference is not None else ""
+
+
+def _current(frame: Frame, slot: int) -> Value | None:
+    return frame.values[slot] if slots.is_current(frame, slot) else None
+
+
+def _latest_first(frame: Frame) -> Iterator[int]:
+    """Yield the operations that have run, from the last one on, then those that are still to come."""
+    count = len(frame.program.operations)
+    done = frame.pc if frame.phase is Phase.RUNNING else count
+    yield from reversed(range(done))
+    yield from range(done, count)
+
+
+def _rank(found: Difference) -> tuple[int, float]:
+    return _RANKS.index(found.change), found.relative
+
+
+class _Remembered(Generic[Result]):
+    """Results about values, by their identity; they keep no array alive."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[object, ...], tuple[tuple[Callable[[], Value | None], ...], Result]] = (
+            OrderedDict()
+        )
+
+    def of(self, values: Sequence[Value], key: object, compute: Callable[[], Result]) -> Result:
+        """Return the result for these very values, computed if it is not known."""
+        whole = (*map(id, values), key)
+        known = self._known.get(whole)
+        if known is not None and all(held() is value for held, value in zip(known[0], values, strict=True)):
+            return known[1]
+        found = compute()
+        self._known[whole] = tuple(map(_holder, values)), found
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return found
+
+
+def _holder(value: Value) -> Callable[[], Value | None]:
+    return weakref.ref(value) if isinstance(value, np.ndarray) else lambda: value
